@@ -33,10 +33,8 @@ class Orders:
         world, supervisor = self._world, self._world.supervisor()
         if supervisor is None or supervisor.state.phase is not Phase.CLOSING or world.is_killing:
             return
-        if (
-            supervisor.tasks[order.task].recalled or order.grace_s == END_S
-        ):  # before the run ended: a restart, a new formation
-            return
+        if supervisor.tasks[order.task].recalled or order.grace_s == END_S:
+            return  # that was ordered before the run ended: for a restart, or for a new formation
         others = [each for each in world.acting() if not each.task.startswith("ps")]
         acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))
         if acting:

@@ -60,7 +60,8 @@ class Training:
 
     def _trains(self, group: List[Process]) -> bool:
         formation, there = group[0].formation, {each.task for each in group}
-        if len(there) < self._size(formation) and len(there | self._done(formation)) < self._size(formation):
+        size = self._size(formation)
+        if len(there) < size and len(there | self._done(formation)) < size:
             return False
         if any(each.is_still or self.now() - each.began < START_S for each in group):
             return False
@@ -70,7 +71,7 @@ class Training:
         )
 
     def _done(self, formation: str) -> Set[str]:
-        """Tasks that have ended with the last step: the others can do without them."""
+        """Tasks that have taken the last step: the others can do without them."""
         return {each.task for each in self.processes if each.formation == formation and each.is_done}
 
     @staticmethod

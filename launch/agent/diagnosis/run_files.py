@@ -40,16 +40,15 @@ def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:
     plan = _read(folder.own / "plan.json")
     if not isinstance(plan, dict) or "tasks" not in plan:
         return {"unreadable": redaction.value(plan)}
-    # The plan contains the cluster once for all tasks.
-    own = [{name: each for name, each in task.get("env", {}).items() if name != "TF_CONFIG"} for task in plan["tasks"]]
-    tasks = [{**task, "env": redaction.environment(env)} for task, env in zip(plan["tasks"], own)]
     shown = {key: value for key, value in plan.items() if key not in ("token", "secrets", "tasks")}
-    return {**redaction.value(shown), "token": HIDDEN, "tasks": [_shown(task, redaction) for task in tasks]}
+    return {**redaction.value(shown), "token": HIDDEN, "tasks": [_shown(task, redaction) for task in plan["tasks"]]}
 
 
 def _shown(task: Mapping[str, Any], redaction: Redaction) -> Dict[str, Any]:
-    env = task["env"]
-    return {**redaction.value({key: value for key, value in task.items() if key != "env"}), "env": env}
+    """Return a task without the cluster, which the plan contains once for all tasks."""
+    env = {name: value for name, value in task.get("env", {}).items() if name != "TF_CONFIG"}
+    rest = {key: value for key, value in task.items() if key != "env"}
+    return {**redaction.value(rest), "env": redaction.environment(env)}
 
 
 def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:

@@ -267,7 +267,8 @@ class HostTasks:
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""
         del self.running[attempt.task]
-        self._hanging += filter(None, [processes.inspect(pid)])
+        table = processes.table()
+        self._hanging += [each for each in table if each.pid == pid] + attempt.kin.find_living(table)
         self._limits.ended(attempt)
         exited = self._exits.hanging(attempt.task, attempt.number, pid)
         say(f"{attempt.task}: {exited.cause}")

@@ -427,18 +427,22 @@ def test_a_task_that_hangs_in_the_kernel_is_given_up_and_named(bench: Bench, mon
     hanging.wait()
 
 
-def test_a_process_that_was_given_up_hangs_until_it_is_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.sh("exec sleep 60")
-    hanging = bench.tasks.running["worker:0"].process
+def test_a_task_that_was_given_up_hangs_until_all_of_it_is_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.sh("sleep 60 & exec sleep 60")
+    leader = bench.tasks.running["worker:0"].process
+    eventually("its child", lambda: len(processes.group_members(leader.pid)) == 2)
+    (child,) = [each for each in processes.group_members(leader.pid) if each.pid != leader.pid]
     monkeypatch.setattr(attempt, "signal_all", lambda those, number: None)  # no signal reaches it in the kernel
     bench.tasks.stop("worker:0", 0.0, now=100.0)
     for now in (100.0, 100.0 + HANG_S):
         assert not bench.tasks.is_hanging()
         bench.tasks.poll(now)
     assert bench.comes(Exited).exit_code is None and bench.tasks.is_hanging()
-    hanging.kill()
-    hanging.wait()
-    assert not bench.tasks.is_hanging()
+    leader.kill()
+    leader.wait()
+    assert bench.tasks.is_hanging()
+    os.kill(child.pid, signal.SIGKILL)
+    eventually("the end of its child", lambda: not bench.tasks.is_hanging())
 
 
 def test_a_child_that_hangs_in_the_kernel_does_not_keep_its_task_from_ending(
