@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from cluster.runtime.declared import MOST
+from cluster.runtime.server_state import MOST_ROWS
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 
@@ -29,7 +29,7 @@ class Table:
 
     name: str
     width: int
-    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.tables.first_values``
+    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.tables.initializers``
     admit: int = 1  # steps that have to have an id before it gets a row
     expire: int = 0  # steps without an id after which its row is removed; 0: never
 
@@ -255,7 +255,9 @@ def _stand_in(table: Table) -> Any:
     It never has a value. The servers' rows take its place.
     """
     with tf.variable_scope(tf.VariableScope(reuse=tf.AUTO_REUSE), auxiliary_name_scope=False):
-        return tf.get_variable(table.name, [MOST, table.width], tf.float32, tf.zeros_initializer(), use_resource=False)
+        return tf.get_variable(
+            table.name, [MOST_ROWS, table.width], tf.float32, tf.zeros_initializer(), use_resource=False
+        )
 
 
 def _tables(graph: Any) -> Dict[str, Table]:

@@ -19,7 +19,8 @@ from typing import NamedTuple, Optional, Sequence
 class ClusterError(Exception):
     """Root of the errors that ``cluster`` raises.
 
-    ``kind`` is written into the outcome of the task that the error ends (``cluster.protocol.failures``); "" for none.
+    ``kind`` is written into the outcome of the task that the error ends; "" for none.
+    See ``cluster.protocol.failure_kinds``.
     """
 
     kind = ""

@@ -33,7 +33,7 @@ from cluster.protocol.outcome import GRAPH_MISTAKE, Reporter
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from cluster.variables.layout import Layout, whole
 from cluster.variables.masters import plain_name
 from cluster.variables.placement import assign, variable_bytes

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster.job import load
 from cluster.protocol.outcome import Reporter
-from cluster.serving.export import export
+from cluster.serving.saved_model import export
 from cluster.task import Task, Train
 from jobs.main import leave_the_code, make_parser, read_mapping
 

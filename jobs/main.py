@@ -14,8 +14,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional
 from cluster.errors import TaskError
 from cluster.protocol.outcome import WORK, Outcome, Progress, Reporter
 from cluster.protocol.standby import Standby
-from cluster.protocol.stdout import outlive_full_disk
 from cluster.protocol.verifiable import unverifiable
+from cluster.runtime.process import outlive_full_disk
 from cluster.task import UNFIT_FOR_STOCK, Best, Task, Train
 
 _EXAMPLE = """\
@@ -100,15 +100,15 @@ def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, de
     if task.role == "ps":
         # TensorFlow 2.x takes memory for layers from an allocator that bounds what tables may ask for; a ps has none.
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    from cluster.runtime import allocator, server, shutdown
+    from cluster.runtime import process, server
 
     standby.wait()
     if task.role == "ps":
-        allocator.trim_every(allocator.TRIM_S)
+        process.trim_memory_every(process.TRIM_S)
     serving = server.start(task, devices, server.threads_of(settings))
     reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
     reporter.heartbeat.begin_phase("serving")
-    shutdown.wait_until_done(task, serving)
+    server.wait_until_done(task, serving)
     outcome = Outcome(True)
     reporter.outcome(outcome)
     return outcome

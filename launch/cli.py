@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cluster.errors import SpecError
-from launch.agent.text.plain_text import without_controls
+from launch.agent.text import without_controls
 from launch.errors import SUCCEEDED, USAGE, LaunchError
 from launch.verbs import bash_completion  # noqa: F401 (Click finds it by its shell)
 

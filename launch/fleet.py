@@ -18,12 +18,11 @@ from launch.hosts import rpc
 from launch.hosts.bundle import Code
 from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
-from launch.hosts.local import LocalHost
+from launch.hosts.local_host import LocalHost
 from launch.signals import Interrupts
 from launch.slurm.allocation import find
-from launch.slurm.host import SlurmHost
-from launch.slurm.step import environment
-from launch.slurm.steps import Ending
+from launch.slurm.slurm_host import SlurmHost
+from launch.slurm.srun import Ending, environment
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
@@ -243,7 +242,7 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
 
 def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     from launch.remote.access import Access  # loads Fabric: a second that a local run need not spend
-    from launch.remote.host import SshHost
+    from launch.remote.ssh_host import SshHost
 
     access = Access(spec.ssh)
     closing.callback(access.close)

@@ -11,14 +11,14 @@ import click
 
 from cluster.spec import load
 from cluster.spec.model import Spec
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.agent.state.run_folder import expand
 from launch.errors import UsageError
 from launch.fleet import Fleet
 from launch.history import remembered
 from launch.hostfile.selection import chosen, narrowed
 from launch.hosts.bundle import JobCode, find_job, launcher_code
-from launch.plan.local import localised, other_pythons
+from launch.plan.local_spec import localised, other_pythons
 from launch.plan.plan import pythons
 from launch.signals import Interrupts
 

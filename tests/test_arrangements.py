@@ -14,7 +14,7 @@ import pytest
 
 from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec, load
-from launch.plan.local import towers
+from launch.plan.local_spec import towers
 from tests.support import ROOT
 from tests.support.training.jobs import table
 from tests.support.training.threads import ThreadedRun

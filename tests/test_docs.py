@@ -10,9 +10,9 @@ from typing import List, Set
 import pytest
 
 from cluster.spec import load
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.cli import VERBS
-from launch.hostfile import starter
+from launch.verbs import init
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -25,7 +25,7 @@ SOURCES = [
 RUNNABLE = [
     *SOURCES,
     *(path.parent for path in SOURCES if path.name == "__main__.py"),
-    *map(Path, starter.texts("houses")),
+    *map(Path, init.texts("houses")),
 ]  # a file, python -m with a package, or what `launch init` writes
 UNDATED = {"index", "differential"}  # the latter is written by a program, and depends on no machine
 

@@ -6,18 +6,18 @@ from tests.size import figures, module, modules, names
 
 # They only fall: a new feature brings its own folder, and what it takes elsewhere.
 CEILINGS = {
-    "AST nodes": 418_500,
-    "files": 632,
-    "modules of 30 lines or fewer": 35,
-    "modules with one importer": 181,
+    "AST nodes": 416_800,
+    "files": 488,
+    "modules of 30 lines or fewer": 9,
+    "modules with one importer": 107,
     "class names used twice": 50,
-    "file names used twice": 51,
+    "file names used twice": 16,
     "calls with more than 6 arguments by position": 36,
     "files of more than 300 lines": 14,
     "files outside it that name after": 29,
     "files outside it that name notice": 13,
-    "files outside it that name limits": 30,
-    "files outside it that name containers": 22,
+    "files outside it that name limits": 29,
+    "files outside it that name containers": 19,
 }
 SLACK = 0.005  # of a ceiling, which is lowered with the figure
 

@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support import ROOT
 from tests.support.waiting import PATIENCE_S
 

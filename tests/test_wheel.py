@@ -11,7 +11,7 @@ from typing import Set
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.hosts.bundle import launcher_code
 from tests.support import ROOT
 

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Optional
 
-from cluster.protocol import atomic_file
+from cluster.protocol import shared_files
 from cluster.protocol.checkpoint_files import BEST
-from cluster.protocol.record_file import read_record
+from cluster.protocol.shared_files import read_record
 from cluster.task import Best
 
 _LARGEST = 4096  # bytes of the file
@@ -102,4 +102,4 @@ def read(folder: Path) -> Optional[BestSoFar]:
 
 def write(folder: Path, record: BestSoFar) -> None:
     """Replace the record in a folder. Raises OSError."""
-    atomic_file.replace(folder / BEST, json.dumps(asdict(record)))
+    shared_files.replace_file(folder / BEST, json.dumps(asdict(record)))

@@ -3,11 +3,125 @@
 ahead    a thread writes rows of embedding tables, again and again those that have changed meanwhile
 write    between two steps, the chief itself writes what has changed since, and all else
 publish  a thread makes a checkpoint of these pieces, and removes old ones
+
+What has changed last is one run of all servers, which holds training up only until all of it is read. A server reads
+rows and copies small variables into memory of its own, and reports that to the chief. What is read is sent and written
+afterwards, while training goes on.
 """
 
-from typing import Any, Callable, Optional
+import threading
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from cluster.checkpoints.background import Background
+from cluster.checkpoints.pieces_of_variables import Fed, SmallVariables
+from cluster.checkpoints.saved_tables import SavedTables
+from cluster.runtime.tf_compat import tf
+
+
+class Background:
+    """Begin ``work``, which asks the function that it is given whether to go on."""
+
+    def __init__(self, work: Callable[[Callable[[], bool]], None]):
+        self._work = work
+        self._error: Optional[BaseException] = None
+        self._is_stopped = threading.Event()
+        self._moved_at = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="saving", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._goes_on)
+        except BaseException as error:  # the chief raises it, where it asks for the result
+            self._error = error
+
+    def _goes_on(self) -> bool:
+        self._moved_at = time.monotonic()
+        return not self._is_stopped.is_set()
+
+    @property
+    def quiet_s(self) -> float:
+        """Return for how long the work has not asked whether to go on."""
+        return time.monotonic() - self._moved_at
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the work has ended, well or not."""
+        return not self._thread.is_alive()
+
+    def ask_to_end(self) -> None:
+        """Ask the work to end."""
+        self._is_stopped.set()
+
+    def stop(self, timeout_s: Optional[float] = None) -> bool:
+        """Ask the work to end, wait for that, and return whether it has ended in time.
+
+        A chief waits without limit, as for a piece that it writes itself: its agent notices when that hangs.
+        """
+        self.ask_to_end()
+        self._thread.join(timeout_s)
+        return self.is_over
+
+    def result(self) -> None:
+        """Raise what the work has raised, once it is over."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+class Begun(NamedTuple):
+    """Pieces that are being written: the paths of all, of those with rows, and what writes them."""
+
+    pieces: List[str]
+    of_rows: List[str]
+    work: Background
+
+
+class LastPieces:
+    """Write small variables, and the rows that are left of tables. Make it on the device of the process that writes."""
+
+    def __init__(self, small: Sequence[SmallVariables], tables: Sequence[SavedTables], fed: Fed):
+        self._tables, self._path = list(tables), fed.path
+        self._is_read = threading.Event()
+        copies = [each.copies() for each in small]
+        with tf.control_dependencies([tf.group(*copies, *(each.read_last for each in tables))]):
+            self._report = tf.py_func(self._note_read, [], [])
+        with tf.control_dependencies([self._report]):  # the writes would take all threads of this process
+            self._variables = [
+                each.write_copies(some, f"-copies-{number}") for number, (each, some) in enumerate(zip(small, copies))
+            ]
+            for each in tables:
+                each.make_last_writes()
+
+    def _note_read(self) -> None:
+        self._is_read.set()
+
+    def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> Begun:
+        """Begin to write pieces, whose paths begin with ``path``; return once all is read that they will have.
+
+        The result of the work raises why that has failed. In a rehearsal no row has changed.
+        """
+        last = [each.last(is_rehearsal) for each in self._tables]
+        operations = (
+            [each.operation for each in self._variables],
+            [operations for operations, _, _ in last],
+            self._report,
+        )
+        feed = {key: value for _, fed, _ in last for key, value in fed.items()}
+        endings = [*(each.ending for each in self._variables), *(ending for _, _, some in last for ending in some)]
+        of_rows = [ending for _, _, some in last for ending in some[1:]]
+        self._is_read.clear()
+        work = Background(lambda goes_on: self._run(session, operations, {**feed, self._path: path}))
+        self._is_read.wait()
+        return Begun([path + each for each in endings], [path + each for each in of_rows], work)
+
+    def _run(self, session: Any, operations: Any, feed: Dict[Any, Any]) -> None:
+        try:
+            _, found, _ = session.run(operations, feed)
+        finally:
+            self._is_read.set()  # also where a server has failed
+        for tables, ran in zip(self._tables, found):
+            tables.note_last(ran)
 
 
 class LiveSave:

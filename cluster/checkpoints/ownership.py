@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from cluster.errors import CheckpointError
-from cluster.protocol.atomic_file import replace
+from cluster.protocol.shared_files import replace_file
 
 NOTE = "owner.json"
 
@@ -94,7 +94,7 @@ class Ownership:
 
     def _write(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        replace(self._note, json.dumps(self._own._asdict()))
+        replace_file(self._note, json.dumps(self._own._asdict()))
 
     def _read(self) -> Optional[Owner]:
         try:

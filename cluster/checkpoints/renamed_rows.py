@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tup
 from cluster.checkpoints.saved_tables import by_server
 from cluster.checkpoints.stored_tables import StoredTable
 from cluster.runtime.tf_compat import tf
-from cluster.tables import keys
+from cluster.tables import row_keys
 from cluster.tables.store import Store
 
 _COLUMNS = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
@@ -67,7 +67,7 @@ class RenamedRows:
         tables = tf.where(self._expired(stored, used), -tf.ones_like(stored), tf.gather(self._numbers, stored))
         is_wanted = tables >= 0
         ids, tables, rows = (tf.boolean_mask(each, is_wanted) for each in (ids, tables, rows))
-        salts = tf.constant([keys.salt(name) for name in self.tables], tf.int64)
+        salts = tf.constant([row_keys.salt(name) for name in self.tables], tf.int64)
         shares = by_server(ids, tables, [tf.zeros_like(tables), rows], salts, len(stores))
         self._load = tf.group(*[store.put(*share) for store, *share in zip(stores, *shares)])
         self._counts = [store.places.count for store in stores]

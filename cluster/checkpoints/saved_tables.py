@@ -30,7 +30,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from cluster.checkpoints.pieces_of_variables import Fed, Write, copied
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.runtime.tf_compat import tf
-from cluster.tables import keys
+from cluster.tables import row_keys
 from cluster.tables.store import LAST_UPDATE, NO_UPDATE, Store
 from cluster.tables.stores import Kind, Stores
 
@@ -61,7 +61,7 @@ class SavedTables:
     def __init__(self, kind: Kind, stores: Sequence[Store], fed: Fed):
         self._name, self._stores, self._fed = kind.name, list(stores), fed
         self._tables = [table.name for table in stores[0].all_tables]
-        self._salts = tf.constant([keys.salt(name) for name in self._tables], tf.int64)
+        self._salts = tf.constant([row_keys.salt(name) for name in self._tables], tf.int64)
         self._columns = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
         if stores[0].slots is not None:
             self._columns["slots"] = tf.float32
@@ -105,7 +105,7 @@ class SavedTables:
 
     def _values(self, part: Dict[str, Any]) -> List[Any]:
         """Return the columns of rows that were read, with ids in place of keys."""
-        ids = keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
+        ids = row_keys.unmix(part["keys"]) - tf.gather(self._salts, part["tables"])
         return [ids, *(part[name] for name in self._columns if name != "ids")]
 
     def _make_last(self, store: Store) -> _Last:
@@ -120,7 +120,7 @@ class SavedTables:
     def _make_write_seen(self, store: Store) -> Any:
         with tf.device(store.device):
             known, seen = store.candidates.all()
-        return self._save([keys.unmix(known) - tf.gather(self._salts, seen.tables), *seen])
+        return self._save([row_keys.unmix(known) - tf.gather(self._salts, seen.tables), *seen])
 
     def _save(self, values: Sequence[Any]) -> Any:
         specs = [""] * len(values)
@@ -301,8 +301,8 @@ def by_server(ids: Any, tables: Any, others: Sequence[Any], salts: Any, servers:
     Args:
       salts: of all tables, in the order of their numbers, int64 [tables].
     """
-    found = keys.mix(ids + tf.gather(salts, tables))
-    owner = keys.owners(found, servers)
+    found = row_keys.mix(ids + tf.gather(salts, tables))
+    owner = row_keys.owners(found, servers)
     return [tf.dynamic_partition(each, owner, servers) for each in (found, tables, *others)]
 
 

@@ -15,19 +15,17 @@ import os
 import shutil
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.checkpoints.background import Background
 from cluster.checkpoints.finished_files import largest_file, open_reader, publish
-from cluster.checkpoints.last_pieces import LastPieces
+from cluster.checkpoints.live_save import Background, LastPieces
 from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Write, group_by_size
-from cluster.checkpoints.row_files import RowFiles
-from cluster.checkpoints.row_pieces import MOST_PIECES, RowPieces
+from cluster.checkpoints.row_pieces import MOST_PIECES, RowFiles, RowPieces
 from cluster.checkpoints.saved_tables import saved_tables
 from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.protocol.checkpoint_files import PARTIAL
-from cluster.runtime.allocator import return_large_blocks, trim
+from cluster.runtime.process import return_large_blocks, trim_memory
 from cluster.runtime.tf_compat import tf
 from cluster.tables.stores import Stores
-from cluster.variables.saved import Saved, Shape
+from cluster.variables.layout import Saved, Shape
 
 # A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
@@ -180,7 +178,7 @@ class StreamedSaver:
         self._warm_up(session, path + PARTIAL)
         if self._rows.tables:
             self._rows.write_ahead(session, path, self._piece_bytes, is_delta, goes_on)
-            trim()
+            trim_memory()
 
     def forget(self) -> None:
         """Forget what was written: in another session, or after others had the folder, a checkpoint is whole."""
@@ -211,7 +209,7 @@ class StreamedSaver:
             session.run(write.operation, {**write.feed, self._fed.path: path})
             pieces.append(path + write.ending)
             of_rows += pieces[-1:] if write.has_rows else []
-            trim()
+            trim_memory()
         return pieces, of_rows, None
 
     def _write_at_once(self, session: Any, folder: str) -> _Pieces:
@@ -258,7 +256,7 @@ class StreamedSaver:
         with return_large_blocks():
             for operation, feed in self._loads(session, max(self._piece_bytes, largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
-                trim()
+                trim_memory()
             for tables in self._rows.tables:
                 for operation, feed in tables.loads(open_reader(path)):
                     session.run(operation, {**feed, self._fed.path: path})

@@ -20,18 +20,7 @@ from typing import Any, Iterator, List, Optional, Sequence
 
 import numpy as np
 
-from cluster.data.places import (
-    BEGIN,
-    END,
-    EPOCH,
-    FREE,
-    IS_LAST,
-    SHARD,
-    STAMP,
-    Places,
-    tickets_of,
-    variable,
-)
+from cluster.data.shard_places import BEGIN, END, EPOCH, FREE, IS_LAST, SHARD, STAMP, Places, tickets_of, variable
 from cluster.data.source import Beginning, Source
 from cluster.data.turns import Turns
 from cluster.runtime.devices import ps_device

@@ -6,21 +6,17 @@ in the worker's memory.
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.data.refusals import refuse
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
-from cluster.model.batches import batch_of
-from cluster.model.borrowed import refuse_borrowed
 from cluster.model.device_pool import Member
 from cluster.model.evaluation import Evaluation
-from cluster.model.mirrors import NotedInitializers
-from cluster.model.reads import read_before_loops
-from cluster.model.remedies import of_tf_train
+from cluster.model.job_results import batch_of, optimizer_of_tf_train, refuse_borrowed, refuse_unfit_shards
+from cluster.model.mirrors import NotedInitializers, read_before_loops
 from cluster.model.shares import Parts
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.columns import Columns
+from cluster.scoring.metric_columns import Columns
 from cluster.shards import COUNTS, PLACE, sources
 from cluster.sharing.graph_collections import own_entries
 from cluster.sharing.variables import Sharing
@@ -143,7 +139,7 @@ class ModelGraph:
         named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
         ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
         expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
-        self.job.check("optimizer", expected + of_tf_train(list(named.values())), optimizer, ok)
+        self.job.check("optimizer", expected + optimizer_of_tf_train(list(named.values())), optimizer, ok)
         for each in named.values():
             self._check_alone(each)
         who = f"{self.job.place('optimizer')}: optimizer"
@@ -164,7 +160,7 @@ class ModelGraph:
                 batch, start = self._input(member.task)
                 batches.append(self._bounded(self._with_known_size(batch) if estimate else batch))
             starts.append(start)
-        refuse(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
+        refuse_unfit_shards(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
         return batches, tf.group(*starts)
 
     def _bounded(self, batch: Mapping[str, Any]) -> Dict[str, Any]:

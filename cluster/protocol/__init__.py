@@ -3,7 +3,7 @@
 A task reports in files of its own folder, which its agent reads:
 
 outcome           the progress of a task, and its end
-failures          the kind of a failure, by the class of its error
+failure_kinds     the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
 flight_recorder   record the newest steps of a task, always
 flight_records    read them, also after a SIGKILL of the task
@@ -13,10 +13,7 @@ checkpoint_files  the files of checkpoints in a folder
 
 Under them:
 
-record_file       a small JSON file of another program, read as a dataclass
-regular_file      open files in folders where other programs write too
-atomic_file       replace a small file, also on a full disk
-stdout            print into a task's log, also on a full disk
+shared_files      files of folders where other programs write too: opened, read as records, replaced
 limits            the limits of a task's memory, processors and files
 images            files and names of containers' images
 addresses         host, port, and whether the internet can reach them

@@ -17,8 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple, Union
 
-from cluster.protocol.record_file import make_record
-from cluster.protocol.regular_file import read_at_most
+from cluster.protocol.shared_files import make_record, read_at_most
 
 FILE = "spans.ring"
 HEADER, SLOTS, SLOT = 4096, 2048, 64

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Callable, Deque, Dict, Optional, Tuple, Union
 
-from cluster.protocol.record_file import read_record
+from cluster.protocol.shared_files import read_record
 
 PULSE = "pulse.json"
 STACKS = "stacks.txt"

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar, Union
 
 from cluster.errors import JobError, TaskError, TrainingError
-from cluster.protocol import failures
-from cluster.protocol.atomic_file import replace, reserve
+from cluster.protocol import failure_kinds
 from cluster.protocol.flight_recorder import FlightRecorder
 from cluster.protocol.heartbeat import Heartbeat
-from cluster.protocol.record_file import ANY_NUMBER, read_record
+from cluster.protocol.shared_files import ANY_NUMBER, read_record, replace_file, reserve_file
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
@@ -79,9 +78,9 @@ class Progress:
 class Outcome:
     """The end of a task. ``retry`` False: starting it again would fail the same way.
 
-    ``kind`` is one of ``failures.KINDS``, None for a success. ``missing_module`` names the missing module for which the
-    task failed. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint (``train.best``).
-    ``ended_early`` is why training ended before its last step.
+    ``kind`` is one of ``failure_kinds.KINDS``, None for a success. ``missing_module`` names the missing module for
+    which the task failed. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint
+    (``train.best``). ``ended_early`` is why training ended before its last step.
     """
 
     succeeded: bool
@@ -108,7 +107,7 @@ class Outcome:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         return cls(
             False, step, _short(cause), trace[-_LONGEST_TRACE:], retry=not own and not isinstance(error, _HOPELESS),
-            kind=failures.kind_of(error), missing_module=failures.missing_module(error),
+            kind=failure_kinds.kind_of(error), missing_module=failure_kinds.missing_module(error),
         )  # fmt: skip
 
 
@@ -178,7 +177,7 @@ class Reporter:
             self._replace(PROGRESS, {**asdict(progress), "warnings": warnings, "time": self._written_at})
             if first and self._folder is not None:
                 with contextlib.suppress(OSError):
-                    reserve(self._folder / _ROOM, _ROOM_BYTES)
+                    reserve_file(self._folder / _ROOM, _ROOM_BYTES)
 
     def failure(self, error: BaseException, step: Optional[int] = None) -> Outcome:
         """Write the outcome of a task that ``error`` ended, and return it."""
@@ -201,7 +200,7 @@ class Reporter:
         values = {**asdict(outcome), "time": self._clock()}
         if not self._replace(OUTCOME, values) and self._folder is not None:
             with contextlib.suppress(OSError):
-                replace(self._folder / _ROOM, json.dumps({**values, "traceback": None}))
+                replace_file(self._folder / _ROOM, json.dumps({**values, "traceback": None}))
                 os.replace(str(self._folder / _ROOM), str(self._folder / OUTCOME))
         elif self._folder is not None:
             with contextlib.suppress(OSError):
@@ -215,7 +214,7 @@ class Reporter:
         if self._folder is None:
             return True
         try:
-            replace(self._folder / name, json.dumps(values))
+            replace_file(self._folder / name, json.dumps(values))
         except OSError as error:
             if not self._failing:
                 print(
@@ -255,8 +254,8 @@ def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
     for path in (outcome.checkpoint, outcome.best_checkpoint) if outcome is not None else ():
         if not (path or "").isprintable():
             raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
-    if outcome is not None and outcome.kind not in (None, *failures.KINDS):
-        raise ValueError(f"kind: expected one of {', '.join(failures.KINDS)}, found {ascii(outcome.kind)[:60]}")
+    if outcome is not None and outcome.kind not in (None, *failure_kinds.KINDS):
+        raise ValueError(f"kind: expected one of {', '.join(failure_kinds.KINDS)}, found {ascii(outcome.kind)[:60]}")
     if outcome is None:
         return None
     return replace_fields(

@@ -1,6 +1,13 @@
-"""Small functions of tensors, made of few operations of a graph."""
+"""Small functions of tensors, made of few operations of a graph: fingerprints, constants, calls, a choice of branches.
 
-from typing import Any, Callable, Dict, Tuple
+``tf.enable_control_flow_v2`` makes a branch a function, which gets the values of variables. They are read before it is
+known which branch is taken, even where the branch is only for variables that have a value. And no function assigns to
+a variable. So ``cond`` is the same whichever control flow the job's file has switched on.
+"""
+
+import contextlib
+import threading
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 from cluster.runtime.tf_compat import tf
 
@@ -38,3 +45,39 @@ def _functions(graph: Any) -> Dict[Tuple[str, Any], Callable[..., Any]]:
         held.append({})
     found: Dict[Tuple[str, Any], Callable[..., Any]] = held[0]
     return found
+
+
+class Constants:
+    """Those of one graph."""
+
+    def __init__(self) -> None:
+        self._made: Dict[Tuple[int, str], Any] = {}
+
+    def scalar(self, value: int, device: str) -> Any:
+        """Return an int32 scalar on a device; it waits for nothing."""
+        if (value, device) not in self._made:
+            with tf.control_dependencies(None), tf.device(device):
+                self._made[value, device] = tf.constant(value)
+        return self._made[value, device]
+
+
+_ONE_SWITCH_AT_A_TIME = threading.RLock()  # the switch is one for all threads
+
+
+def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
+    """Return what ``tf.cond`` does, whose branches are operations of the current graph."""
+    with _branches_in_the_graph():
+        return tf.cond(condition, if_true, if_false)
+
+
+@contextlib.contextmanager
+def _branches_in_the_graph() -> Iterator[None]:
+    with _ONE_SWITCH_AT_A_TIME:
+        with tf.Graph().as_default():  # inside a function the answer would be of the function
+            is_on = tf.control_flow_v2_enabled()
+        tf.disable_control_flow_v2()
+        try:
+            yield
+        finally:
+            if is_on:
+                tf.enable_control_flow_v2()

@@ -1,11 +1,16 @@
-"""The examples that metrics are measured on: all of an evaluation, or the newest of training."""
+"""Examples that metrics are measured on: all of an evaluation, or the newest of training, of all workers together.
 
+Each worker packs its newest examples as bytes, and the chief puts them together. The bytes are a line of JSON with type
+and length of each column, and then the columns. A column of strings has the length of each string first.
+"""
+
+import json
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from cluster.runtime import memory
+from cluster.runtime import process
 
 _OF_A_STRING = 200  # bytes, beside its own: Python's, and an entry of a dictionary
 _PART_OF_MEMORY = 0.25  # for columns: to measure takes up to three times as much again
@@ -24,7 +29,7 @@ class AllExamples:
     def __init__(self, columns: int):
         self._chunks: List[List[np.ndarray]] = [[] for _ in range(columns)]
         self._strings: Dict[Any, Any] = {}
-        self._left = int(_PART_OF_MEMORY * memory.left())  # bytes
+        self._left = int(_PART_OF_MEMORY * process.memory_left())  # bytes
         self.length, self.is_full = 0, False
 
     def add(self, columns: Sequence[np.ndarray], length: int) -> None:
@@ -76,3 +81,55 @@ class NewestExamples:
         if not self._chunks or not self._chunks[0]:
             return None
         return [np.concatenate(list(chunks))[-self._most :] for chunks in self._chunks]
+
+
+MOST_NEWEST = 65_536  # examples of all workers
+LEAST_NEWEST = 64  # of one worker
+
+
+def share_of(workers: int) -> int:
+    """Return how many examples one of ``workers`` keeps."""
+    return max(LEAST_NEWEST, MOST_NEWEST // workers)
+
+
+def pack(columns: Sequence[np.ndarray]) -> bytes:
+    """Return columns of numbers, or of strings as bytes, in one text of bytes."""
+    heads, bodies = [], []
+    for each in columns:
+        if each.dtype == object:
+            lengths = np.array([len(text) for text in each], np.int64)
+            heads.append(["bytes", len(each)])
+            bodies += [lengths.tobytes(), *each.tolist()]
+        else:
+            heads.append([each.dtype.str, len(each)])
+            bodies.append(each.tobytes())
+    return json.dumps(heads).encode() + b"\n" + b"".join(bodies)
+
+
+def unpack(data: bytes) -> List[np.ndarray]:
+    """Undo ``pack``."""
+    head, _, body = data.partition(b"\n")
+    columns, start = [], 0
+
+    def take(kind: Any, number: int) -> np.ndarray:
+        nonlocal start
+        found = np.frombuffer(body, kind, number, start)
+        start += found.nbytes
+        return found
+
+    for kind, number in json.loads(head.decode()):
+        if kind != "bytes":
+            columns.append(take(kind, number))
+            continue
+        lengths = take(np.int64, number)
+        texts = np.empty(number, object)
+        for index, length in enumerate(lengths.tolist()):
+            texts[index] = body[start : start + length]
+            start += length
+        columns.append(texts)
+    return columns
+
+
+def together(windows: Sequence[Sequence[np.ndarray]]) -> List[np.ndarray]:
+    """Return the columns of several workers as one each."""
+    return [np.concatenate(columns) for columns in zip(*windows)]

@@ -1,15 +1,112 @@
-"""One value of a metric over the arrays of its parts.
+"""One value of a metric over the arrays of its parts: area under the curve, log loss, calibration, mean.
 
 Every function takes arrays of one number per example, [n], and returns NaN where the value is not defined.
+
+The area is computed from ranks: how well scores rank examples of two kinds.
 """
 
-from typing import Callable, Dict, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from cluster.scoring.ranking import area_under_curve, grouped_area
-
 _AT_ONCE = 1 << 20  # examples: with what is computed of them
+
+
+def area_under_curve(labels: np.ndarray, scores: np.ndarray, weights: Optional[np.ndarray] = None) -> float:
+    """Return the area under the ROC curve: how likely a positive example has a higher score than a negative one.
+
+    Computed from ranks, exactly (Mann and Whitney, 1947); equal scores count one half.
+
+    Args:
+      labels: [n], above 0.5 for a positive example.
+      scores: [n].
+      weights: [n], at least 0; by default 1 each.
+
+    Returns:
+      From 0 to 1, 0.5 for guessing; NaN where all weight is on examples of one kind, or a score is NaN.
+    """
+    return grouped_area(labels, scores, None, weights)
+
+
+def grouped_area(
+    labels: np.ndarray, scores: np.ndarray, groups: Optional[np.ndarray], weights: Optional[np.ndarray] = None
+) -> float:
+    """Return the mean over groups of the area under the ROC curve, weighted by the groups' weights.
+
+    A group without both kinds of examples does not count.
+
+    Args:
+      groups: [n], integers; None for one group of all.
+      others: as for ``area_under_curve``.
+
+    Returns:
+      From 0 to 1; NaN where no group counts, or a score is NaN.
+    """
+    if not len(labels) or np.isnan(scores).any():
+        return float("nan")
+    order = np.argsort(scores) if groups is None else np.lexsort((scores, groups))
+    areas = _Areas()
+    for begin in range(0, len(order), _AT_ONCE):
+        some = order[begin : begin + _AT_ONCE]
+        weight = np.ones(len(some)) if weights is None else np.asarray(weights[some], np.float64)
+        is_positive = np.asarray(labels)[some] > 0.5
+        group = np.zeros(len(some), np.int8) if groups is None else groups[some]
+        areas.add(group, scores[some], np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight))
+    return areas.mean()
+
+
+class _Areas:
+    """The areas of groups, of which examples come in the order of group and score, any number at once.
+
+    Equal scores of a group are a run. The last one may go on with the next examples, and so may its group: until then
+    both are open.
+    """
+
+    def __init__(self) -> None:
+        self._sum = self._weight = 0.0  # of the areas of groups that have ended
+        self._won = self._positive = self._negative = 0.0  # of the open group, without the open run
+        self._run: List[np.ndarray] = [np.zeros(0)] * 4  # group, score and weights of the open run, as one example
+
+    def add(self, *examples: np.ndarray) -> None:
+        """Add examples: their groups, their scores, and their weights as positive and as negative ones, [n] each."""
+        if len(self._run[0]):
+            examples = tuple(np.concatenate(pair) for pair in zip(self._run, examples))
+        group, score, positive, negative = examples
+        new_group = _begins(group)
+        runs = np.flatnonzero(new_group | _begins(score))  # the first example of each
+        p, n = np.add.reduceat(positive, runs), np.add.reduceat(negative, runs)
+        self._run = [group[-1:], score[-1:], p[-1:].copy(), n[-1:].copy()]
+        p[-1] = n[-1] = 0.0
+        self._add_runs(np.flatnonzero(new_group[runs]), p, n)
+
+    def _add_runs(self, first: np.ndarray, p: np.ndarray, n: np.ndarray) -> None:
+        """Add runs by their weights; ``first`` are the places of those that begin a group, 0 the open one."""
+        below = np.cumsum(n) - n
+        below -= np.repeat(below[first], np.diff([*first, len(n)]))
+        won, positive, negative = (np.add.reduceat(each, first) for each in (p * (below + n / 2), p, n))
+        won[0] += self._won + positive[0] * self._negative
+        positive[0] += self._positive
+        negative[0] += self._negative
+        self._end(won[:-1], positive[:-1], negative[:-1])
+        self._won, self._positive, self._negative = (float(each[-1]) for each in (won, positive, negative))
+
+    def _end(self, won: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> None:
+        counts = (positive > 0) & (negative > 0)
+        won, positive, negative = won[counts], positive[counts], negative[counts]
+        self._sum += float((won / (positive * negative) * (positive + negative)).sum())
+        self._weight += float((positive + negative).sum())
+
+    def mean(self) -> float:
+        """Return the mean of the groups' areas by their weights, once all examples were added; NaN without any."""
+        p, n = self._run[2:]
+        self._end(self._won + p * (self._negative + n / 2), self._positive + p, self._negative + n)
+        return self._sum / self._weight if self._weight else float("nan")
+
+
+def _begins(values: np.ndarray) -> Any:
+    return np.concatenate([[True], values[1:] != values[:-1]])
+
+
 CLIP = 1e-7  # from 0 and 1, as far as a probability of float32 is known
 
 

@@ -1,6 +1,5 @@
 """Export a trained model for serving: a SavedModel that needs TensorFlow alone.
 
-inputs     the tensors that a served model is fed, from the batches that it trained with
-predictor  the graph of the job's ``predict``, which shares its variables with ``model``
-export     the SavedModel of a checkpoint
+predictor    the graph of the job's ``predict``: its inputs, and the variables that it shares with ``model``
+saved_model  the SavedModel of a checkpoint
 """

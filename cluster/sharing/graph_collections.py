@@ -1,15 +1,72 @@
-"""Show one copy of a model only its own entries in the graph's collections.
+"""Show one copy of a model only its own entries in the graph's collections, and its own counts of variable scopes.
 
 A copy finds what it put there itself, as if there were no other copy. It also finds what was there before any copy.
 Copies share variables. So a copy also finds what joined a collection while a variable was made, which happens for the
 first copy only: the variable, and the regularization loss of ``get_variable(regularizer=)``.
+
+TensorFlow counts in a collection how often a graph has opened each variable scope: it names
+``variable_scope(None, "dense")`` so. Every copy counts from where the first one began. Operations behind the copies
+go on from where that one ended.
 """
 
 import contextlib
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from cluster.runtime.tf_compat import tf
+
+Counts = Mapping[str, int]
+_STORE: Any = ("__varscope",)  # the collection in which TensorFlow keeps the counts of a graph
+
+
+class ScopeCounts:
+    """The counts of one graph, for the copies of one model.
+
+    Attributes:
+      first: what the first copy has left; None before it is built.
+    """
+
+    def __init__(self) -> None:
+        self._before: Counts = {}
+        self.first: Optional[Counts] = None
+
+    @contextlib.contextmanager
+    def around(self) -> Iterator[None]:
+        """Go on from what the first copy leaves, and from what was there before any other."""
+        before, is_first = scope_counts(), self.first is None
+        yield
+        count_scopes_from(self.first or {} if is_first else before)
+
+    @contextlib.contextmanager
+    def within(self) -> Iterator[None]:
+        """Count as in the first copy.
+
+        The variable scope of a copy is between both contexts. At its end it forgets counts.
+        """
+        if self.first is not None:
+            count_scopes_from(self._before)
+            yield
+            return
+        self._before = scope_counts()
+        yield
+        self.first = scope_counts()
+
+
+def scope_counts() -> Dict[str, int]:
+    """Return the counts of the current graph, by the name of the scope."""
+    return dict(_store().variable_scopes_count)
+
+
+def count_scopes_from(counts: Counts) -> None:
+    """Let the current graph go on from these counts."""
+    _store().variable_scopes_count = dict(counts)
+
+
+def _store() -> Any:
+    tf.get_variable_scope()  # makes it
+    (store,) = tf.get_collection_ref(_STORE)
+    return store
+
 
 _KEYS = tf.GraphKeys
 # The lists by which TensorFlow itself finds what a graph has. All copies together are that graph.

@@ -21,8 +21,7 @@ from typing import Counter as Counts
 
 from cluster.runtime.tf_compat import tf
 from cluster.sharing import keras_graphs
-from cluster.sharing.graph_collections import Collections
-from cluster.sharing.scope_counts import ScopeCounts
+from cluster.sharing.graph_collections import Collections, ScopeCounts
 
 Site = Tuple[Tuple[str, int], ...]  # the lines of the model on the way to a variable, (file, line), the innermost first
 _LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "cluster")

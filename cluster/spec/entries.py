@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from cluster.errors import Problem
-from cluster.spec.document import Document
 from cluster.spec.host_names import HostError, endpoint, hosts
 from cluster.spec.place import Path, Place
-from cluster.spec.validation import Findings
+from cluster.spec.schema import Findings
+from cluster.spec.yaml_document import Document
 
 MOST_TASKS = 100_000  # of one item; more is a typing error
 

@@ -1,22 +1,194 @@
-"""Read a hosts file into a ``Spec``, or raise an error with everything that is wrong with the file."""
+"""Read a hosts file into a ``Spec``, or raise an error with everything that is wrong with the file.
 
+Its text comes first: a folder, a pipe, a device or a huge file is refused without being read. A ``Spec`` is put
+together last, from a document in which nothing is wrong.
+"""
+
+import difflib
+import itertools
+import os
+import shlex
+import stat
 from pathlib import Path
-from typing import List, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from cluster.errors import Problem, SpecError
-from cluster.spec.assembly import assemble, check_name
-from cluster.spec.document import Document
-from cluster.spec.entries import read_entries
-from cluster.spec.file_text import text_of
-from cluster.spec.gpus import assign_gpus
-from cluster.spec.model import Spec
-from cluster.spec.overrides import override
+from cluster.protocol.limits import Limits
+from cluster.spec.entries import env_at, read_entries
+from cluster.spec.model import (
+    ROLE_ORDER,
+    Command,
+    Container,
+    Elastic,
+    Keep,
+    Notice,
+    Restart,
+    Setup,
+    Spec,
+    Ssh,
+    TaskSpec,
+)
 from cluster.spec.place import Place, shown
-from cluster.spec.ports import assign_ports
 from cluster.spec.rules import broken_rules
-from cluster.spec.slots import slots_of
-from cluster.spec.validation import validate
+from cluster.spec.schema import in_words, keys, validate
+from cluster.spec.section_rules import hooks_of
+from cluster.spec.task_slots import Slot, assign_gpus, assign_ports, slots_of
+from cluster.spec.yaml_document import Document, override
 from cluster.spec.yaml_text import parse
+from cluster.task import Train
+
+LARGEST_MIB = 2  # one of 10,000 tasks, each on a line of its own, has less than one
+HOSTS_FILE = "a hosts file"
+LISTED = 1000  # names of a folder that are looked at for a better one
+_SHORTER = 'write ranges: "gpu[01-64]"'
+_KINDS_OF_FILE = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+
+
+def text_of(path: Path, what: str = HOSTS_FILE) -> str:
+    """Read the hosts file, or another file of YAML, at ``path``.
+
+    Args:
+      what: the file's kind in words, for errors.
+
+    Raises:
+      SpecError: it is no text file, or cannot be read.
+    """
+    try:
+        mode = os.stat(str(path)).st_mode
+        if not stat.S_ISREG(mode):
+            kind = next((name for is_one, name in _KINDS_OF_FILE if is_one(mode)), "a device")
+            raise _refusal(path, what, kind, _in_the_folder(path) if stat.S_ISDIR(mode) else "write it to a file")
+        with open(str(path), "rb") as file:
+            data = file.read((LARGEST_MIB << 20) + 1)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise _refusal(path, f"{what} that can be read", reason, _next_step(path, error)) from error
+    if len(data) > LARGEST_MIB << 20:
+        raise _refusal(
+            path, f"{what} of at most {LARGEST_MIB} MiB", "a larger one", _SHORTER if what == HOSTS_FILE else ""
+        )
+    return _decoded(path, data)
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = Place(str(path), line, 1).problem((), "text in UTF-8", f"the byte 0x{data[error.start]:02x}")
+        raise SpecError([problem]) from error
+
+
+def _refusal(path: Path, expected: str, found: str, hint: str) -> SpecError:
+    return SpecError([Place(str(path)).problem((), expected, found, hint)])
+
+
+def _next_step(path: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        near = difflib.get_close_matches(path.name, _hosts_files(path.parent), 1)
+        return f"did you mean {path.with_name(near[0])}?" if near else ""
+    return f"see `ls -l {shlex.quote(str(path))}`" if isinstance(error, PermissionError) else ""
+
+
+def _in_the_folder(folder: Path) -> str:
+    found = sorted(_hosts_files(folder), key=lambda name: (name != "hosts.yaml", name))
+    return f"did you mean {folder / found[0]}?" if found else "name a file in it"
+
+
+def _hosts_files(folder: Path) -> List[str]:
+    try:
+        with os.scandir(str(folder)) as entries:
+            names = [entry.name for entry in itertools.islice(entries, LISTED)]
+    except OSError:
+        return []
+    return [name for name in names if name.endswith((".yaml", ".yml"))]
+
+
+def check_name(document: Document, path: Path) -> Iterator[Problem]:
+    """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
+    from jsonschema import Draft7Validator  # only here: the Tab key reads no file
+
+    node = keys()["name"]
+    if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
+        yield document.problem(("name",), in_words(node), f"the file's name '{path.stem}'", "add the key name")
+
+
+def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
+    """The spec of ``document``; ``slots`` have their ports and GPUs."""
+    values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
+    whole = ("job", "args", "python", "workdir", "leave_s", "guard", "allow_public", "transport")
+    plain = {key: values[key] for key in whole if key in values}
+    return Spec(
+        path=path,
+        name=values.get("name", path.stem),
+        tasks=_tasks_of(document, slots, values.get("python")),
+        command=_command_of(values.get("command")),
+        train=Train.from_dict(values.get("train", {})),
+        restart=Restart(**values.get("restart", {})),
+        elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
+        keep=Keep(**values["keep"]) if "keep" in values else None,
+        before=tuple(values.get("before", ())),
+        after=tuple(values.get("after", ())),
+        secrets=tuple(values.get("secrets", ())),
+        hooks=hooks_of(values),
+        notice=_notice_of(values.get("notice")),
+        ssh=Ssh(**values.get("ssh", {})),
+        setup=Setup(**values["setup"]) if "setup" in values else None,
+        container=_container_of(values.get("container")),
+        job_at=document.place(("job",)).naming(("job",)),
+        **plain,
+    )
+
+
+def _command_of(given: Any) -> Optional[Command]:
+    if not isinstance(given, dict):
+        return None if given is None else tuple(given)
+    return {role: tuple(words) for role, words in given.items() if words is not None}
+
+
+def _notice_of(given: Any) -> Optional[Notice]:
+    return None if given is None else Notice(**{**given, "command": tuple(given["command"])})
+
+
+def _container_of(given: Any) -> Optional[Container]:
+    return None if given is None else Container(**{**given, "args": tuple(given.get("args", ()))})
+
+
+def _tasks_of(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
+    envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
+    limits = {role: {**_limits_at(document, "all"), **_limits_at(document, role)} for role in ROLE_ORDER}
+    # One machine has one name, the first that the file uses, however it is called later.
+    names: Dict[str, str] = {}
+    by_file = [_task_of(slot, names.setdefault(slot.machine, slot.host), envs, limits, python) for slot in slots]
+    return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
+
+
+def _limits_at(document: Document, section: str) -> Mapping[str, Any]:
+    return (document.value.get("limits") or {}).get(section) or {}
+
+
+def _task_of(
+    slot: Slot,
+    host: str,
+    envs: Mapping[str, Mapping[str, str]],
+    limits: Mapping[str, Mapping[str, Any]],
+    python: Any,
+) -> TaskSpec:
+    entry = slot.entry
+    limited = Limits(**{**limits[entry.role], **entry.limits})
+    return TaskSpec(
+        role=entry.role,
+        index=slot.index,
+        host=host,
+        address=f"[{slot.address}]:{slot.port}" if ":" in slot.address else f"{slot.address}:{slot.port}",
+        port=slot.port,
+        gpus=slot.gpus,
+        python=entry.python or python,
+        env={**envs[entry.role], **entry.env},
+        limits=limited if limited.given() else None,
+        line=entry.place.line,
+        spare=entry.spare,
+    )
 
 
 def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:

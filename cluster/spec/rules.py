@@ -5,15 +5,13 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.errors import Problem
 from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
-from cluster.spec.container import container_rules
-from cluster.spec.document import Document
-from cluster.spec.elastic import elastic_rules
 from cluster.spec.entries import Entry, env_at
-from cluster.spec.hooks import hook_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
-from cluster.spec.slots import machine_of
-from cluster.spec.validation import Findings
+from cluster.spec.schema import Findings
+from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules
+from cluster.spec.task_slots import machine_of
+from cluster.spec.yaml_document import Document
 from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
 
 

@@ -1,11 +1,17 @@
-"""The published JSON Schema of hosts files, and its rules in words."""
+"""The published JSON Schema of hosts files: its rules in words, and the values of a document that do not fit it."""
 
+import difflib
 import json
+import shlex
 from functools import lru_cache
-from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Tuple
+from pathlib import Path as FilePath
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
-SCHEMA_FILE = Path(__file__).parent.parent / "hosts.schema.json"
+from cluster.errors import Problem
+from cluster.spec.place import Path, key_text, shown
+from cluster.spec.yaml_document import Document
+
+SCHEMA_FILE = FilePath(__file__).parent.parent / "hosts.schema.json"
 ITEMS = {"entry": "entry_mapping", "receiver": "receiver"}  # items of lists, and their definitions
 _NOUNS = {
     "integer": "a whole number",
@@ -65,3 +71,142 @@ def _bounds(node: Mapping[str, Any]) -> str:
     if "minimum" in node:
         return f" of at least {node['minimum']}"
     return f" above {node['exclusiveMinimum']}" if "exclusiveMinimum" in node else ""
+
+
+_SHELL = frozenset("|&;<>$`*?~\n")  # what only a shell gives a meaning
+_COMMANDS = (("command",), ("container", "args"))  # lists of words that a shell would read
+ValidationError = Any  # of jsonschema, which is loaded when a file is validated
+_Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
+
+
+class Findings:
+    """The problems of values and keys that do not fit the schema, with their paths."""
+
+    def __init__(self, findings: Sequence[_Finding]):
+        self.problems = [problem for _, problem in findings]
+        self._paths = {path for path, _ in findings}
+        self._ways = {way for path in self._paths for way in _prefixes(path)}
+
+    def fit(self, *path: Union[str, int]) -> bool:
+        """Return whether ``path``, everything below it and everything above it are free of problems."""
+        return path not in self._ways and self.stand(*path)
+
+    def stand(self, *path: Union[str, int]) -> bool:
+        """Return whether ``path`` and everything above it are free of problems.
+
+        Values below ``path`` may have problems.
+        """
+        return self._paths.isdisjoint(_prefixes(path))
+
+
+def _prefixes(path: Path) -> List[Path]:
+    return [path[:length] for length in range(len(path) + 1)]
+
+
+def _is_whole(_: Any, value: object) -> bool:
+    # 100.0 is an integer in JSON Schema, but it would reach range() and ports as a float.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@lru_cache(maxsize=1)
+def _validator() -> Any:
+    # Only here: jsonschema is half of what a verb imports, and the Tab key loads verbs but reads no file.
+    from jsonschema import Draft7Validator, validators
+
+    types = Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole)
+    return validators.extend(Draft7Validator, type_checker=types)(schema())
+
+
+def validate(document: Document) -> Findings:
+    """Everything in ``document`` that does not fit the schema."""
+    errors = _validator().iter_errors(document.value)
+    findings = (finding for error in errors for finding in _explain(error, document))
+    return Findings(list(dict.fromkeys(findings)))
+
+
+def _explain(error: ValidationError, document: Document) -> Iterator[_Finding]:
+    path = tuple(error.absolute_path)
+    if "propertyNames" in error.relative_schema_path:
+        path = (*path, error.instance)
+        yield path, document.problem(path, in_words(error.schema), shown(error.instance), at_key=True)
+    elif _keyword(error) == "additionalProperties":
+        yield from _unknown_keys(error, path, document)
+    elif _keyword(error) == "required":
+        for key in set(error.validator_value).difference(error.instance):
+            yield (*path, key), document.problem(path, f"the key {key}", "a mapping without it")
+    elif _keyword(error) == "anyOf" and isinstance(error.instance, (dict, list)) and _meant(error):
+        for inner in _meant(error):
+            yield from _explain(inner, document)
+    else:
+        hint = _as_words(error.instance) if path in _COMMANDS else _quoting(error)
+        yield path, document.problem(path, in_words(error.schema), document.found(path), hint)
+
+
+def _keyword(error: ValidationError) -> str:
+    return str(error.validator)
+
+
+def _unknown_keys(error: ValidationError, path: Path, document: Document) -> Iterator[_Finding]:
+    known = list(error.schema["properties"])
+    for key in error.instance:
+        if key not in known:
+            expected, found = f"a key of {key_text(path) or 'a hosts file'}", f"the unknown key '{key}'"
+            yield (*path, key), document.problem((*path, key), expected, found, _nearest_key(key, known), at_key=True)
+
+
+def _nearest_key(key: str, known: Sequence[str]) -> str:
+    home = next((other for other in keys() if other.rsplit(".", 1)[-1] == key), None)
+    if home is not None:
+        return _way_to(home)
+    near = difflib.get_close_matches(key, known, 1)
+    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+
+
+def _way_to(home: str) -> str:
+    section, _, key = home.rpartition(".")
+    if section == "entry":
+        return f"{key} belongs in an item of a role, such as {{host: gpu01, {key}: …}}"
+    if section == "receiver":
+        return f"{key} belongs in a receiver of on, such as failed: {{url: …}}"
+    return f"did you mean {home}?" if section else f"{key} belongs at the top level of the file"
+
+
+def _meant(error: ValidationError) -> List[ValidationError]:
+    """The errors of that branch of an ``anyOf`` whose type the value has."""
+    branches: Dict[Any, List[ValidationError]] = {}
+    for inner in error.context or ():
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    typed = [errors for errors in branches.values() if not any(map(_is_of_another_type, errors))]
+    return typed[0] if len(typed) == 1 else []
+
+
+def _is_of_another_type(error: ValidationError) -> bool:
+    return _keyword(error) == "type" and not error.relative_path
+
+
+def _as_words(command: object) -> str:
+    """Return a hint with the words of a command that was given as one text.
+
+    The words are those that a shell would read. The hint is empty where ``command`` is no text.
+    """
+    if not isinstance(command, str):
+        return ""
+    try:
+        words = ["sh", "-c", command] if _SHELL.intersection(command) else shlex.split(command)
+    except ValueError:  # a quote that nobody closes
+        return 'write each word as an item: ["{python}", "train.py"]'
+    return f"write each word as an item: {json.dumps(words, ensure_ascii=False)}"
+
+
+def _quoting(error: ValidationError) -> str:
+    """Return a hint on a text given for a number or list, or vice versa."""
+    value, types = error.instance, error.schema.get("type", ())
+    types = [types] if isinstance(types, str) else types
+    if _keyword(error) != "type":
+        return ""
+    if isinstance(value, (int, float)) and "string" in types:
+        return "put it in quotes"
+    if isinstance(value, str) and "array" in types:
+        return f"write it as a list: [{shown(value)}]"
+    numeric = isinstance(value, str) and value.strip().lstrip("+-").replace(".", "", 1).isdigit()
+    return "write it without quotes" if numeric and {"integer", "number"} & set(types) else ""

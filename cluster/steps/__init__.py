@@ -9,10 +9,8 @@ A synchronous step, on N workers of which worker 0 is the chief:
 
 How gradients and values travel:
 
-exchange           pushes, buckets, and the values that come back
-accumulators       add up the gradients of N workers, on a server
-ordered            the same in a fixed order, for ``launch verify``
-send_window        the order of pushes, and how many are under way
+exchange      pushes, buckets, the values that come back; the order of pushes, and how many are under way
+accumulators  add up the gradients of N workers, on a server; in a fixed order for ``launch verify``
 
 Who builds a step (an optimizer), and who takes it in a session (a worker):
 
@@ -21,12 +19,10 @@ sync_worker        takes such steps; rejoins after a restart
 overlapped_sync    the same step, with pushes and pulls at the same time
 server_queues      one server's record of an overlapped step
 overlapped_worker  takes overlapped steps; rejoins in the middle of one
-once_sync          a step that also moves the places of the examples in it
-once_worker        takes such steps; no example is lost or repeated by a restart
+once_sync          a step that also moves the places of the examples in it; no example is lost or repeated by a restart
 async_worker       steps without waiting: servers apply each gradient at once
 once_async_worker  such steps that also move the places of their examples
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
-base_worker        what most of these answer a trainer about their data
-hold               let no worker take a step while the chief saves for the last time
+base_worker        what most of these answer a trainer; hold all workers while the chief saves for the last time
 replica            the parts of one worker's graph that a session needs
 """

@@ -21,13 +21,11 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import BaseWorker
-from cluster.steps.exchange import Exchange, Push, unpack_arrived
-from cluster.steps.hold import Gate
-from cluster.steps.send_window import SendWindow
+from cluster.steps.base_worker import BaseWorker, Gate
+from cluster.steps.exchange import Exchange, Push, SendWindow, unpack_arrived
 from cluster.steps.token_sync import counter
 from cluster.updates.incremental_apply import IncrementalApply
-from cluster.variables.partition import overlap_pays
+from cluster.variables.placement import overlap_pays
 
 
 class AsyncWorker(BaseWorker):

@@ -1,9 +1,140 @@
-"""The answers that most workers' steps have for a trainer: they read batches that need no care."""
+"""The base of all workers that take steps: their answers to a trainer, and how the chief holds them for its last save.
+
+A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere:
+
+    backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
+    asynchronous             every worker waits at the ``Gate`` on ``ps:0``, between two steps of its own
+
+A worker that hangs, or has died, is waited for ``STILL_S`` at most.
+"""
 
 import contextlib
-from typing import Any, ContextManager, Iterator, Optional
+import threading
+import time
+from typing import Any, ContextManager, Iterator, List, Optional
 
 from cluster.protocol.flight_records import Wait
+from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
+from cluster.runtime.tf_compat import tf
+from cluster.task import Task
+
+STILL_S = 5.0
+_LOOK_S = 0.05  # how often a worker at the gate looks whether it is open
+_POLL_S = 0.005
+OPEN = TRAINS = 0  # every other number is of one closing of the gate
+ABSENT = -1
+
+
+class Gate:
+    """The gate of one worker, in its graph.
+
+    Attributes:
+      state: variables that are not saved; ``reset`` gives them values.
+      reset: the chief runs it before it lets workers join.
+    """
+
+    def __init__(self, task: Task):
+        self._worker, self._is_chief, self._seen = task.worker_index, task.is_chief, OPEN
+        with tf.device(ps_device(0)), tf.variable_scope("gate"):
+            closed = kept("closed", [], tf.int64, OPEN)
+            waiting = kept("waiting", [task.num_workers], tf.int64, ABSENT)
+            self._number = tf.placeholder(tf.int64, [])
+            self._set = tf.assign(closed, self._number).op
+            self._arrive = tf.scatter_update(waiting, self._worker, self._number).op
+            self._read, self._read_waiting = closed.read_value(), waiting.read_value()
+        self.state: List[Any] = [closed, waiting]
+        self.reset = tf.group(closed.initializer, waiting.initializer)
+
+    def enter(self, session: Any) -> None:
+        """Take part from now on; a chief opens the gate, which its predecessor may have left closed."""
+        if self._is_chief:
+            session.run(self._set, {self._number: OPEN})
+        session.run(self._arrive, {self._number: TRAINS})
+        self.note(session.run(self._read))
+
+    def with_number(self, step: Any) -> Any:
+        """Return one tensor of a step's number and then the gate's, for ``note``, on the current device."""
+        with tf.control_dependencies([step]):
+            return tf.stack([step, self.state[0].read_value()])
+
+    def note(self, number: Any) -> None:
+        """Note the gate's number, as it was after a step."""
+        self._seen = int(number)
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether this worker waits at the gate, or is to wait there before its next step."""
+        return self._seen != OPEN
+
+    def pass_through(self, session: Any) -> None:
+        """Wait, between two steps, until the gate is open. It costs nothing where it was open."""
+        if not self.is_closed:
+            return
+        while self.is_closed:
+            session.run(self._arrive, {self._number: self._seen})
+            time.sleep(_LOOK_S)
+            self.note(session.run(self._read))
+        session.run(self._arrive, {self._number: TRAINS})
+
+    @contextlib.contextmanager
+    def closed(self, session: Any) -> Iterator[None]:
+        """Chief: inside, the others take no step, except those that the log names."""
+        number = time.time_ns()
+        session.run(self._set, {self._number: number})
+        try:
+            self._wait_for_others(session, number)
+            yield
+        finally:
+            session.run(self._set, {self._number: OPEN})
+
+    def _wait_for_others(self, session: Any, number: int) -> None:
+        until = time.monotonic() + STILL_S
+        while True:
+            found = enumerate(session.run(self._read_waiting).tolist())
+            late = [each for each, waits in found if each != self._worker and waits not in (number, ABSENT)]
+            if not late:
+                return
+            if time.monotonic() > until:
+                names = ", ".join(map(str, late))
+                print(f"saving while workers with index {names} take a step: not done in {STILL_S:.0f} s", flush=True)
+                return
+            time.sleep(_POLL_S)
+
+
+class Crossing:
+    """A point that a thread crosses before each of its steps, and where another thread may stop it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._is_closed = self._is_there = False
+
+    def cross(self) -> None:
+        """Go on at once, or wait as long as the crossing is closed."""
+        with self._changed:
+            self._is_there = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._is_closed)
+            self._is_there = False
+
+    def leave(self) -> None:
+        """Never cross again."""
+        with self._changed:
+            self._is_there = True
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """Inside, the other thread waits, unless its last step lasts for longer than ``STILL_S``."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: self._is_there, STILL_S)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_closed = False
+                self._changed.notify_all()
 
 
 class BaseWorker:

@@ -6,16 +6,21 @@
 
 A *push* is what a worker sends to one server as one tensor. Most pushes are of a *bucket*: variables, or slices, of one
 server. The others are of one variable without a copy on the worker: a table, of which only rows travel.
+
+A *window* keeps the pushes to each server in one order, with few under way at a time. Without this limit, all pushes
+would share the network and arrive together at the end. Then a worker would have nothing left to send while new values
+come back.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.runtime.constants import Constants
-from cluster.runtime.declared import declare
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import declare
+from cluster.runtime.tensors import Constants
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.masters import plain_name
 from cluster.variables.wire_format import Wire
@@ -176,3 +181,36 @@ def _zero(device: str, outboxes: Sequence[Any]) -> List[Any]:
     with tf.device(device):
         zeros = tf.wrap_function(lambda: [tf.zeros(*kind) for kind in kinds], [])()
         return [tf.assign(outbox, zero).op for outbox, zero in zip(outboxes, zeros)]
+
+
+WINDOW = 3  # pushes of one server that are under way: one there, one back, and one as a reserve
+
+
+class SendWindow:
+    """The turns of one worker's pushes, in the order in which they are asked for.
+
+    Attributes:
+      values: all those that have come back to the worker, by name.
+      at_once: what to feed to a session for pushes that are not to wait for their turns.
+    """
+
+    def __init__(self) -> None:
+        self.values: Dict[str, Any] = {}
+        self.at_once: Dict[Any, int] = {}
+        self._back: Dict[str, List[Any]] = {}  # for each server, in the order of its pushes
+
+    def wait(self, push: Push) -> Push:
+        """Return the push with a gradient that waits for the push's turn.
+
+        The gradient waits for the values of the push that was sent ``WINDOW`` pushes before, to the same server.
+        """
+        back = self._back.get(push.device, [])
+        if len(back) < WINDOW:
+            return push
+        return dataclasses.replace(push, grad=tf.identity_n([push.grad, back[-WINDOW]])[0])
+
+    def note_return(self, push: Push, came: Received) -> None:
+        """Note the new values of a push."""
+        self._back.setdefault(push.device, []).append(came.arrived)
+        self.at_once[came.arrived] = 1
+        self.values.update(came.values)

@@ -15,8 +15,8 @@ from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.runtime.gradients import copy_gradient, divide
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.base_worker import Gate
 from cluster.steps.exchange import Exchange, Push
-from cluster.steps.hold import Gate
 
 _LOOK_S = 0.1  # how often a worker without a shard looks for one
 _ASK_MS = 5000

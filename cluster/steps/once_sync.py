@@ -5,16 +5,21 @@
     chief      checks the places, notes the step as begun, updates the variables
     chief      moves the places, counts the step, sends the tokens
 
-``cluster.data.places`` has the places, ``cluster.steps.once_worker`` the rules for who starts again.
+``OnceSyncOptimizer`` builds such a step. ``OnceWorker`` takes it, and has the rules for a worker that starts again: it
+rejoins without losing or repeating an example. ``cluster.data.shard_places`` has the places.
 """
 
 from typing import Any, List, Sequence, Tuple
 
-from cluster.data.places import Places
+import numpy as np
+
+from cluster.data.shard_places import Places
 from cluster.runtime.gradients import copy_gradient, without_rows
 from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
 from cluster.steps.accumulators import Accumulator, Separate
 from cluster.steps.exchange import Push
+from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
 
 _GATE = "token_sync/gate"
@@ -73,3 +78,112 @@ def _after(done: Any, grad: Any) -> Any:
     """Return the same gradient, on its server, which is there only after ``done``."""
     with tf.device(_tensor(grad).device), tf.control_dependencies([done]):
         return copy_gradient(grad)
+
+
+class TornStepError(Exception):
+    """A chief died while it applied a step: some of it is done, and some is not.
+
+    Variables and places must come from a checkpoint together.
+    """
+
+
+class OnceWorker(SyncWorker):
+    """Take the steps of one worker; their batches come from shards, whose places move with the steps.
+
+    Two rules are other than in a ``SyncWorker``:
+
+    * A worker that is not sure whether its predecessor gave a gradient gives it, of the same batch. The servers use
+      one of the two.
+    * A chief whose predecessor may have applied a part of a step does not skip the rest. It refuses to join.
+
+    ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
+    """
+
+    def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any, places: Places):
+        super().__init__(optimizer, grads_and_vars, global_step, loss)
+        self._places = places
+        with tf.control_dependencies([self._token]):
+            self._ends = tf.identity(places.has_ended_now())
+
+    @property
+    def needed(self) -> List[Any]:
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        return [*super().needed, *self._places.state]
+
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Free all shards, then do as a ``SyncWorker``."""
+        session.run(self._places.open)
+        step = super().open(session, steps, is_new)
+        self.has_ended = bool(session.run(self._places.has_ended))
+        return step
+
+    def join(self, session: Any, steps: int) -> int:
+        """Take this worker's place among others; return the global step.
+
+        Raises:
+          TornStepError: a chief finds that its predecessor has applied a part of a step.
+        """
+        if self._optimizer.is_chief and session.run(self._places.is_torn):
+            raise TornStepError
+        if session.run(self._places.has_ended):
+            steps = 0
+        step = super().join(session, steps)
+        self.has_ended = bool(session.run(self._places.has_ended))
+        return step
+
+    def begin_reading(self, session: Any) -> None:
+        """Let the batches come from where the servers are.
+
+        Raises:
+          tf.errors.AbortedError: a step was counted since this worker joined.
+          TrainingError: the servers' places are those of other files.
+        """
+        self._places.begin(session, self._local, self._era)
+
+    def stop_reading(self) -> None:
+        """End the reading for this session, which closes only when nothing in it waits for a batch."""
+        self._places.source.new_life()
+
+    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+        """Give one gradient and wait for the step; see ``SyncWorker.step``."""
+        self._was_late = False
+        source = self._places.source
+        try:
+            step, loss, fetched = super().step(session, [*more, self._ends])
+            self.has_ended = bool(fetched.pop())
+            if self._was_late:  # it was read before the step was over
+                self.has_ended = bool(session.run(self._places.has_ended))
+        except tf.errors.OpError:
+            if source.error is not None:
+                raise source.error from None  # the first cause
+            raise
+        source.note_trained()
+        return step, loss, fetched
+
+    def _wait_for_newer(self, session: Any, token: int) -> int:
+        self._was_late = token <= self._local
+        return super()._wait_for_newer(session, token)
+
+    def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
+        session.run(self._optimizer.announce)
+        if self._optimizer.num_workers == 1:
+            return self.open(session, steps)
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session, step))
+        has_given = bool(session.run(self._optimizer.contributions)[0] > step)
+        if not self._is_whole(np.asarray(session.run(self._optimizer.accumulated)), has_given):
+            raise TornStepError
+        if has_given:
+            session.run(self._optimizer.finish)
+            return step + 1
+        return step
+
+    def _is_whole(self, waiting: Any, has_given: bool) -> bool:
+        """Return whether nothing has been taken of a step that all others have given to.
+
+        Args:
+          waiting: int32 [pushes * workers + 1], the gradients in each accumulator, the gate's last.
+          has_given: whether this worker's predecessor had given, too.
+        """
+        workers = self._optimizer.num_workers
+        given = waiting[:-1].reshape([-1, workers])[:, 0 if has_given else 1 :]
+        return bool(given.min() > 0 and waiting[-1] >= workers - (not has_given))

@@ -9,7 +9,7 @@ after the other, and takes twice as long as it must. Here each bucket is exchang
     worker i   fetches the new values into its copies, when it has its token for bucket j
 
 The order makes it quick. All workers push the buckets of a server in the same order. They push bucket j only when the
-values of bucket j - WINDOW have come back (``cluster.steps.send_window``). Backpropagation knows the gradients of the
+values of bucket j - WINDOW have come back (``cluster.steps.exchange``). Backpropagation knows the gradients of the
 first buckets first, so pushing begins while backpropagation still runs. Tokens come in the same order, so a worker
 needs only one queue on each server.
 
@@ -29,8 +29,7 @@ from typing import Any, Dict, List, Sequence
 
 from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Exchange, Push
-from cluster.steps.send_window import WINDOW, SendWindow
+from cluster.steps.exchange import WINDOW, Exchange, Push, SendWindow
 from cluster.steps.server_queues import ChiefServerQueues, ServerQueues
 from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
 from cluster.updates.incremental_apply import IncrementalApply

@@ -6,8 +6,8 @@ import numpy as np
 
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
+from cluster.steps.exchange import WINDOW
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
-from cluster.steps.send_window import WINDOW
 from cluster.steps.server_queues import ServerQueues, count_returning
 from cluster.steps.sync_worker import ASK_MS, SyncWorker
 

@@ -24,8 +24,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import BaseWorker
-from cluster.steps.hold import Crossing
+from cluster.steps.base_worker import BaseWorker, Crossing
 from cluster.steps.sync_worker import ASK_MS
 from cluster.steps.token_sync import counter
 

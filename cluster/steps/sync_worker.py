@@ -6,12 +6,11 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
-from cluster.runtime.conditional import cond
 from cluster.runtime.gradients import scalars_of
+from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.base_worker import BaseWorker
-from cluster.steps.hold import Crossing
+from cluster.steps.base_worker import BaseWorker, Crossing
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
 from cluster.tables.lookahead import Lookahead
 

@@ -24,9 +24,8 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 from cluster.runtime.gradients import clip, copy_gradient, divide
 from cluster.runtime.server_state import kept, take_all, take_newest
 from cluster.runtime.tf_compat import tf
-from cluster.steps.accumulators import Accumulator, Separate
+from cluster.steps.accumulators import Accumulator, Ordered, Separate
 from cluster.steps.exchange import Exchange, Push
-from cluster.steps.ordered import Ordered
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 

@@ -8,11 +8,10 @@ Most ids that are asked for are in the younger generation: the older one is sear
 
 from typing import Any, NamedTuple, Sequence, Tuple
 
-from cluster.runtime.conditional import cond
-from cluster.runtime.declared import count_from_zero
-from cluster.runtime.tensors import where_true
+from cluster.runtime.server_state import count_from_zero
+from cluster.runtime.tensors import cond, where_true
 from cluster.runtime.tf_compat import tf
-from cluster.tables.keys import refuse_collisions
+from cluster.tables.row_keys import refuse_collisions
 
 _NOBODY = -1
 _COUNTS = 1 << 32  # an entry is the number of its table, and so many times its count

@@ -10,8 +10,8 @@ import numpy as np
 
 from cluster.embedding import Table
 from cluster.runtime.tf_compat import tf
-from cluster.tables.first_values import first_values
-from cluster.tables.keys import mix, salt
+from cluster.tables.initializers import first_values
+from cluster.tables.row_keys import mix, salt
 
 PIECE_BYTES = 1 << 30  # of rows in one variable: TensorFlow copies no tensor of 2 GiB from process to process
 _LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after any other

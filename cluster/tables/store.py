@@ -1,6 +1,6 @@
 """The rows that one parameter server holds, of all tables of one width.
 
-    index       key -> row                                   see ``cluster.tables.index``
+    index       key -> row                                   see ``cluster.tables.row_places``
     rows        a row's value                                float32 [capacity, width]
     slots       what the optimizer keeps for a row           float32 [capacity, slots * width]
     keys        row -> key                                   int64 [capacity]
@@ -8,7 +8,7 @@
     used        the update that changed a row last           int32 [capacity]
     updates     how many updates the optimizer has made      int64
     candidates  ids that were looked up and have no row      see ``cluster.tables.candidates``
-    places      of rows, taken and free                      see ``cluster.tables.places``
+    places      of rows, taken and free                      see ``cluster.tables.row_places``
 
 ``capacity`` is what the server's memory could hold. A variable is made without being written. So Linux gives it memory
 page by page as rows are written, and what a table takes follows the ids that came.
@@ -21,17 +21,13 @@ from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from cluster.embedding import Table
-from cluster.runtime.conditional import cond
-from cluster.runtime.declared import MOST, count_from_zero, reserve
-from cluster.runtime.server_state import locked
-from cluster.runtime.tensors import call, where_true
+from cluster.runtime.server_state import MOST_ROWS, count_from_zero, locked, reserve
+from cluster.runtime.tensors import call, cond, where_true
 from cluster.runtime.tf_compat import tf
 from cluster.tables.candidates import Candidates
-from cluster.tables.expiry import Expiry
-from cluster.tables.first_values import first_values
-from cluster.tables.index import NO_ROW, Index
-from cluster.tables.keys import refuse_collisions
-from cluster.tables.places import Places
+from cluster.tables.initializers import first_values
+from cluster.tables.row_keys import refuse_collisions
+from cluster.tables.row_places import NO_ROW, Expiry, Index, Places
 
 NO_UPDATE, LAST_UPDATE = -1, 2**31 - 1  # before the first one; that of no run
 CANDIDATES = 1 << 18  # of a server, in a generation, where ids have to come more than once
@@ -356,4 +352,4 @@ def _none() -> Any:
 def _capacity(row_bytes: int) -> Any:
     """Return how many rows the memory of the current device's host could hold, int32."""
     kib = tf.strings.to_number(tf.strings.regex_replace(tf.io.read_file("/proc/meminfo"), _MEMORY, r"\1"), tf.int64)
-    return tf.cast(tf.minimum(kib * int(1024 * _PART_OF_MEMORY) // row_bytes, MOST - 1), tf.int32)
+    return tf.cast(tf.minimum(kib * int(1024 * _PART_OF_MEMORY) // row_bytes, MOST_ROWS - 1), tf.int32)

@@ -15,13 +15,12 @@ get a value (``cluster.embedding``). TensorFlow's own gradients of these name ro
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cluster.embedding import Lookup, Table
-from cluster.runtime.declared import MOST
 from cluster.runtime.devices import ps_device
 from cluster.runtime.gradients import MergedRows
+from cluster.runtime.server_state import MOST_ROWS
 from cluster.runtime.tf_compat import tf
-from cluster.tables.distinct import Summed, chosen, distinct, summed, summed_by_key
-from cluster.tables.keys import runs
 from cluster.tables.lookahead import Lookahead
+from cluster.tables.row_keys import Summed, chosen, distinct, runs, summed, summed_by_key
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store, number_type
 from cluster.updates.grouped import Grouped
@@ -244,7 +243,7 @@ class Stores:
 
     def _split(self, kind: Kind, found: Summed) -> List[Tuple[Any, Any]]:
         stores, grad = self._stores[kind], found.grad
-        shape = tf.constant([MOST, kind.width], tf.int64)
+        shape = tf.constant([MOST_ROWS, kind.width], tf.int64)
         values, keys = _by_server(grad.indices, [grad.values, grad.indices], len(stores))
         masks: List[Any] = [None] * len(stores)
         if found.has_grad is not None:

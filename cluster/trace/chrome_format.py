@@ -7,8 +7,7 @@ shown at both of its ends. Times are microseconds since the step began.
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from cluster.trace.clock_offsets import Clock
-from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Place, Span
+from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Clock, Place, Span
 
 STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
 _LANES = (STEP, PULLS, COMPUTE, PUSHES, WAITING, OTHERS)

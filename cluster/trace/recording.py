@@ -10,13 +10,12 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Tuple
 
-from cluster.protocol.atomic_file import replace
+from cluster.protocol.shared_files import replace_file
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.trace.chrome_format import Whole, trace
-from cluster.trace.clock_offsets import clocks, on_one_clock
 from cluster.trace.payload import Payload
-from cluster.trace.spans import Span, count_unrecorded, spans
+from cluster.trace.spans import Span, clocks, count_unrecorded, on_one_clock, spans
 
 TRIES = 5  # steps that are traced, at most, until TensorFlow has recorded all transfers of one
 
@@ -81,7 +80,7 @@ class Tracing:
         by_task = clocks(found, self._task)
         text = json.dumps(trace(whole, on_one_clock(found, by_task), by_task))
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, text)
+        replace_file(path, text)
 
 
 class Recorded:

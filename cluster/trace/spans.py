@@ -1,9 +1,12 @@
-"""Turn TensorFlow's measurements of a step into spans of time on the devices.
+"""Turn TensorFlow's measurements of a step into spans of time on the devices, all on the worker's clock.
 
 ``tf.RunMetadata.step_stats`` has, for each device, the operations that ran there. A tensor that came over the network
-is among the operations of the device that got it. It is a ``RecvTensor``, with a label such as
-``[128B] [9.1Mb/s] edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``. The ``RecvTensor``
-begins when the sender begins to send. Both runtimes write it so.
+is among the operations of the device that got it. It is a ``RecvTensor``, with a label such as ``[128B] [9.1Mb/s]
+edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``. The ``RecvTensor`` begins when the sender
+begins to send. Both runtimes write it so.
+
+The clocks of hosts differ. Nothing arrives before it was made: by their transfers, the times of other hosts are put on
+the worker's clock.
 """
 
 import re
@@ -130,3 +133,64 @@ def _lane(label: str) -> str:
 
 def _times(node: Any) -> Tuple[int, int]:
     return node.all_start_micros, max(1, node.all_end_rel_micros)
+
+
+class Clock(NamedTuple):
+    """The correction of a task's times, and the error that the correction may have.
+
+    Add ``shift_us`` to the times of the task. Both are 0 where its times agree as they are.
+    """
+
+    shift_us: int
+    uncertain_us: int
+
+
+def clocks(found: Iterable[Span], own: str) -> Dict[str, Clock]:
+    """Return the clock of every task but ``own``, whose times all others are put on.
+
+    A tensor from ``own`` bounds how far ahead a clock can be, and a tensor to ``own`` how far behind. Where both bounds
+    leave room for 0, nothing is known against that clock. Elsewhere the shift is the middle of the bounds.
+    """
+    found = list(found)
+    least, most = _bounds_of_shifts(found, own)
+    others = {task for span in found for task in _tasks_of(span)} - {own}
+    return {task: _shift_between(least.get(task, []), most.get(task, [])) for task in sorted(others)}
+
+
+def on_one_clock(found: Iterable[Span], by_task: Dict[str, Clock]) -> List[Span]:
+    """Return the same spans with their times put on the worker's clock."""
+    still = Clock(0, 0)
+    return [span._replace(start_us=span.start_us + by_task.get(span.place.task, still).shift_us) for span in found]
+
+
+def _tasks_of(span: Span) -> Tuple[str, ...]:
+    return (span.place.task, span.transfer.source.task) if span.transfer else (span.place.task,)
+
+
+def _bounds_of_shifts(found: List[Span], own: str) -> Tuple[Dict[str, List[int]], Dict[str, List[int]]]:
+    """Return the lower and the upper bounds of each task's shift."""
+    made: Dict[Tuple[str, str], int] = {}  # no earlier than the operation began
+    for span in reversed(found):
+        if span.transfer is None:
+            made[span.place.task, span.name] = span.start_us
+    least: Dict[str, List[int]] = {}
+    most: Dict[str, List[int]] = {}
+    for span in found:
+        transfer = span.transfer
+        began = made.get((transfer.source.task, transfer.tensor)) if transfer else None
+        if transfer is None or began is None or transfer.source.task == transfer.target.task:
+            continue
+        took = span.start_us + span.duration_us - began
+        if transfer.source.task == own:
+            least.setdefault(transfer.target.task, []).append(-took)
+        elif transfer.target.task == own:
+            most.setdefault(transfer.source.task, []).append(took)
+    return least, most
+
+
+def _shift_between(least: List[int], most: List[int]) -> Clock:
+    low, high = max(least, default=None), min(most, default=None)
+    if (low is None or low <= 0) and (high is None or high >= 0):
+        return Clock(0, 0)
+    known = [bound for bound in (low, high) if bound is not None]
+    return Clock(sum(known) // len(known), abs(known[-1] - known[0]) // 2)

@@ -17,7 +17,7 @@ from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_errors import reason_of
 from cluster.steps.replica import Replica
 from cluster.task import Train
-from cluster.training.last_step import NOTICE, LastStep
+from cluster.training.run_steps import NOTICE, LastStep
 
 
 class BestCheckpoint:

@@ -1,28 +1,168 @@
-"""Join a run, at its begin or after a restart. Only the chief gives variables their values:
+"""Join a run, at its begin or after a restart: only the chief gives variables their values.
 
 what the chief finds                      what it does
 every variable has a value, and is open   joins the others; changes nothing
 a step that is half applied               goes on as if a variable had no value
 otherwise, and there is a checkpoint      restores the newest, and opens
-otherwise                                 gives first values (``first_values``), and opens
+otherwise                                 gives first values, and opens
+
+Where a run has a warm start, a variable on ``ps:0`` keeps whether the first values are complete. Variables have values
+before those of the warm start come. So workers would begin too early in asynchronous training, and a chief that starts
+again would take half a warm start for all of it.
+
+Before the first step all workers must have built the same variables. A worker may look for a variable where the other
+workers did not put it, or pack it with other variables. Such a worker would wait for ever, or train another model than
+the others. So the chief leaves a listing of its variables on ``ps:0``, and every other worker compares its own with
+that.
 """
 
-from typing import Any, Optional, Sequence, Union
+import hashlib
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from cluster.checkpoints.saver import Checkpoints
+from cluster.checkpoints.warm_start import WarmLoader
 from cluster.errors import TrainingError
 from cluster.protocol.heartbeat import Heartbeat
+from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.once_worker import TornStepError
+from cluster.steps.once_sync import TornStepError
 from cluster.steps.replica import Replica
-from cluster.task import Task
-from cluster.training.first_values import FirstValues
-from cluster.training.graph_agreement import GraphAgreement
-from cluster.training.last_step import LastStep
-from cluster.training.step_times import StepTimes
+from cluster.task import Task, WarmStart
+from cluster.training.run_steps import LastStep, StepTimes
 from cluster.training.training_metrics import TrainingMetrics
+from cluster.variables.layout import Bucket
+from cluster.variables.masters import SCOPE, plain_name
 from cluster.variables.partition_count import PartitionCount
+
+
+class FirstValues:
+    """Make the first values of a run, in the graph of one worker.
+
+    Args:
+      host: the device of the worker's memory.
+      warm_start: None without one.
+
+    ``state``: variables that must have a value before a worker can join.
+    ``are_the_chiefs``: whether the values on the servers are those that the chief's own variables have.
+    """
+
+    def __init__(self, task: Task, replica: Replica, host: str, warm_start: Optional[WarmStart]):
+        self._replica, self.are_the_chiefs = replica, warm_start is None
+        self.state: List[Any] = []
+        self._loader: Optional[WarmLoader] = None
+        if warm_start is not None:
+            self._prepare(warm_start, host, task.is_chief)
+
+    def _prepare(self, warm_start: WarmStart, host: str, is_chief: bool) -> None:
+        with tf.device(ps_device(0)), tf.control_dependencies(None):
+            complete = kept(f"{SCOPE}/first_values", [], tf.int64, 0)
+            self._begin, self._end = complete.initializer, tf.assign(complete, 1).op
+        self.state = [complete]
+        if is_chief:
+            self._loader = WarmLoader(warm_start, self._replica.of_model, self._replica.tables, host)
+
+    def are_complete(self, session: Any) -> bool:
+        """Return whether no chief is in the middle of giving values. Call it when ``state`` has values."""
+        return all(session.run(self.state))
+
+    def begin(self, session: Any) -> None:
+        """Keep workers out, as the chief, until ``end``."""
+        if self.state:
+            session.run(self._begin)
+
+    def end(self, session: Any) -> None:
+        """Let workers in: every variable has its value."""
+        if self.state:
+            session.run(self._end)
+
+    def give(self, session: Any) -> None:
+        """Give all variables their first values, as the chief.
+
+        Raises:
+          CheckpointError: the checkpoint of the warm start is not there, or does not fit.
+        """
+        for given in self._replica.first_values:
+            session.run(given)
+        if self._loader is not None:
+            print(self._loader.load(session), flush=True)
+        for given in self._replica.first_slots:  # after the warm start: some copy the model's values
+            session.run(given)
+
+
+NOTHING = "(nothing more)"
+
+
+def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()) -> List[str]:
+    """Return one line each for the runtime; every variable, by name, with type, shape, device; buckets; tables."""
+    described = [_listed(variable) for variable in sorted(variables, key=lambda variable: str(variable.op.name))]
+    packed = [f"{bucket.name} of {' '.join(bucket.names)}" for bucket in buckets]
+    return [f"TensorFlow {tf.__version__}", *described, *packed, *map(str, tables)]
+
+
+def _listed(variable: Any) -> str:
+    shape = "x".join(map(str, variable.shape.as_list())) if variable.shape.ndims is not None else "?"
+    return f"{plain_name(variable)} {variable.dtype.base_dtype.name}[{shape}] on {variable.device}"
+
+
+def digest_of_listing(lines: Sequence[str]) -> str:
+    """Return a short text that is equal for equal listings only."""
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
+    """Return the first line that differs, of each side; None if they are equal."""
+    for index in range(max(len(ours), len(theirs))):
+        pair = tuple(lines[index] if index < len(lines) else NOTHING for lines in (ours, theirs))
+        if pair[0] != pair[1]:
+            return pair[0], pair[1]
+    return None
+
+
+class GraphAgreement:
+    """The chief's listing on ``ps:0``, in the graph of one worker.
+
+    Make it once all variables are in the graph. Workers may settle it any number of times: a task or a parameter
+    server that restarts settles it again.
+    """
+
+    def __init__(
+        self, task: Task, variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()
+    ):
+        self._task = task
+        self._lines = listing(variables, buckets, tables)
+        with tf.device(ps_device(0)), tf.variable_scope("agreement"):
+            # A resource: what one session reads does not change while another writes it.
+            left = tf.get_variable(
+                "listing", [2], tf.string, tf.zeros_initializer(), trainable=False, collections=[], use_resource=True
+            )
+            self._text = tf.placeholder(tf.string, [2])
+            self._leave = left.assign(self._text)
+            self._missing = tf.size(tf.report_uninitialized_variables([left]))
+            self._digest, self._listing = left.read_value()[0], left.read_value()[1]
+
+    def settle(self, session: Any) -> None:
+        """Write the chief's listing; on another worker, wait for it and compare.
+
+        Raises:
+          TrainingError: this worker's variables or its TensorFlow differ from the chief's.
+          TimeoutError: the chief left nothing in time.
+        """
+        if self._task.is_chief:
+            session.run(self._leave, {self._text: [digest_of_listing(self._lines), "\n".join(self._lines)]})
+            return
+        wait_for("the chief's list of variables", lambda: session.run(self._missing) == 0)
+        if session.run(self._digest).decode() != digest_of_listing(self._lines):
+            self._refuse(session.run(self._listing).decode().split("\n"))
+
+    def _refuse(self, chiefs: Sequence[str]) -> None:
+        chief, own = first_difference(chiefs, self._lines) or (NOTHING, NOTHING)
+        raise TrainingError(
+            f"{self._task.name} does not agree with the chief: expected {chief!r} as there, found {own!r};"
+            " give every task the same job, args and train settings, and the same TensorFlow;"
+            " a job makes its variables in the same order everywhere"
+        )
 
 
 class Joining:

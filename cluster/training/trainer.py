@@ -17,23 +17,19 @@ from cluster.protocol.save_request import HOLD, HOLD_S, LIVE, SaveRequests
 from cluster.protocol.standby import Standby
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
-from cluster.runtime.shutdown import Shutdown
+from cluster.runtime.server import Shutdown
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import reason_of
 from cluster.runtime.waiting import TIMEOUT_S
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.best_checkpoint import BestCheckpoint
-from cluster.training.builder import Builder
-from cluster.training.description import description, exchanges
-from cluster.training.first_batches import FirstBatches
-from cluster.training.first_values import FirstValues
-from cluster.training.joining import Joining
-from cluster.training.last_step import LastStep
-from cluster.training.progress import TrainingProgress
-from cluster.training.read_args import ReadArgs, UnreadArgs
+from cluster.training.graph_builder import Builder
+from cluster.training.job_warnings import FirstBatches, ReadArgs, UnreadArgs
+from cluster.training.joining import FirstValues, Joining
+from cluster.training.reporting import TrainingProgress, description, exchanges
+from cluster.training.run_steps import LastStep, StepTimes
 from cluster.training.step_errors import explain_building, explain_errors
-from cluster.training.step_times import StepTimes
 from cluster.training.summaries import Summaries
 from cluster.training.training_metrics import TrainingMetrics
 from cluster.variables.partition_count import NeedsCluster, PartitionCount, PartitionCountChanged

@@ -11,11 +11,10 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.columns import Columns
-from cluster.scoring.examples import NewestExamples
-from cluster.scoring.window import pack, share_of, together, unpack
+from cluster.scoring.examples import NewestExamples, pack, share_of, together, unpack
+from cluster.scoring.metric_columns import Columns
 from cluster.task import Task
-from cluster.training.last_step import LastStep
+from cluster.training.run_steps import LastStep
 
 EVERY_S = 5.0
 _PAUSES = 20  # times as long as measuring took: at most a 20th of the time goes into it

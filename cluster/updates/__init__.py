@@ -2,21 +2,17 @@
 
 TensorFlow's elementwise optimizers update each bucket as soon as its gradients are complete:
 
-incremental_apply    apply an optimizer to some variables at a time
-slots                make an optimizer's slots in few operations
+incremental_apply  apply an optimizer to some variables at a time, with slots made in few operations
 
 Any other optimizer needs all variables, whole and under the author's names:
 
-imported_update      build its update in a graph of its own, and import that
+imported_update      build its update in a graph of its own, with the model's collections, and import that
 counted_step         the global step that it sees there, and counts
-model_collections    what the model has put into collections, for that graph
-optimizer_gradients  the part of it that each worker does before pushing
+optimizer_gradients  the part of it that each worker does before pushing; whether its minimize may be left out
 passed_loss          what it may make of the loss
-handed_on            whether its minimize may be left out
-replaced             a method of TensorFlow's that is another one for a while
 
 For both kinds:
 
-grouped              one optimizer made of several, by the beginnings of names
-nan_guard            stop at, or ignore, a loss or gradient that is not finite
+grouped    one optimizer made of several, by the beginnings of names
+nan_guard  stop at, or ignore, a loss or gradient that is not finite
 """

@@ -4,16 +4,95 @@ An optimizer's ``compute_gradients`` may do something before TensorFlow's own: s
 after it: clip, or freeze by name. Each worker must do the first; the second must be done with the mean of all
 gradients. So a worker takes what TensorFlow's own returns there (``own_gradients``). On the servers TensorFlow's own
 returns the mean, and the optimizer does the rest (``changed_gradients``).
+
+Nobody calls ``minimize`` here, but its two halves. One that only hands its arguments on to TensorFlow's own, as that of
+every optimizer with decoupled weight decay does, may be left out. So it is called once, with TensorFlow's own replaced
+by a method that looks at what arrives.
 """
 
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+import contextlib
+import inspect
+import threading
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
-from cluster.updates.handed_on import hands_on
 from cluster.updates.passed_loss import NotLinear, PassedLoss
-from cluster.updates.replaced import in_place_of
-from cluster.variables.uses import ancestors
+from cluster.variables.uses import ancestors, ops_of
+
+_ONE_AT_A_TIME = threading.RLock()  # a class has one method for all threads
+
+
+@contextlib.contextmanager
+def in_place_of(method: str, replacement: Callable[..., Any]) -> Iterator[None]:
+    """Inside, ``tf.train.Optimizer`` has ``replacement`` as its method of that name, in this thread's calls alone."""
+    with _ONE_AT_A_TIME:
+        own = getattr(tf.train.Optimizer, method)
+        setattr(tf.train.Optimizer, method, replacement)
+        try:
+            yield
+        finally:
+            setattr(tf.train.Optimizer, method, own)
+
+
+_OWN_MINIMIZE = tf.train.Optimizer.minimize
+_SIGNATURE = inspect.signature(_OWN_MINIMIZE)
+_PLAIN = (type(None), bool, int, float, str)
+
+
+class _Given:
+    """An argument of which nothing can be made."""
+
+
+def hands_on(optimizer: Any) -> bool:
+    """Return whether ``optimizer.minimize`` does nothing but calling TensorFlow's own with the same arguments.
+
+    What it keeps of its other parameters' defaults stays with the optimizer, as after a call of the author's.
+    """
+    loss, variable, step, result = _Given(), _Given(), _Given(), _Given()
+    arrived: List[Dict[str, Any]] = []
+
+    def own(*args: Any, **kwargs: Any) -> Any:
+        arrived.append({**_arguments(*args, **kwargs), "waits": _waits()})
+        return result
+
+    before, number = dict(vars(optimizer)), _operations()
+    with in_place_of("minimize", own):
+        returned = _tried(lambda: optimizer.minimize(loss, global_step=step, var_list=[variable]))
+    expected = {**_arguments(optimizer, loss, global_step=step, var_list=[variable]), "waits": []}
+    makes_nothing = _operations() == number + len(arrived)
+    return returned is result and arrived == [expected] and makes_nothing and _keeps_nothing(optimizer, before)
+
+
+def _arguments(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+    bound = _SIGNATURE.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _waits() -> List[Any]:
+    """Return what the step would wait for, the model's own updates left out: a step waits for these in any case."""
+    updates = [op for each in tf.get_collection(tf.GraphKeys.UPDATE_OPS) for op in ops_of(each)]
+    return [op for op in tf.no_op().control_inputs if op not in updates]
+
+
+def _operations() -> int:
+    return len(tf.get_default_graph().get_operations())
+
+
+def _tried(call: Callable[[], Any]) -> Any:
+    """Return what a call returns; None if it fails, as it does when it uses an argument."""
+    try:
+        return call()
+    except Exception:
+        return None
+
+
+def _keeps_nothing(optimizer: Any, before: Dict[str, Any]) -> bool:
+    """Return whether all that an optimizer has got as attributes are numbers, words and the like."""
+    changed = [value for name, value in vars(optimizer).items() if before.get(name, _Given) is not value]
+    return all(isinstance(value, _PLAIN) for value in changed)
+
 
 INNER_SCOPE = "apart/"  # of operations that are neither the model's nor the optimizer's
 # TensorFlow's, and those of contrib.
@@ -21,7 +100,7 @@ _GATHERING = (
     "SyncReplicasOptimizer", "DropStaleGradientOptimizer", "ElasticAverageOptimizer", "ModelAverageOptimizer",
     "AGNOptimizer",
 )  # fmt: skip
-_OWN = tf.train.Optimizer.compute_gradients
+_OWN_COMPUTE = tf.train.Optimizer.compute_gradients
 
 
 class OwnGradients(NamedTuple):
@@ -78,7 +157,7 @@ def own_gradients(
 
     def own(self: Any, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
         scales.append(_judged(optimizer, judge, loss, [*args, *kwargs.values()]))
-        pairs = _OWN(self, _weighted(loss, weight), var_list, *args, **kwargs)
+        pairs = _OWN_COMPUTE(self, _weighted(loss, weight), var_list, *args, **kwargs)
         if any(variable.name in found for _, variable in pairs):
             raise JobError(_refused(optimizer, "asks for one variable's gradient more than once"))
         found.update({variable.name: grad for grad, variable in pairs})

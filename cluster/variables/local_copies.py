@@ -15,7 +15,7 @@ import numpy as np
 
 from cluster.runtime.server_state import take_all
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.masters import plain_name
 
 _ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them

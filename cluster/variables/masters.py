@@ -9,11 +9,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 import numpy as np
 
-from cluster.runtime.declared import declare, variable_of
 from cluster.runtime.devices import ps_device
+from cluster.runtime.server_state import declare, variable_of
 from cluster.runtime.tf_compat import tf
-from cluster.variables.layout import Layout, Piece
-from cluster.variables.saved import Saved
+from cluster.variables.layout import Layout, Piece, Saved
 
 SCOPE = "servers"
 # Initializers of which every element is drawn, or set, by itself.

@@ -1,21 +1,72 @@
 """Choose the number of slices when training begins, for the network that is there.
 
-Every worker's graph depends on the number. So the chief chooses the number, and leaves it on ``ps:0``, where all other
-workers, and any task that restarts, find it. Should that ps lose the number, the first worker that joins again leaves
-it there once more. Should a new chief be quicker, and choose another number, then the workers that are left build
-their graphs again.
+Values that are sent over the network show how quick it is. Every worker's graph depends on the number. So the chief
+chooses the number, and leaves it on ``ps:0``, where all other workers, and any task that restarts, find it. Should
+that ps lose the number, the first worker that joins again leaves it there once more. Should a new chief be quicker,
+and choose another number, then the workers that are left build their graphs again.
 """
 
-from typing import Any, List, Mapping, Optional
+import time
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.runtime import server
-from cluster.runtime.bandwidth import BandwidthProbe
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Task, Train
-from cluster.variables.partition import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
+from cluster.variables.placement import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
 from cluster.variables.profile import VariableProfile
+
+_FIRST_VALUES, _MOST_VALUES = 1 << 14, 1 << 22  # values that each server sends
+_ENOUGH_S = 0.05
+_MEASUREMENTS = 5
+_VALUE_BYTES = 4  # of a value
+
+
+class Speed(NamedTuple):
+    """The speed at which a worker receives from the servers.
+
+    ``busy`` is the part of the time in which receiving took a processor. Near 1, the processor is the limit.
+    """
+
+    bytes_per_s: float
+    busy: float
+
+
+class BandwidthProbe:
+    """Measure the network in the current graph: every server sends to the worker at once.
+
+    Each server sends the same number of values.
+
+    Args:
+      host: the device of the worker's memory.
+    """
+
+    def __init__(self, num_ps: int, host: str):
+        self._num_ps = num_ps
+        self._values = tf.placeholder(tf.int64, [])
+        self._received = tf.stack([self._receive(index, host) for index in range(num_ps)])
+
+    def _receive(self, server: int, host: str) -> Any:
+        with tf.device(ps_device(server)):
+            sent = tf.fill([self._values], 1.0)
+        with tf.device(host):
+            return sent[0]  # needs all of them
+
+    def measure(self, session: Any) -> Speed:
+        """Send more and more values, until sending takes long enough to be timed."""
+        self._timed(session, 1)  # connects
+        values = _FIRST_VALUES
+        while values < _MOST_VALUES and self._timed(session, values)[0] < _ENOUGH_S:
+            values *= 4
+        # Others build their graphs meanwhile, maybe on this host: the best of some is what the network can do.
+        seconds, processor_s = min(self._timed(session, values) for _ in range(_MEASUREMENTS))
+        return Speed(self._num_ps * values * _VALUE_BYTES / seconds, min(1.0, processor_s / seconds))
+
+    def _timed(self, session: Any, values: int) -> Tuple[float, float]:
+        start, processor = time.monotonic(), time.process_time()
+        session.run(self._received, {self._values: values})
+        return time.monotonic() - start, time.process_time() - processor
 
 
 class PartitionCountChanged(Exception):

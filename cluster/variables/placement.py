@@ -1,14 +1,22 @@
-"""Assign each variable to a parameter server: by bytes, largest first.
+"""Assign each variable to a parameter server by bytes, largest first; large ones are cut into slices for all servers.
 
 TensorFlow's own ``replica_device_setter`` deals variables out in turn. So one server may hold most of the bytes, and
-every step waits for that server. Here the worker's graph has been built before variables are placed, so all sizes
-are known.
+every step waits for that server. Here the worker's graph has been built before variables are placed, so all sizes are
+known.
+
+A slice is a contiguous part along one axis. So a checkpoint, which holds all slices of a variable under one name, can
+be read with any other number of slices. Slices are small because they travel one after the other. While the second is
+on its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``). ``best_slices`` chooses
+their number.
 """
 
 import heapq
-from typing import Any, Callable, Dict, List, Mapping, Optional
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from cluster.runtime.tf_compat import tf
+from cluster.variables.profile import VariableProfile
 
 
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
@@ -92,3 +100,154 @@ def device_setter(placement: Placement, worker_device: str) -> Callable[[Any], s
         ps_tasks=placement.num_ps, ps_device="/job:ps/device:CPU:0", worker_device=worker_device, ps_strategy=placement
     )
     return setter
+
+
+SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the request costs more than the bytes
+CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
+FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
+SLICES = 64  # where nobody has chosen
+PUSH_S = 0.00015  # what a push takes of a worker's processor in a step, whatever its size
+BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
+LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
+_BALANCED = 1.02  # bytes of the fullest server over the mean
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A variable in ``parts`` slices along ``axis``; the first ones are longer by one if it does not divide."""
+
+    axis: int
+    parts: int
+
+    def lengths(self, shape: Tuple[int, ...]) -> Tuple[int, ...]:
+        """Return the length of each slice along the axis."""
+        each, longer = divmod(shape[self.axis], self.parts)
+        return tuple(each + (index < longer) for index in range(self.parts))
+
+
+def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
+    """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
+
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
+    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S`` of a
+    worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
+    Before the first step, ``num_ps s BUILD_S`` pass.
+
+    Args:
+      whole_s: seconds that all variables take to a worker, or all gradients from it.
+      busy: the part of them in which that takes a processor.
+      steps: of the run.
+    """
+    cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
+    best = math.sqrt(2 * whole_s / cost)
+    return min(CHOICES, key=lambda number: abs(math.log(number / best)))
+
+
+def overlap_pays(size: int, num_ps: int) -> bool:
+    """Return whether sending while other values come saves more than the requests cost.
+
+    ``size`` is the number of bytes that travel whole in a step.
+    """
+    return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
+
+
+def cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
+    """Return the variables that are cut, for ``num_ps`` servers.
+
+    Variables that travel whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
+    so does a variable that no step sends. Tables are cut over all servers, since all workers ask for their rows at
+    once. A variable that TensorFlow cannot send in one piece is cut over all servers, too. Variables that travel whole
+    in every step are cut into pieces of ``piece_bytes``. Then the function cuts the largest variable that is whole, and
+    the next, until the fullest server holds little more than the mean. If that server still holds more, the function
+    starts again with smaller pieces.
+    """
+    found = _cuts(variables, num_ps, slices)
+    while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
+        slices *= 2
+        found = _cuts(variables, num_ps, slices)
+    return found
+
+
+def _cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int) -> Dict[str, Cut]:
+    piece = piece_bytes(variables, num_ps, slices)
+    may_be_cut = {name: each for name, each in variables.items() if each.may_be_cut and each.travels}
+    found = {name: _in_pieces(each, piece) for name, each in may_be_cut.items() if each.is_dense}
+    found.update({name: cut(each, num_ps) for name, each in may_be_cut.items() if _must_be_cut(each)})
+    found = {name: each for name, each in found.items() if each.parts > 1}
+    whole = sorted(set(may_be_cut) - set(found), key=lambda name: (-variables[name].bytes, name))
+    for name in whole:
+        each = cut(variables[name], num_ps)
+        if each.parts < 2 or _fullest(variables, found, num_ps) <= _BALANCED:
+            break
+        found[name] = each
+    return found
+
+
+def piece_bytes(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> int:
+    """Return the bytes that a slice should have.
+
+    Slices are of those variables that travel whole in every step.
+    """
+    return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
+
+
+def dense_bytes(variables: Mapping[str, VariableProfile]) -> int:
+    """Return bytes of those variables that travel whole in every step."""
+    return sum(each.bytes for each in variables.values() if each.is_dense)
+
+
+def cut(variable: VariableProfile, num_ps: int) -> Cut:
+    """Cut a variable into one slice for every server.
+
+    There are several slices for every server where one would be too large, and fewer slices where they would be too
+    small.
+    """
+    rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
+    return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
+
+
+def _in_pieces(variable: VariableProfile, piece: int) -> Cut:
+    parts = -(-variable.bytes // piece)
+    return _cut(variable, parts, parts)
+
+
+def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
+    """Cut a variable into at most ``parts`` slices.
+
+    The slices are along the first axis if its length is ``enough``, or if a step takes only rows of the variable. Else
+    the slices are along the longest axis.
+    """
+    shape = variable.shape or (1,)
+    axis = 0 if variable.lookups is not None or shape[0] >= enough else shape.index(max(shape))
+    return Cut(axis, max(min(parts, shape[axis]), 1))
+
+
+def slice_shapes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, Tuple[int, ...]]:
+    """Return the shape of every variable or slice by its name; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
+    shapes: Dict[str, Tuple[int, ...]] = {}
+    for name, variable in variables.items():
+        if name not in found:
+            shapes[name] = variable.shape
+            continue
+        axis = found[name].axis
+        for index, length in enumerate(found[name].lengths(variable.shape)):
+            shapes[f"{name}/part_{index}"] = (*variable.shape[:axis], length, *variable.shape[axis + 1 :])
+    return shapes
+
+
+def slice_sizes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, int]:
+    """Return bytes of every variable or slice by its name."""
+    sizes: Dict[str, int] = {}
+    for name, variable in variables.items():
+        shapes = slice_shapes({name: variable}, found)
+        sizes.update({part: VariableProfile(shape, variable.item_bytes).bytes for part, shape in shapes.items()})
+    return sizes
+
+
+def _must_be_cut(variable: VariableProfile) -> bool:
+    return variable.lookups is not None or variable.bytes > LARGEST_SLICE
+
+
+def _fullest(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut], num_ps: int) -> float:
+    sizes = slice_sizes(variables, found)
+    return imbalance(bytes_per_server(sizes, assign(sizes, num_ps), num_ps))

@@ -3,24 +3,19 @@
 All train on the same batches. One process computes with the code of the run, to the bit. Plain TensorFlow computes
 with the author's functions alone, but for rounding.
 
-digests        each worker's batch and gradients, in two numbers
-givens         random numbers and rows of tables, which only the workers have
-reports        what each worker sends the chief in every step
-reader         the batches of every worker once more, in the chief's process
-fresh_job      the author's functions once more, for another graph
-whole_model    the model with the towers of all workers, on one set of variables
-one_process    plain TensorFlow's training on these batches
-pieces         its variables, cut as the servers' are
-randomness     operations that draw random numbers
-difference     the first variable that differs, in words
-named_values   values of variables that are cut, joined by name
-whole_batch    the batches of all workers as one, and its parts
-own_gradients  gradients that TensorFlow computes for an optimizer, which can be fed
-plain          the author's functions in a script for one machine
-traits         what its graph shows of the model
-tolerance      how far two steps from the same values may be apart
-reference      one such step, with a whole batch or with its parts
-kinds          what a difference from it looks like, in words
-beside_plain   each step of a run beside one of plain TensorFlow
-verification   the chief's part: compares after every step
+digests         each worker's batch and gradients, in two numbers, which it reports to the chief in every step
+givens          random numbers and rows of tables, which only the workers have
+worker_batches  the batches of every worker once more, in the chief's process; all as one, and its parts
+fresh_job       the author's functions once more, for another graph
+whole_model     the model with the towers of all workers, on one set of variables, which are cut as the servers' are
+one_process     plain TensorFlow's training on these batches
+difference      the first variable that differs, in words
+named_values    values of variables that are cut, joined by name
+own_gradients   gradients that TensorFlow computes for an optimizer, which can be fed
+plain           the author's functions in a script for one machine
+traits          what its graph shows of the model
+plain_step      one step of plain TensorFlow from the run's values, and how far from it a run may be
+kinds           what a difference from it looks like, in words
+beside_plain    each step of a run beside one of plain TensorFlow
+verification    the chief's part: compares after every step
 """

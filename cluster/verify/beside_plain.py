@@ -18,11 +18,9 @@ from cluster.verify.fresh_job import fresh
 from cluster.verify.kinds import Suspect, coupled, kind
 from cluster.verify.named_values import Values
 from cluster.verify.plain import Plain
-from cluster.verify.reader import Batch
-from cluster.verify.reference import Reference
-from cluster.verify.tolerance import largest
+from cluster.verify.plain_step import Reference, largest
 from cluster.verify.traits import coarsest, takes_statistics
-from cluster.verify.whole_batch import Cut, WholeBatch
+from cluster.verify.worker_batches import Batch, Cut, WholeBatch
 
 _UNKNOWN = "it looks like none of the kinds that launch verify knows"
 

@@ -1,11 +1,14 @@
-"""Make two numbers of all bytes of each worker's batch and of its gradients.
+"""Digests of each worker's batch and gradients, and the report that it sends the chief in every step.
 
-Both show the origin of a difference: the input, the computation, or what comes after the computation.
+A digest is a number of all bytes. Both show the origin of a difference: the input, the computation, or what comes after
+the computation. A report also has what the chief cannot compute once more.
 """
 
-from typing import Any, List, Mapping, Sequence
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
+from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
+from cluster.task import Task
 
 _BITS = 62
 
@@ -39,3 +42,51 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
         for grad in grads
         for tensor in ([grad.values, grad.indices] if isinstance(grad, tf.IndexedSlices) else [grad])
     ]
+
+
+class Report(NamedTuple):
+    """The report of one worker on one step.
+
+    ``batch`` has the tensors of its batch, flat, none if the chief reads that; ``given`` those of each copy of the
+    model (``cluster.verify.givens``).
+    """
+
+    batch_digest: Any
+    gradient_digest: Any
+    batch: List[Any]
+    given: List[List[Any]]
+
+
+class Reports:
+    """A queue for each worker on ``ps:0``, in the current graph.
+
+    Args:
+      batch, grads: of this worker.
+      given: the values of each copy of its model.
+      is_sent: whether the chief needs the batch: the servers give a shard to the worker that asks first.
+
+    Attributes:
+      structure: the batch, where it is sent; else None.
+      given: the same.
+      send: the operation by which this worker reports its step.
+      received: the ``Report`` of each worker, waits until every worker has reported its next step (chief only).
+    """
+
+    def __init__(
+        self, task: Task, batch: Mapping[str, Any], grads: Sequence[Any], given: Sequence[Sequence[Any]], is_sent: bool
+    ):
+        self.structure: Optional[Mapping[str, Any]] = batch if is_sent else None
+        self.given, self._batch = given, flat(batch) if is_sent else []
+        own = [batch_digest(batch), gradient_digest(grads), *self._batch, *(each for copy in given for each in copy)]
+        self._types = [each.dtype for each in own]
+        with tf.device(ps_device(0)):
+            self.send = self._queue(task.worker_index).enqueue(own)
+            self.received = [self._dequeued(each) for each in range(task.num_workers)] if task.is_chief else []
+
+    def _queue(self, worker: int) -> Any:
+        return tf.FIFOQueue(-1, self._types, shared_name=f"verify/report_of_{worker}")
+
+    def _dequeued(self, worker: int) -> Report:
+        values = iter(self._queue(worker).dequeue())
+        digests, batch = (next(values), next(values)), [next(values) for _ in self._batch]
+        return Report(*digests, batch, [[next(values) for _ in copy] for copy in self.given])

@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Optional
 import numpy as np
 
 from cluster.verify.named_values import Values
-from cluster.verify.reference import Reference
+from cluster.verify.plain_step import Reference
 from cluster.verify.traits import computed, read_while_changed
 
 _STEP = "global_step"

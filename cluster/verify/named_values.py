@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Sequence
 
 import numpy as np
 
-from cluster.variables.saved import Saved
+from cluster.variables.layout import Saved
 
 Values = Dict[str, Any]
 

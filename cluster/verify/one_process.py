@@ -12,7 +12,7 @@ No server, no queue and no token is in it.
 from functools import reduce
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from cluster.model.state import State, settle
+from cluster.model.model_state import State, settle
 from cluster.runtime.gradients import clip, copy_gradient
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
@@ -20,16 +20,13 @@ from cluster.sharing.graph_collections import showing
 from cluster.updates.counted_step import applied
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.optimizer_gradients import changed_gradients
-from cluster.variables.buckets import Bucket
-from cluster.variables.layout import Layout
+from cluster.variables.layout import Bucket, Layout
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
-from cluster.verify.givens import Holes
-from cluster.verify.pieces import Pieces, added
-from cluster.verify.randomness import refuse_random
-from cluster.verify.reader import HERE, Batch, feeding, placeholders, session_config
-from cluster.verify.whole_model import WholeModel
+from cluster.verify.givens import Holes, refuse_random
+from cluster.verify.whole_model import Pieces, WholeModel, added
+from cluster.verify.worker_batches import HERE, Batch, feeding, placeholders, session_config
 
 Values = Dict[str, Any]
 MakeModel = Callable[[Sequence[Dict[str, Any]]], WholeModel]

@@ -22,7 +22,7 @@ from cluster.variables.uses import ancestors
 from cluster.verify.givens import Holes
 from cluster.verify.named_values import Values, fitting, joined, part_of
 from cluster.verify.own_gradients import feeds, noted
-from cluster.verify.reader import HERE, placeholders, session_config
+from cluster.verify.worker_batches import HERE, placeholders, session_config
 
 GradsAndVars = List[Tuple[Any, Any]]
 

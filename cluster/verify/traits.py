@@ -8,7 +8,7 @@ from cluster.variables.masters import plain_name
 from cluster.variables.uses import ancestors, handle_of, readers, writes
 from cluster.verify.digests import flat
 from cluster.verify.plain import Plain
-from cluster.verify.tolerance import eps_of
+from cluster.verify.plain_step import eps_of
 
 _REDUCES = ("Mean", "Sum")
 _NORMALIZES = re.compile("FusedBatchNorm(V[23])?$")

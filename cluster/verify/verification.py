@@ -12,13 +12,13 @@ from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name, saved_variables
 from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
+from cluster.verify.digests import Report
 from cluster.verify.fresh_job import fresh
 from cluster.verify.givens import refuse_other_number
 from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
-from cluster.verify.reader import Batch, Reader
-from cluster.verify.reports import Report
 from cluster.verify.whole_model import WholeModel
+from cluster.verify.worker_batches import Batch, Reader
 
 
 class Verification:

@@ -1,13 +1,25 @@
-"""The model with the towers of every worker, on one set of variables, as plain TensorFlow builds it in one process."""
+"""The model with the towers of every worker, on one set of variables, as plain TensorFlow builds it in one process.
 
+Its variables are cut as the servers' are. TensorFlow computes some functions differently for the last elements of a
+tensor than for all before them. So an update of a slice and one of the whole do not have the same bits: one process
+updates the same slices.
+
+How dense values are cut, joined and added is written here once more, beside ``cluster.variables.masters`` and
+``cluster.steps.accumulators``: what verifies must not do it with the code that it verifies.
+"""
+
+from functools import reduce
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from cluster.job import Job
 from cluster.model.device_pool import Member
 from cluster.model.model_graph import Gradients, ModelGraph, Part
+from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.updates.nan_guard import guard
+from cluster.variables.layout import Layout
+from cluster.variables.tables import split_rows
 
 
 class OfWorker(NamedTuple):
@@ -65,3 +77,62 @@ class WholeModel(ModelGraph):
 
     def _evaluation(self, setter: Any) -> None:
         """Make no evaluation: a step needs none."""
+
+
+class Pieces:
+    """The pieces of a model's variables, in the current graph; one that is not cut is its own piece.
+
+    Args:
+      variables: the model's, by name.
+
+    Attributes:
+      variables: the pieces, by name.
+    """
+
+    def __init__(self, layout: Layout, variables: Mapping[str, Any]):
+        self._layout, self._whole = layout, variables
+        self.variables: Dict[str, Any] = {}
+        for name, variable in variables.items():
+            if name not in layout.cuts:
+                self.variables[name] = variable
+                continue
+            for piece in layout.pieces(name):
+                self.variables[piece.name] = tf.get_variable(
+                    piece.name,
+                    piece.shape,
+                    variable.dtype.base_dtype,
+                    tf.zeros_initializer(),
+                    trainable=False,
+                    use_resource=False,
+                )
+
+    def split(self, grads: Mapping[str, Any]) -> Dict[str, Any]:
+        """Cut gradients, by the name of their variable, into those of the pieces."""
+        return {piece: grad for name, whole in grads.items() for piece, grad in self._split(name, whole).items()}
+
+    def _split(self, name: str, grad: Any) -> Dict[str, Any]:
+        names = [piece.name for piece in self._layout.pieces(name)]
+        if isinstance(grad, tf.IndexedSlices):
+            return dict(zip(names, split_rows(merge_rows(grad), [self.variables[each] for each in names])))
+        cut = self._layout.cuts.get(name)
+        if cut is None:
+            return {name: grad}
+        return dict(zip(names, tf.split(grad, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis)))
+
+    def join(self) -> Any:
+        """Make the operation that gives variables that are cut the values of their pieces."""
+        return tf.group(*[tf.assign(self._whole[name], self._join(name)).op for name in self._layout.cuts])
+
+    def _join(self, name: str) -> Any:
+        values = [self.variables[piece.name].read_value() for piece in self._layout.pieces(name)]
+        return tf.concat(values, self._layout.cuts[name].axis)
+
+
+def added(grads: Sequence[Any]) -> Any:
+    """Return ((g0 + g1) + g2) + … of dense gradients, or of sparse ones row by row in the same order."""
+    # Like Ordered.take, and apart from it on purpose: a mistake that they shared would not be found.
+    if not isinstance(grads[0], tf.IndexedSlices):
+        return reduce(lambda one, other: one + other, grads)
+    values = tf.concat([grad.values for grad in grads], 0)
+    indices = tf.concat([grad.indices for grad in grads], 0)
+    return merge_rows(tf.IndexedSlices(values, indices, grads[0].dense_shape))

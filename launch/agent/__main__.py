@@ -41,17 +41,17 @@ from launch.agent.checkpoints import resume
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
-from launch.agent.service import takeover
+from launch.agent.protocol import local_socket
 from launch.agent.service.located import folder_of
-from launch.agent.state import locks, runs
+from launch.agent.state import leftovers, locks, runs
 from launch.agent.state.log import say as write_log
-from launch.agent.verbs import attach, down, logs, status
-from launch.agent.wire.export_request import ExportRequest
+from launch.agent.verbs import down, logs, status
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import (
     BuildRequest,
     DownRequest,
     DrainRequest,
+    ExportRequest,
     FlightRequest,
     HandoverRequest,
     HeldRequest,
@@ -126,7 +126,7 @@ def start() -> None:
 def begin(request: RunRequest) -> Dict[str, Any]:
     """Make the agent, a process of its own, and return its first answer: ready or an error."""
     folder = folder_of(request)
-    serving = takeover.make_way(folder) if request.again else None
+    serving = leftovers.make_way(folder) if request.again else None
     if serving is not None:
         return {"ready": True, "pid": serving, "lives": True}
     ready, says = os.pipe()
@@ -179,12 +179,7 @@ def check() -> None:
 
 def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
-    from launch.agent.service import (
-        daemon,
-        keeper,
-        liveness_pipe,  # loads asyncio, which no other verb needs
-        recovery,
-    )
+    from launch.agent.service import daemon, keeper, recovery
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
@@ -195,7 +190,7 @@ def serve(request: RunRequest, says: int) -> int:
 
     again = replace(request, again=True)
 
-    def serve_again(own: Process, pulse: liveness_pipe.Pulse) -> int:
+    def serve_again(own: Process, pulse: keeper.Pulse) -> int:
         goes_on = recovery.goes_on(folder_of(request), request)
         return daemon.serve(again, note, own, pulse) if goes_on else keeper.OVER
 
@@ -203,14 +198,14 @@ def serve(request: RunRequest, says: int) -> int:
         first=lambda own, pulse: daemon.serve(request, say, own, pulse),
         next=serve_again if request.detached else None,
         release=lambda: os.close(says),
-        patience_s=liveness_pipe.patience_s(request.lost_after_s),
+        patience_s=keeper.patience_s(request.lost_after_s),
     )
     return keeper.keep(folder_of(request), service)
 
 
 def build() -> None:
     """Makes an environment, and ends when the launcher goes."""
-    from launch.agent.environments.builder import Build  # loads what no other verb needs
+    from launch.agent.environments.pip_build import Build  # loads what no other verb needs
 
     Build(read_request(BuildRequest), tell, read_some, launcher_goes).run()
 
@@ -224,14 +219,14 @@ def sweep() -> None:
 
 def prune() -> None:
     """Report past runs and code that are to go; remove them on request."""
-    from launch.agent.verbs.prune import prune as pruned  # loads what no other verb needs
+    from launch.agent.retention.pruning import answer as pruned  # loads what no other verb needs
 
     tell(to_values(pruned(read_request(PruneRequest))))
 
 
 def graph() -> None:
     """Build the graph of a job once, before its tasks start."""
-    from launch.agent.service.graph import mistake  # loads what no other verb needs
+    from launch.agent.service.chief_command import mistake  # loads what no other verb needs
 
     tell(to_values(mistake(read_request(RunRequest))))
 
@@ -266,9 +261,9 @@ def diagnose() -> None:
 
 def flight() -> None:
     """Send the newest steps of this host's tasks."""
-    from launch.agent.state import flights  # loads what no other verb needs
+    from launch.agent.state import newest_spans  # loads what no other verb needs
 
-    tell(to_values(flights.of_host(read_request(FlightRequest))))
+    tell(to_values(newest_spans.of_host(read_request(FlightRequest))))
 
 
 def board() -> None:
@@ -290,7 +285,7 @@ def run(verb: str) -> None:
     verbs: Dict[str, Callable[[], None]] = {
         "start": start,
         "return": return_to_run,
-        "attach": lambda: attach.attach(read_request(RunReference), tell),
+        "attach": lambda: local_socket.attach(read_request(RunReference), tell),
         "check": check,
         "status": lambda: tell(status.status(read_request(RunReference))),
         "build": build,

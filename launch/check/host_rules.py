@@ -9,7 +9,7 @@ from launch.agent.gpus import assignment
 from launch.agent.wire.check_request import PortHolder
 from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
 from launch.check.findings import Evidence, Finding, Note, Survey
-from launch.check.requests import agent_programs, shipped_programs
+from launch.check.interview import agent_programs, shipped_programs
 
 CLOCK_S = 1.0  # further off, the lines of several logs are no longer in order
 LEAST_FREE_BYTES = 10**9

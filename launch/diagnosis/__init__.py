@@ -2,7 +2,6 @@
 
 collect   ask all hosts under one deadline
 symptoms  find what looks wrong in their answers
-steps     put the newest steps of all tasks on one time line
-summary   write it in words
+summary   write it in words, with the newest steps of all tasks on one time line
 archive   pack it, readable by its owner alone
 """

@@ -12,8 +12,7 @@ from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import text
 from launch.diagnosis.symptoms import run_status
 from launch.errors import UsageError
-from launch.page.document import document
-from launch.page.facts import facts
+from launch.page.run_page import document, facts
 from launch.status.values import to_values
 from launch.timeline.drawing import drawn
 from launch.timeline.flights import TimeLine

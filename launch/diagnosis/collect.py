@@ -9,10 +9,10 @@ import time
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Dict, List, Optional
 
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 from launch.agent.wire.diagnose_request import SPANS, DiagnoseRequest, DiagnosisFacts
 from launch.agent.wire.flight import Flight
-from launch.check.collect import read_clock
+from launch.check.interview import read_clock
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host

@@ -1,18 +1,20 @@
-"""The findings of a diagnosis in words: the run, what looks wrong, a line for each host."""
+"""The findings of a diagnosis in words: the run, what looks wrong, the newest steps, a line for each host."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional
 
 from cluster.protocol.quantity import quantity
+from cluster.spec.model import Spec
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
-from launch.teardown.leftovers import by_host
+from launch.teardown.leftovers_text import by_host
 from launch.timeline import words
-from launch.timeline.flights import TimeLine
+from launch.timeline.clock_shifts import Exchange
+from launch.timeline.flights import Answer, TimeLine, has_common_steps, time_line
 from launch.timeline.waits import stall
 from launch.view.console import fold
 
@@ -122,3 +124,17 @@ def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[Tim
         *(words.stalled(now) if now else []),
         f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]
+
+
+def time_line_of(found: List[HostReport], spec: Spec) -> Optional[TimeLine]:
+    """Return the time line of the newest run; None where no host has sent the spans of a task."""
+    run = newest_run(found)
+    answers = {each.host: Answer(each.flights, _clock(each)) for each in found if each.run == run and each.flights}
+    if not answers:
+        return None
+    return time_line(answers, run_status(found), spec.chief.host, has_common_steps(spec))
+
+
+def _clock(report: HostReport) -> Optional[Exchange]:
+    clock = report.facts.clock
+    return None if clock is None else Exchange(clock.offset_s, clock.error_s)

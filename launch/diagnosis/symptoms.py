@@ -8,9 +8,8 @@ from launch.agent.wire.diagnose_request import DiagnosisFacts
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Survey
 from launch.diagnosis.collect import HostReport
-from launch.status.moments import utc
-from launch.status.run import RunStatus
-from launch.status.states import ENDED
+from launch.status.run import ENDED, RunStatus
+from launch.status.values import utc
 
 MEMORY_SHARE = 0.05  # that should be available
 LOAD_PER_CORE = 4.0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from launch.environments.identity import Order
-from launch.environments.wheels import CHUNK
+from launch.environments.packages import CHUNK
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
@@ -14,7 +14,7 @@ from launch.hosts.conversation import Conversation
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
 from launch.view.console import fold
-from launch.view.progress import Progress
+from launch.view.host_progress import Progress
 
 LOOK_S = 0.5
 SILENT_S = 300.0  # a host reports on its build every few seconds, but for removing old files on a slow disk

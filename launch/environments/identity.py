@@ -14,8 +14,7 @@ from typing import Dict, Mapping, Optional
 
 from cluster.spec.model import Setup, Spec
 from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
-from launch.environments.lock_file import LockFile, read_lock
-from launch.environments.wheels import files_of
+from launch.environments.packages import LockFile, files_of, read_lock
 from launch.errors import UsageError
 from launch.hosts.bundle import PROJECT
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from cluster.protocol.atomic_file import replace
+from cluster.protocol.shared_files import replace_file
 from cluster.spec.model import Spec
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder, expand
@@ -35,9 +35,9 @@ def remember(spec: Spec, run: str) -> None:
     with suppress(OSError):  # a run goes on without; the next verb has to be given --local then
         if spec.local:
             workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace(note, json.dumps({"run": run, "later": None}))
+            replace_file(note, json.dumps({"run": run, "later": None}))
         elif _read(note, "run") is not None:
-            replace(note, json.dumps({"run": _read(note, "run"), "later": run}))
+            replace_file(note, json.dumps({"run": _read(note, "run"), "later": run}))
 
 
 def newest(spec: Spec) -> Newest:

@@ -3,6 +3,5 @@
 selection       the tasks that ``--include`` and ``--exclude`` mean
 import_formats  host lists of MPI, DeepSpeed, Horovod and Slurm
 writer          write a hosts file from such a list
-starter         the files of ``launch init``
-retention       the key `keep`, as hosts get it and in words
+keep            the key `keep`, as hosts get it and in words
 """

@@ -1,14 +1,10 @@
 """Talk to one program on one host, over SSH, by Slurm or here. ``conversation`` is where to begin.
 
-channel        a program on a host, with its stdin and stdout
-local          this machine as a host: programs are subprocesses
+channel        a program on a host, with its stdin and stdout; its command, quoted for a shell
+local_host     this machine as a host: programs are subprocesses
 rpc            run one verb of the agent; ship the code first where it is missing
 conversation   turn all that a channel may do into answers, or into that host's problem
-shape          check values from elsewhere against a shape
-answer_shapes  the shape of each verb's answer
+answer_shapes  the shape of each verb's answer, and the check of a value against it
 bundle         pack the code that a host needs; a bundle is known by its hash
 job_files      list the files of a job's folder, also behind links
-retry          try again: how often, how long, after which failures
-tunnel         forward a port of this machine
-shell          quote a command for a shell on a host
 """

@@ -1,17 +1,33 @@
-"""Exchange bytes and lines with a program on a host, over its stdin and stdout.
+"""Exchange bytes and lines with a program on a host, over its stdin and stdout; quote its command for a shell there.
 
-The kinds of channel are a subprocess on this machine, an SSH session and a step of Slurm (``local``, ``remote`` and
-``slurm``).
-Everything above the channels is the same code.
+The kinds of channel are a subprocess on this machine, an SSH session and a step of Slurm (``local_host``, ``remote``
+and ``slurm``). Everything above the channels is the same code.
 """
 
 import json
+import shlex
 import time
 from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from launch.agent.text.plain_text import clean, may_hold_controls, plain
+from launch.agent.text import clean, may_hold_controls, plain
 from launch.errors import HostProblem
+
+
+def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
+    """Return argv as one line for a shell.
+
+    A leading ``~/`` still means home.
+
+    Args:
+      before: commands that the shell runs first, each only after the success of the one before it. Standard input
+        is the program's, so that they read nothing of it.
+    """
+    words = [shlex.quote(word) for word in argv]
+    if argv[0].startswith("~/"):
+        words[0] = "~/" + shlex.quote(argv[0][2:])
+    return " && ".join([*(f"{command} </dev/null" for command in before), "exec " + " ".join(words)])
+
 
 CHUNK = 1 << 16
 SHOWN = 200  # characters of what is no answer

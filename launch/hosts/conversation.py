@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Type, TypeVar, Union
 
 from launch.errors import HostProblem, ProblemKind
-from launch.hosts.answer_shapes import OF_VERBS
+from launch.hosts.answer_shapes import OF_VERBS, Shape, fault
 from launch.hosts.channel import SHOWN, Channel, Noise, Silence
-from launch.hosts.shape import Shape, fault
 from launch.status.run import RunStatus
 from launch.status.values import Malformed, from_values
 

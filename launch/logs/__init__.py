@@ -1,7 +1,6 @@
 """``launch logs``: print the task logs of all hosts in the order of time.
 
-reader         read them from every host, and merge them
-folding        print equal lines of many tasks as one
-last_lines     a bounded part of the logs, for the page of a run
-time_argument  read ``--since`` as a person writes it
+task_logs   read them from every host, and merge them
+folding     print equal lines of many tasks as one
+last_lines  a bounded part of the logs, for the page of a run
 """

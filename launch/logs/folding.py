@@ -4,7 +4,7 @@ from collections import deque
 from datetime import datetime
 from typing import Callable, Deque, Dict, List, NamedTuple, Tuple
 
-from launch.agent.text.gpu_notes import gpu_note
+from launch.agent.text import gpu_note
 from launch.view.console import fold
 
 MOST = 5000  # lines held back, however long the window

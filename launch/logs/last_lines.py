@@ -4,8 +4,8 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.protocol.quantity import quantity
 from launch.fleet import AnyTask, Fleet
-from launch.logs.reader import print_logs, select
-from launch.page.facts import clean, lines_of_each
+from launch.logs.task_logs import print_logs, select
+from launch.page.run_page import clean, lines_of_each
 
 MOST_TASKS = 32  # whose logs the page has, unless the user names more
 PATIENCE_S = 30.0  # with a host that has been asked

@@ -5,9 +5,8 @@ import threading
 from http import HTTPStatus
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from launch.monitoring.newest_status import LeadAnswer
-from launch.page.document import as_json, document
-from launch.page.facts import facts
+from launch.monitoring.newest_state import LeadAnswer
+from launch.page.run_page import as_json, document, facts
 from launch.status.run import RunStatus
 from launch.view.loss_curve import LossCurve
 

@@ -8,7 +8,7 @@ from cluster.protocol.addresses import host_of
 from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest, RunRequest, TaskRequest
-from launch.hostfile.retention import rule_of
+from launch.hostfile.keep import rule_of
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
 

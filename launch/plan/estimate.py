@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.task import TRAINERS, tf_config
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 from launch.errors import LaunchError, UsageError
 from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
-from launch.plan.local import towers
+from launch.plan.local_spec import towers
 from launch.plan.network_model import End
 from launch.plan.outlook import Outlook, PlannedContainer, PlannedHook, PsContent, Variables
 from launch.plan.plan import Plan, oversized

@@ -14,10 +14,10 @@ from cluster.protocol.images import is_file
 from cluster.protocol.quantity import quantity
 from cluster.spec.model import Container
 from launch.agent.wire.run_request import TaskRequest
-from launch.hostfile import retention
+from launch.hostfile import keep
 from launch.plan.outlook import Bound, Network, Outlook, PlannedHook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
-from launch.status.task_names import name_of
+from launch.status.task import name_of
 from launch.view.console import fold, make_console
 from launch.view.units import of_bytes, of_seconds
 
@@ -54,7 +54,7 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
     if outlook.placement and outlook.variables:
         explained = sentences(len(outlook.placement), outlook.variables, outlook.network, plan.spec.train.mode)
         parts += [Text(), ps_table(outlook.placement, outlook.network, plan), Text(), *map(Text, explained)]
-    return [*parts, Text(retention.in_words(plan.spec)), *(Text(f"note: {remark}") for remark in outlook.remarks)]
+    return [*parts, Text(keep.in_words(plan.spec)), *(Text(f"note: {remark}") for remark in outlook.remarks)]
 
 
 def print_overview(plan: Plan, outlook: Outlook, file: str) -> None:

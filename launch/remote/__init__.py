@@ -1,17 +1,14 @@
 """Hosts reached over SSH. The only package that knows Fabric and Paramiko.
 
-    host              one host: a connection, and the programs that run over it
-    access            what all connections share: configuration, known hosts, keys
-    gateways          hosts that others are reached through, each opened once
-    ssh_config        read an OpenSSH client configuration, its included files too
-    known_hosts       the keys of hosts, and the authorities that sign them
-    host_certificate  whether such an authority's certificate is good
-    keys              private keys, ssh-agent, passphrases
-    login             the login itself: with a ticket, then with each key
-    kerberos          tickets of Kerberos, where the configuration asks for them
-    ticket_login      the part of SSH's protocol that logs in with one
-    failures          why a host could not be reached
-    by_hand           the same connection as a command of OpenSSH
+    ssh_host             one host: a connection, and the programs that run over it
+    access               what all connections share: configuration, known hosts, keys
+    gateways             hosts that others are reached through, each opened once
+    openssh              read an OpenSSH configuration, with what it includes; the same connection as OpenSSH's commands
+    known_hosts          the keys of hosts, and the authorities that sign them; whether such a certificate is good
+    private_keys         private keys, ssh-agent, passphrases
+    login                the login itself: with a ticket, by SSH's own protocol for it, then with each key
+    kerberos             tickets of Kerberos, where the configuration asks for them
+    connection_failures  why a host could not be reached, and how often and how long an attempt is made again
 
 Fabric brings ssh_config, users and gateways; four of its habits are changed here. It
 accepts every host key, even a changed one: we reject what is not in the known hosts. It

@@ -11,15 +11,21 @@ from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem, ProblemKind
-from launch.hosts.retry import Backoff, persist
-from launch.remote import host_certificate, kerberos, ssh_config
-from launch.remote.by_hand import ByHand
-from launch.remote.failures import BadCertificate, RevokedHostKey, UnknownHostKey, explain, is_dropped
+from launch.remote import kerberos, known_hosts, openssh
+from launch.remote.connection_failures import (
+    Backoff,
+    BadCertificate,
+    RevokedHostKey,
+    UnknownHostKey,
+    explain,
+    is_dropped,
+    persist,
+)
 from launch.remote.gateways import Gateways, Route
-from launch.remote.host_certificate import CertificatesFirst
-from launch.remote.keys import Keys, ask_on_terminal
-from launch.remote.known_hosts import KnownHosts, Trust
+from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust
 from launch.remote.login import Login
+from launch.remote.openssh import ByHand
+from launch.remote.private_keys import Keys, ask_on_terminal
 
 KEEPALIVE_S = 5
 READER_S = 10.0
@@ -35,7 +41,7 @@ class Access:
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
-        self._ssh_config = ssh_config.read(settings.config)
+        self._ssh_config = openssh.read_config(settings.config)
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[Keys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
@@ -189,7 +195,7 @@ class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
         if key in trust.keys:
             return
         authorities = [each for each in trust.authorities if each not in trust.revoked]
-        why = host_certificate.fault(key, authorities, self._name) if authorities else None
+        why = known_hosts.certificate_fault(key, authorities, self._name) if authorities else None
         if authorities and why is None:
             return
         if trust.keys:

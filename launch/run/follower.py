@@ -1,24 +1,26 @@
 """Receive a run's status and every change from its lead, over a connection that is renewed when it breaks.
 
-The launcher that started a run is ``Attached``: it lets the run begin, keeps the run alive, and stops it.
-A launcher that only looks is an ``Observer``: it renews no lease, so that the run does not notice it.
+The launcher that started a run is ``Attached``: it lets the run begin, keeps the run alive, and stops it. A launcher
+that only looks at a run that somebody else has started is an ``Observer``: it renews no lease, so that the run does
+not notice it.
 """
 
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from launch.agent.wire.verb_requests import RunReference
-from launch.errors import HostProblem, ProblemKind
+from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
+from launch.history.known_runs import locate
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S
-from launch.status.run import RunStatus
-from launch.status.states import ENDED
+from launch.status.run import ENDED, RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import from_values, updated
+from launch.view.console import fold
 from launch.view.plain_view import View
 
 BEAT_S = 1.0
@@ -195,3 +197,55 @@ class Follower(ABC):
 def by_name(status: RunStatus) -> Dict[str, TaskStatus]:
     """Return the tasks of a run by name."""
     return {task.name: task for task in status.tasks}
+
+
+class Observer(Follower):
+    """Follow a run until it has ended or a signal comes; the run does not notice the observer."""
+
+    def __init__(self, fleet: Fleet, status: RunStatus, view: View):
+        super().__init__(fleet, fleet.reference(fleet.lead, run=status.run), status, view)
+
+    def relay(self, lead: Conversation) -> None:
+        """Send nothing, because a signal is for this process alone."""
+
+    def is_unwanted(self) -> bool:
+        """Return whether a signal has come, which ends the observation."""
+        return bool(self._fleet.interrupts.received)
+
+    def give_up(self, problem: HostProblem) -> None:
+        """Raise CannotStart, with the advice that the run may go on out of reach."""
+        out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
+        raise CannotStart([out_of_reach.with_advice("the run may continue there")])
+
+
+def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
+    """Return the status of the newest run of ``asked``, or of the run that ``--run`` names.
+
+    The status comes from the run's agent or, when that agent is gone, from its files.
+
+    Args:
+      warn: takes a line for each host that could not be asked and may know a newer run.
+
+    Raises:
+      CannotStart: the lead's host is out of reach; the text has the command that goes on without that host.
+      HostProblem: the lead's answer is no run's status.
+      UsageError: there has been no run, or the file does not name its lead any more.
+    """
+    try:
+        found, missed, run = locate(fleet)
+    except CannotStart as error:
+        if len(fleet.hosts) == 1:
+            raise
+        advice = (
+            f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        )
+        raise CannotStart(error.problems, advice) from error
+    if found is None and run is not None:
+        raise UsageError(f"{run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`")
+    if found is None:
+        raise UsageError(
+            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"
+        )
+    for problem in missed:
+        warn(f"{problem}; a newer run may be there")
+    return found

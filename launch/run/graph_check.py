@@ -21,8 +21,8 @@ from typing import Callable, Optional
 from cluster.protocol.outcome import GRAPH_MISTAKE
 from cluster.spec.model import Spec
 from launch.agent.linux.processes import die_with
-from launch.agent.wire.graph_answer import GraphAnswer
 from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.verb_requests import GraphAnswer
 from launch.errors import Interrupted, LaunchError
 from launch.fleet import Fleet
 from launch.hosts.bundle import Code, JobCode, unpack

@@ -7,14 +7,12 @@ from typing import Callable, List, NamedTuple, Optional, Sequence
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
-from launch.history import generation
 from launch.history.remembered import remember
-from launch.logs.reader import print_log_of_culprit
+from launch.logs.task_logs import print_log_of_culprit
 from launch.plan.plan import Plan
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
-from launch.run.boot_returns import fragile, with_returns
-from launch.run.draft import Draft, RunStart, draft
+from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
 from launch.run.graph_check import GraphCheck, is_useful
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
@@ -22,7 +20,7 @@ from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.target import Target
 from launch.teardown.down import failures, in_lines, take_down
-from launch.view import report
+from launch.view import run_end
 from launch.view.console import fold, say
 from launch.view.plain_view import View
 
@@ -66,10 +64,10 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
         if status.state == "running":
             resumes = start.spec.command is None
             ends = [] if fleet.slurm_job else [(_described(run.plan, hosts), why) for hosts, why in run.fragile]
-            say(*report.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
+            say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
-    return Ended(report.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
+    return Ended(run_end.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
 def _described(plan: Plan, hosts: Sequence[str]) -> str:
@@ -98,11 +96,11 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
 
 def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
     """Number the run's generation, under a name that no run of any host has; with ``detach`` prepare for reboots."""
-    numbered = generation.number(fleet, planned.requests)
+    numbered = with_generation(fleet, planned.requests)
     while not numbered.is_free:
         planned = planned.a_second_later()
         view.note(f"renamed to {planned.plan.run}, because another run started in the same second")
-        numbered = generation.number(fleet, planned.requests)
+        numbered = with_generation(fleet, planned.requests)
     if not detach:
         return replace(planned, requests=numbered.requests)
     returning = with_returns(planned.plan, numbered.requests, numbered.boot_obstacles)

@@ -12,7 +12,7 @@ from launch.hosts.channel import Host
 from launch.run.follower import BEAT_S
 from launch.run.graph_check import GraphCheck
 from launch.teardown.down import take_down
-from launch.teardown.leftovers import by_host
+from launch.teardown.leftovers_text import by_host
 
 LAST_BEAT_S = 10.0
 _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)

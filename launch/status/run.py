@@ -1,11 +1,33 @@
-"""The status of a run."""
+"""The status of a run, and the states of a run and of a task, as ``status --json`` has them.
+
+States of a task:
+
+    starting    its process runs, but it has not reported any progress yet
+    running     it trains, or serves
+    restarting  it failed and waits for its next attempt
+    succeeded   it reported so itself (or, for foreign programs, left with exit code 0)
+    failed      it ended by itself otherwise, and is not started again
+    stopped     the run ended it, or it is a spare that waits
+    lost        its host's agent is out of reach, or was and has not been taken back yet
+"""
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
-from launch.status.incident import IncidentStatus
+from launch.status.incident_status import IncidentStatus
 from launch.status.meanings import means
 from launch.status.task import TaskStatus
+
+RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
+ENDED = ("succeeded", "failed", "stopped")  # of a run
+
+TASK_STATES = ("starting", "running", "restarting", "succeeded", "failed", "stopped", "lost")
+ALIVE = ("starting", "running", "restarting")  # of a task
+
+
+def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:
+    """Return whether a status that was recorded is that of a run which has ended, or was about to end."""
+    return recorded is not None and (recorded.get("state") in ENDED or bool(recorded.get("cause")))
 
 
 @dataclass(frozen=True)

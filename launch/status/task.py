@@ -1,10 +1,19 @@
-"""The status of one task."""
+"""The status of one task, and the names of tasks: ``worker:1``, and with the host ``worker:1@gpu02``."""
 
 from dataclasses import dataclass, field
 from typing import List, Optional
 
 from launch.status.meanings import means
-from launch.status.task_names import name_of, title_of
+
+
+def name_of(role: Optional[str], index: Optional[int]) -> str:
+    """Return ``worker:1``."""
+    return f"{role}:{index}"
+
+
+def title_of(role: Optional[str], index: Optional[int], host: Optional[str]) -> str:
+    """Return ``worker:1@gpu02``; without a role, ``gpu02`` or nothing."""
+    return host or "" if role is None else f"{name_of(role, index)}@{host}"
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,20 @@
 
 A reader may be older or newer than the writer. So a reader skips fields that it does not know, and missing fields
 have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of these,
-each also ``Optional``.
+each also ``Optional``. A time becomes a text in UTC, with the offset, wherever this host and the reader are.
 """
 
 import collections.abc
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
+
+
+def utc(moment: float) -> str:
+    """Return seconds since 1970 in ISO 8601: ``2026-11-20T15:59:02+00:00``."""
+    return datetime.fromtimestamp(moment, timezone.utc).isoformat(timespec="seconds")
+
 
 T = TypeVar("T")
 _SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}

@@ -7,12 +7,12 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history import named
-from launch.history.newest import Run, locate, runs
-from launch.status.leftovers import FAILED_AFTER, GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
+from launch.history import known_runs
+from launch.history.known_runs import Run, locate, runs
 from launch.status.meanings import means, means_each, means_parts
+from launch.status.removals import FAILED_AFTER, GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
 from launch.status.values import to_values
-from launch.teardown.leftovers import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
+from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
@@ -89,7 +89,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if fleet.run is None:
         found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
     else:
-        found, _ = named.find(fleet, fleet.run)
+        found, _ = known_runs.find_named(fleet, fleet.run)
     meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
     astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
     if astray and meant[0].lives:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.limits import Limits
-from cluster.spec.document import Document
 from cluster.spec.model import ROLE_ORDER, Restart
 from cluster.spec.place import Path
-from launch.tfjob.containers import (
+from cluster.spec.yaml_document import Document
+from launch.tfjob.manifest_reader import Reader
+from launch.tfjob.replica_container import (
     Environment,
     find_container,
     read_command,
@@ -15,7 +16,6 @@ from launch.tfjob.containers import (
     read_gpus,
     read_limits,
 )
-from launch.tfjob.reader import Reader
 
 ROLES: Mapping[str, str] = {
     "ps": "ps", "chief": "chief", "master": "chief", "worker": "worker", "evaluator": "evaluator"

@@ -1,4 +1,8 @@
-"""Make a TFJob manifest from a spec whose tasks run a program of their own (``command``)."""
+"""Make a TFJob manifest from a spec whose tasks run a program of their own (``command``).
+
+Placeholders of a command that are the same for every task of a role are filled in. What differs between them, a TFJob
+has in ``TF_CONFIG`` alone, and so it has the addresses.
+"""
 
 import re
 import sys
@@ -7,17 +11,34 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 import yaml
 
 from cluster.errors import Problem
-from cluster.protocol.command_template import fill
+from cluster.protocol.command_template import fill, names_in
 from cluster.protocol.limits import Limits
-from cluster.spec.document import Document
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.spec.place import Path
-from launch.tfjob.containers import CONTAINER, GPU
-from launch.tfjob.documents import KIND, VERSION
-from launch.tfjob.expansion import escaped
+from cluster.spec.yaml_document import Document
 from launch.tfjob.jobs import ALL_WORKERS, KINDS, NEVER, ON_FAILURE
-from launch.tfjob.quantities import binary
-from launch.tfjob.templates import values_of, without_value
+from launch.tfjob.manifest_reader import KIND, VERSION
+from launch.tfjob.replica_container import CONTAINER, GPU, binary, escaped
+
+PORT = 2222  # the operator's, in every TF_CONFIG
+
+
+def values_of(spec: Spec, role: str, gpus: int, python: str) -> Dict[str, str]:
+    """Return the values of the placeholders that a manifest can have."""
+    return {
+        "python": python,
+        "role": role,
+        "port": str(PORT),
+        "num_ps": str(len(spec.tasks_of("ps"))),
+        "num_workers": str(len(spec.tasks_of("worker"))),
+        "gpus": str(gpus),
+    }
+
+
+def without_value(word: str, values: Dict[str, str]) -> List[str]:
+    """Return the placeholders of a word that have no value in a manifest."""
+    return [name for name in names_in(word) if name not in values]
+
 
 LONGEST_NAME = 63  # of a service, which the operator makes for each task: NAME-ROLE-INDEX
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")

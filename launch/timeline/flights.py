@@ -9,7 +9,7 @@ from cluster.spec.model import Spec
 from launch.agent.wire.flight import Current, Exchanged, Flight
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.timeline.clocks import Exchange, Shift, shifts
+from launch.timeline.clock_shifts import Exchange, Shift, shifts
 
 SILENT_S = 5.0  # a task gives a sign every second
 

@@ -8,8 +8,7 @@ from cluster.protocol.flight_records import Span
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.flight import Exchanged
 from launch.timeline.flights import TaskLine, TimeLine
-from launch.timeline.history import LongSpan, Shares, gave_last, long_spans, waited_longest_for
-from launch.timeline.waits import Stall, stall
+from launch.timeline.waits import LongSpan, Shares, Stall, gave_last, long_spans, stall, waited_longest_for
 
 MOST_NAMED = 6
 COARSE_S = 0.001  # an error of a clock that is worth a word

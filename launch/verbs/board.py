@@ -3,9 +3,8 @@
 import click
 
 from launch.errors import SUCCEEDED
-from launch.history.newest import locate
-from launch.hosts.tunnel import Tunnel
-from launch.monitoring.tensorboard import Board, must_answer
+from launch.history.known_runs import locate
+from launch.monitoring.tensorboard import Board, Tunnel, must_answer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file
 from launch.view.console import say

@@ -7,10 +7,9 @@ from datetime import datetime, timezone
 
 import click
 
-from launch.check.collect import interview
 from launch.check.findings import Evidence
+from launch.check.interview import interview, requests
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import requests
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.fleet import Fleet
 from launch.hosts.bundle import launcher_code, with_folder

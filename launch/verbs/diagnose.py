@@ -13,10 +13,10 @@ import click
 from launch.diagnosis import summary
 from launch.diagnosis.archive import pack
 from launch.diagnosis.collect import gather
-from launch.diagnosis.steps import time_line_of
+from launch.diagnosis.summary import time_line_of
 from launch.diagnosis.symptoms import newest_run
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history import named
+from launch.history import known_runs
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
@@ -48,7 +48,7 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
     with target.reach_hosts() as fleet:
         if fleet.run is not None:
             with suppress(CannotStart):  # a host that does not answer may know the run, and is in the archive
-                named.find(fleet, fleet.run)
+                known_runs.find_named(fleet, fleet.run)
         found = gather(fleet, deadline_s)
         steps = time_line_of(found, fleet.spec)
         name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]

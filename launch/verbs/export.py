@@ -9,8 +9,8 @@ import click
 
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, UsageError
-from launch.run.export import ExportAnswer, fetch, request_of
-from launch.run.observer import newest_status
+from launch.run.follower import newest_status
+from launch.run.saved_model import ExportAnswer, fetch, request_of
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 from launch.view.console import note

@@ -9,12 +9,12 @@ import click
 from launch.errors import SUCCEEDED, UsageError
 from launch.hostfile.import_formats import Listed, from_file, from_slurm, from_text
 from launch.hostfile.writer import KINDS, written
-from launch.verbs.shell_completion import host_lists
+from launch.verbs.options import complete_host_list
 from launch.view.console import say
 
 
 @click.command("import")
-@click.argument("path", metavar="[HOSTFILE]", type=click.Path(), required=False, shell_complete=host_lists)
+@click.argument("path", metavar="[HOSTFILE]", type=click.Path(), required=False, shell_complete=complete_host_list)
 @click.option("-H", "--hosts", metavar="HOST:SLOTS,…", help="Hosts and their slots, as for horovodrun.")
 @click.option("--slurm", is_flag=True, help="Use the nodes of the Slurm allocation around this command.")
 @click.option("--job", metavar="NAME", required=True, help="Job to train: the value of the key job.")

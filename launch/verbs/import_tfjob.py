@@ -8,16 +8,15 @@ import click
 
 from cluster.errors import SpecError
 from launch.errors import SUCCEEDED, UsageError
-from launch.tfjob.documents import find_tfjob
-from launch.tfjob.hosts import dealt, parsed_hosts
-from launch.tfjob.hosts_file import written
+from launch.tfjob.hosts_file import dealt, parsed_hosts, written
 from launch.tfjob.jobs import read_tfjob
-from launch.verbs import shell_completion
+from launch.tfjob.manifest_reader import find_tfjob
+from launch.verbs.options import complete_hosts_file
 from launch.view.console import note, say
 
 
 @click.command("import tfjob")
-@click.argument("path", metavar="MANIFEST", type=click.Path(), shell_complete=shell_completion.hosts_files)
+@click.argument("path", metavar="MANIFEST", type=click.Path(), shell_complete=complete_hosts_file)
 @click.argument("hosts", metavar="[HOSTS]", required=False)
 @click.option("--name", metavar="NAME", help="Choose the TFJob of this name, where the file has several.")
 @click.option("--ps-hosts", metavar="HOSTS", help="Put the ps on these hosts instead: cpu[01-02].")

@@ -1,16 +1,45 @@
-"""``launch logs``"""
+"""``launch logs``, with times as a person writes them for ``--since`` and ``--until``."""
 
-from datetime import datetime
+import re
+from datetime import datetime, timedelta
 from typing import Optional, Tuple
 
 import click
 
 from launch.errors import SUCCEEDED, CannotStart, UsageError
-from launch.history.newest import locate
-from launch.logs.reader import print_first_cause, print_logs, select
-from launch.logs.time_argument import moment
+from launch.history.known_runs import locate
+from launch.logs.task_logs import print_first_cause, print_logs, select
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, with_hosts_file
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment(text: str, now: datetime) -> float:
+    """Return a time as seconds since 1970; without a zone, the time is local.
+
+    The text is ``10m`` (ago), ``15:59`` (today) or ``2026-11-20T15:59:02``.
+
+    Raises:
+      UsageError: the text is none of them.
+    """
+    ago = _AGO.fullmatch(text)
+    if ago:
+        # From the timestamp: a datetime less ten minutes no longer knows which of autumn's two equal hours it is in.
+        return now.timestamp() - timedelta(**{_UNITS[ago.group(2)]: float(ago.group(1))}).total_seconds()
+    try:
+        return _written(text, now).timestamp()
+    except ValueError:
+        raise UsageError(
+            f"TIME: expected 30s, 10m, 2h or 1d (ago), 15:59 (today) or 2026-11-20T15:59:02, found {text!r}"
+        ) from None
+
+
+def _written(text: str, now: datetime) -> datetime:
+    if re.fullmatch(r"\d\d?:\d\d(:\d\d)?", text):
+        return datetime.fromisoformat(f"{now:%Y-%m-%d} {text if text[1] != ':' else '0' + text}")
+    return datetime.fromisoformat(text)
 
 
 @click.command()

@@ -5,8 +5,8 @@ from contextlib import suppress
 import click
 
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history.newest import locate
-from launch.monitoring.newest_status import Lead, NewestAnswer
+from launch.history.known_runs import locate
+from launch.monitoring.newest_state import Lead, NewestAnswer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file
 from launch.view.console import note, say

@@ -1,20 +1,61 @@
-"""The argument FILE and the options that every verb about a hosts file takes."""
+"""The argument FILE and the options of every verb about a hosts file, and what the Tab key makes of them.
+
+The Tab key completes hosts files, their tasks and hosts, and keys; Click itself completes flags.
+"""
 
 import functools
 import json
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple
+from pathlib import Path
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import click
+from click.shell_completion import CompletionItem
 
+from cluster.errors import SpecError
+from cluster.spec import load
+from cluster.spec.schema import keys
 from launch.target import Target
-from launch.verbs import shell_completion
+from launch.verbs.bash_completion import paths
 from launch.view.console import say
 
-TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=shell_completion.tasks)
+YAML = (".yaml", ".yml")
+
+
+def complete_hosts_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
+    """Return YAML files, and folders on the way to them."""
+    return list(paths(incomplete, lambda path: path.suffix in YAML))
+
+
+def complete_host_list(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[CompletionItem]:
+    """Return any file, and the second word of ``launch import tfjob``."""
+    words = [CompletionItem("tfjob")] if "tfjob".startswith(incomplete) else []
+    return [*words, CompletionItem(incomplete, type="file")]
+
+
+def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
+    """Return the tasks, roles and hosts of the file that was named before.
+
+    A file that cannot be read has none.
+    """
+    try:
+        spec = load(Path(ctx.params["file"]), ctx.params.get("overrides") or ())
+    except (SpecError, OSError, KeyError, TypeError):
+        return []
+    names = [task.name for task in spec.tasks]
+    roles = [f"{role}:*" for role in dict.fromkeys(task.role for task in spec.tasks)]
+    return [word for word in [*names, *roles, *spec.hosts] if word.startswith(incomplete)]
+
+
+def complete_override(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
+    """Return ``train.steps=``, for every key outside the items of a role."""
+    return [f"{key}=" for key in keys() if key.startswith(incomplete) and not key.startswith("entry.")]
+
+
+TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=complete_task)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 OF_RUN = click.option("--run", metavar="NAME", help="Mean this run, not the newest; `launch runs` lists the names.")
 _OPTIONS = (
-    click.argument("file", metavar="FILE", type=click.Path(), shell_complete=shell_completion.hosts_files),
+    click.argument("file", metavar="FILE", type=click.Path(), shell_complete=complete_hosts_file),
     click.option(
         "--local/--no-local", default=None,
         help="Run every task of FILE on this machine, on free ports, without SSH; hosts keep their names. Later verbs "
@@ -22,15 +63,15 @@ _OPTIONS = (
     ),
     click.option(
         "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key of FILE: train.steps=100.",
-        shell_complete=shell_completion.overrides,
+        shell_complete=complete_override,
     ),
     click.option(
         "--include", metavar="WHAT", multiple=True, help="Keep only these hosts or tasks: gpu[01-04], worker:3, ps:*.",
-        shell_complete=shell_completion.tasks,
+        shell_complete=complete_task,
     ),
     click.option(
         "--exclude", metavar="WHAT", multiple=True, help="Leave out these hosts or tasks.",
-        shell_complete=shell_completion.tasks,
+        shell_complete=complete_task,
     ),
 )  # fmt: skip
 

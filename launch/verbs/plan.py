@@ -8,9 +8,9 @@ import click
 
 from launch.errors import SUCCEEDED
 from launch.hosts.bundle import launcher_code, with_folder
-from launch.logs.reader import select
+from launch.logs.task_logs import select
 from launch.plan.estimate import outlook
-from launch.plan.json_view import shown_tasks, write
+from launch.plan.outlook import shown_tasks, write_json
 from launch.plan.plan import make_plan, run_name
 from launch.target import Target
 from launch.verbs.options import JSON, TASKS, with_hosts_file
@@ -50,7 +50,7 @@ def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: flo
         return SUCCEEDED
     found, mistake = outlook(planned, job, python or sys.executable, nic_gbps)
     if as_json:
-        write(found, tasks, sys.stdout.write)
+        write_json(found, tasks, sys.stdout.write)
     else:
         print_overview(planned, found, str(target))
     if mistake is not None:

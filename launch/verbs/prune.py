@@ -1,13 +1,110 @@
-"""``launch prune``"""
+"""``launch prune``: remove past runs and unused code on the hosts of a file, or show what would go."""
 
 import shlex
+import time
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Union
 
 import click
 
-from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart
+from cluster.protocol.quantity import quantity
+from launch.agent.wire.verb_requests import PruneRequest
+from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
+from launch.fleet import Fleet
+from launch.hostfile.keep import rule_of
+from launch.status.meanings import means, means_parts
+from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
+from launch.status.values import to_values
 from launch.target import Target
-from launch.teardown import prune as teardown
+from launch.teardown.leftovers_text import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
+from launch.view.units import of_bytes
+
+ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
+
+
+@dataclass(frozen=True)
+class HostPruned(AnyHost):
+    """A host that has answered."""
+
+    runs: int = field(metadata=means("Number of runs on the host, before the removal."))
+    bytes: int = field(metadata=means("Room that these runs take, in bytes."))
+    going: List[Removable] = field(metadata=means_parts("Goes: "))
+    spared: List[Spared] = field(metadata=means_parts())
+    failed: List[NotRemoved] = field(metadata=means_parts("Not removed: "))
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """The object of ``prune --json``."""
+
+    removed: bool = field(metadata=means("True with --yes: what goes has been removed, but for what failed."))
+    hosts: List[Union[HostPruned, AnyHost]] = field(metadata=means_parts())
+
+
+class Pruned(NamedTuple):
+    """One answer per host that answered; one problem per host that did not."""
+
+    answers: Dict[str, PruneAnswer]
+    problems: List[HostProblem]
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether something could not be removed."""
+        return any(answer.failed for answer in self.answers.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing goes."""
+        return not any(answer.going for answer in self.answers.values())
+
+
+def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
+    """Ask every host for what goes by its rules; with ``remove``, have it removed.
+
+    Hosts that are this machine share one folder, and are asked once.
+    """
+    here = tuple(host for host in fleet.hosts if fleet.spec.is_here(host))
+    names = {host: here if host in here else (host,) for host in fleet.hosts if host not in here[1:]}
+    rule, now = rule_of(fleet.spec), time.time()
+    requests = {
+        host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, rule, now, remove)
+        for host, alike in names.items()
+    }
+    return Pruned(*fleet.ask_for(PruneAnswer, "prune", requests, ANSWER_S))
+
+
+def as_values(pruned: Pruned, remove: bool) -> Dict[str, Any]:
+    """Return the object of ``prune --json``."""
+    hosts = [HostPruned(host, None, **vars(answer)) for host, answer in pruned.answers.items()]
+    return to_values(PruneReport(remove, [*hosts, *unasked(pruned.problems)]))
+
+
+def in_lines(pruned: Pruned, remove: bool) -> List[str]:
+    """Return lines about each host; hosts with equal lines share them."""
+    return by_host(((host, line) for host, answer in pruned.answers.items() for line in _lines(answer, remove)), [])
+
+
+def _lines(answer: PruneAnswer, remove: bool) -> List[str]:
+    failed = {each.name for each in answer.failed}
+    lines = [
+        f"{'removed' if remove else 'would remove'} {_named(each)}: {of_bytes(each.bytes)}; {each.why}"
+        for each in answer.going
+        if each.name not in failed
+    ]
+    lines += [f"keeps {each.run}: {each.needed}; {each.why}" for each in answer.spared]
+    lines += [f"NOT REMOVED: {each.name}: {each.why}" for each in answer.failed]
+    freed = sum(each.bytes for each in answer.going if each.name not in failed)
+    total = f"{quantity(answer.runs, 'run')}, {of_bytes(answer.bytes)}"
+    return [*lines, f"{of_bytes(freed)} {'removed' if remove else 'to remove'}; there {_were(remove)} {total}"]
+
+
+def _named(each: Removable) -> str:
+    return each.name if each.what == "run" else f"{each.what} {each.name}"
+
+
+def _were(remove: bool) -> str:
+    return "were" if remove else "are"
 
 
 @click.command()
@@ -26,10 +123,10 @@ def prune(target: Target, as_json: bool, remove: bool) -> int:
               launch prune hosts.yaml --yes
     """
     with target.reach_hosts() as fleet:
-        found = teardown.prune(fleet, remove)
+        found = prune_hosts(fleet, remove)
     words = " ".join([*(f"--set {shlex.quote(each)}" for each in target.overrides), str(target)])
     advice = [] if remove or found.is_empty else [f"remove them with `launch prune {words} --yes`"]
-    tell(as_json, teardown.as_values(found, remove), [*teardown.in_lines(found, remove), *advice])
+    tell(as_json, as_values(found, remove), [*in_lines(found, remove), *advice])
     if found.problems:
         raise CannotStart(found.problems)
     return FOUND_WRONG if found.has_failed else SUCCEEDED

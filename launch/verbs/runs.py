@@ -1,13 +1,91 @@
-"""``launch runs``"""
+"""``launch runs``: a row for each run, and below it what went wrong."""
+
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
 
 import click
 
+from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history.listing import as_values, list_runs
-from launch.history.runs_table import lines
+from launch.history.known_runs import as_values, list_runs
+from launch.status.run_record import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.console import fold, width
+from launch.view.console import GAP, Room, cut, fitting, fold, width
+from launch.view.run_text import elapsed
+from launch.view.units import of_duration
+
+INDENT = "  "
+
+
+class Column(NamedTuple):
+    """A column of the table of runs: its first line, its room, and the text of a run."""
+
+    heading: str
+    room: Room
+    cell: Callable[[RunRecord], str]
+    is_number: bool = False
+
+
+def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
+    """Return the table of runs in lines of at most ``width`` characters; None: as long as they are."""
+    cells = [[column.cell(run) for column in COLUMNS] for run in runs]
+    natural = [max([len(column.heading), *(len(row[at]) for row in cells)]) for at, column in enumerate(COLUMNS)]
+    # Behind the last column there is no gap.
+    given = fitting([column.room for column in COLUMNS], natural, None if width is None else width + GAP)
+    found = [_row([column.heading for column in COLUMNS], given)]
+    for run, row in zip(runs, cells):
+        found.append(_row(row, given))
+        found += [cut(f"{INDENT}{text}", width) for text in _trouble(run)]
+    return found
+
+
+def _row(cells: Sequence[str], given: Sequence[int]) -> str:
+    shown = [
+        cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
+        for column, text, width in zip(COLUMNS, cells, given)
+        if width
+    ]
+    return (" " * GAP).join(shown).rstrip()
+
+
+def _trouble(run: RunRecord) -> Iterator[str]:
+    """Yield a line about a run's incidents and its first cause; none where nothing went wrong."""
+    parts = [quantity(run.incidents, "incident")] if run.incidents else []
+    if run.state is None:
+        parts.append(f"state unknown: expected the lead's record on {run.lead or 'its host'}, found none")
+    parts += [run.cause] if run.cause else []
+    if parts:
+        yield "; ".join(parts)
+
+
+def _started(run: RunRecord) -> str:
+    return "-" if run.started is None else f"{run.started[5:10]} {run.started[11:16]}"
+
+
+def _took(run: RunRecord) -> str:
+    seconds = elapsed(run)
+    return "-" if seconds is None else of_duration(seconds)
+
+
+def _steps(run: RunRecord) -> str:
+    if run.global_step is None:
+        return "-"
+    return f"{run.global_step}/{run.steps}" if run.steps else f"{run.global_step}"
+
+
+def _effective(run: RunRecord) -> str:
+    return "-" if run.effective_share is None else f"{100 * run.effective_share:.0f} %"
+
+
+COLUMNS = (
+    Column("run", Room(0), lambda run: run.run),
+    Column("state", Room(1), lambda run: run.state or "unknown"),
+    Column("started", Room(2), _started),
+    Column("took", Room(4), _took, is_number=True),
+    Column("steps", Room(3), _steps, is_number=True),
+    Column("effective", Room(6), _effective, is_number=True),
+    Column("by", Room(5, 6), lambda run: run.user or "-"),
+)
 
 
 @click.command()
@@ -27,7 +105,7 @@ def runs(target: Target, as_json: bool) -> int:
     with target.reach_hosts() as fleet:
         found = list_runs(fleet)
         none = [] if found.runs else [f"no run has been on {fold(fleet.hosts)}"]
-        tell(as_json, as_values(found, list(fleet.hosts)), none or lines(found.runs, width()))
+        tell(as_json, as_values(found, list(fleet.hosts)), none or table_lines(found.runs, width()))
         if found.problems:
             raise CannotStart(found.problems)
         return fleet.interrupts.exit_code(otherwise=SUCCEEDED)

@@ -30,7 +30,7 @@ def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
     """
     # launch.cli has loaded them; the Tab key does not need them.
     from launch.environments.builder import as_values, in_lines, set_up
-    from launch.view.progress import Progress
+    from launch.view.host_progress import Progress
 
     if target.local:
         raise UsageError(

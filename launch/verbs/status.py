@@ -5,8 +5,8 @@ import json
 import click
 
 from launch.errors import SUCCEEDED, UsageError
-from launch.run.observer import Observer, newest_status
-from launch.status.states import ENDED
+from launch.run.follower import Observer, newest_status
+from launch.status.run import ENDED
 from launch.status.values import to_values
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, with_hosts_file

@@ -1,11 +1,94 @@
-"""``launch sweep``"""
+"""``launch sweep``: find what earlier runs of any name left on the hosts of a file, and end it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Union
 
 import click
 
-from launch.errors import FOUND_WRONG, SUCCEEDED
+from launch.agent.wire.verb_requests import SweepRequest
+from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
+from launch.fleet import Fleet
+from launch.status.meanings import means, means_parts
+from launch.status.removals import Finding, RunningAgent, SweepAnswer, nothing
+from launch.status.values import to_values
 from launch.target import Target
-from launch.teardown.sweep import as_values, in_lines, look_for_leftovers
+from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
+
+ANSWER_S = 120.0
+
+
+@dataclass(frozen=True)
+class HostSwept(AnyHost):
+    """A host that has answered."""
+
+    running: List[RunningAgent] = field(metadata=means_parts())
+    found: List[Finding] = field(metadata=means_parts("Found: "))
+    ended: List[Finding] = field(metadata=means_parts("Ended: "))
+    left: List[Finding] = field(metadata=means_parts("Left: "))
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """The object of ``sweep --json``."""
+
+    clean: bool = field(metadata=means("True if every host answered and nothing of an earlier run is left."))
+    hosts: List[Union[HostSwept, AnyHost]] = field(metadata=means_parts())
+
+
+class Swept(NamedTuple):
+    """One answer per host that answered; one problem per host that did not."""
+
+    answers: Dict[str, SweepAnswer]
+    problems: List[HostProblem]
+
+    @property
+    def clean(self) -> bool:
+        """Return whether every host answered and nothing of an earlier run is left on any."""
+        return not self.problems and not any(answer.left for answer in self.answers.values())
+
+
+def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
+    """Find what earlier runs left on every host; with ``kill``, end it."""
+    asked_first = dict.fromkeys([*fleet.hosts, *fleet.spec.hosts])
+    here = tuple(host for host in asked_first if fleet.spec.is_here(host))
+    requests = {
+        host: SweepRequest(host, fleet.spec.workdir, kill, here if host in here else ()) for host in fleet.hosts
+    }
+    return Swept(*fleet.ask_for(SweepAnswer, "sweep", requests, ANSWER_S))
+
+
+def as_values(swept: Swept) -> Dict[str, Any]:
+    """Return the object of ``sweep --json``."""
+    hosts = [_of_host(host, answer) for host, answer in swept.answers.items()]
+    return to_values(SweepReport(swept.clean, [*hosts, *unasked(swept.problems)]))
+
+
+def _of_host(host: str, answer: SweepAnswer) -> HostSwept:
+    gone = [ended(entry, _left(entry, answer)) for entry in answer.found]
+    return HostSwept(host, None, answer.running, answer.found, gone, answer.left)
+
+
+def _left(entry: Finding, answer: SweepAnswer) -> Finding:
+    nothing_left = Finding(entry.run, **vars(nothing()), folders=[])
+    return next((left for left in answer.left if left.run == entry.run), nothing_left)
+
+
+def in_lines(swept: Swept) -> List[str]:
+    """Return a line per finding and host; hosts with equal lines share one."""
+    return by_host(((host, line) for host, answer in swept.answers.items() for line in _lines(answer)), swept.problems)
+
+
+def _lines(answer: SweepAnswer) -> List[str]:
+    lines = [f"{run.run} is running (agent pid {run.pid}): left alone" for run in answer.running]
+    lines += [_line(entry, _left(entry, answer)) for entry in answer.found]
+    return lines if answer.found else [*lines, "nothing is left by earlier runs"]
+
+
+def _line(entry: Finding, remaining: Finding) -> str:
+    left = remains(remaining)
+    parts = [in_words(ended(entry, remaining)), f"LEFT: {', '.join(left)}" if left else NOTHING_LEFT]
+    return f"{entry.run or 'of no run'}: {'; '.join(filter(None, parts))}"
 
 
 @click.command()

@@ -14,7 +14,7 @@ from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.target import Target
 from launch.verbs.options import with_hosts_file
-from launch.view import report
+from launch.view import run_end
 
 
 @click.command()
@@ -37,7 +37,7 @@ def up(target: Target, detach: bool, resume: bool) -> int:
         return train(target, start, interrupts, ending)
 
     def ending(status: RunStatus) -> List[str]:
-        return report.ending(status, time.monotonic() - began, str(target), bool(target.local))
+        return run_end.ending(status, time.monotonic() - began, str(target), bool(target.local))
 
     if target.run is not None and not resume:
         raise UsageError("--run: expected --resume beside it, found none; a new run gets a name of its own")

@@ -1,15 +1,55 @@
-"""Lines for a person on stdout, and hosts folded into ranges."""
+"""Lines for a person on stdout, the columns for which a line has room, and hosts folded into ranges.
+
+Columns give way by their rank.
+"""
 
 import shutil
 import sys
 import termios
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, Optional, TextIO
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, TextIO
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
-from launch.agent.text.plain_text import without_controls
+from launch.agent.text import without_controls
+
+GAP = 2  # between two columns
+
+
+class Room(NamedTuple):
+    """The room that a column asks for.
+
+    Attributes:
+      rank: of two columns, the one with the higher rank gives way; a column of rank 0 is never cut.
+      least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
+    """
+
+    rank: int
+    least: Optional[int] = None
+
+
+def fitting(columns: Sequence[Room], natural: Sequence[int], width: Optional[int]) -> List[int]:
+    """Return the width of each column, 0 for a column that has no room.
+
+    ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.
+    """
+    if width is None:
+        return list(natural)
+    given, room = [0] * len(columns), width  # rich counts a gap behind the last column, too
+    for index in sorted(range(len(columns)), key=lambda index: columns[index].rank):
+        least = columns[index].least
+        needed = natural[index] if least is None else min(least, natural[index])
+        if needed + GAP <= room or columns[index].rank == 0:
+            given[index] = max(needed, min(natural[index], room - GAP))
+            room -= given[index] + GAP
+    return given
+
+
+def cut(text: str, width: Optional[int]) -> str:
+    """Return a text of at most so many characters; where it is cut, with an ellipsis at its end."""
+    return text if width is None or len(text) <= width else f"{text[: max(0, width - 1)]}…"
+
 
 WIDE = 400  # characters of a line where nothing is cut
 

@@ -5,8 +5,8 @@ import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, TextIO
 
-from launch.agent.text.plain_text import without_controls
-from launch.status import incident_text
+from launch.agent.text import without_controls
+from launch.status import incident_status
 from launch.status.run import RunStatus
 from launch.view.run_text import (
     count,
@@ -71,7 +71,7 @@ class View:
         for incident in status.incidents:
             if not incident.open and self._shown.get(("over", incident.number)) is None:
                 self._shown[("over", incident.number)] = True
-                lines.append(incident_text.sentence(incident))
+                lines.append(incident_status.sentence(incident))
         problem = hook_problem(status)
         if self._shown.get("hook", []) != problem:
             self._shown["hook"] = problem

@@ -5,9 +5,8 @@ from datetime import datetime
 from typing import Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
-from launch.status.run import RunStatus
+from launch.status.run import ENDED, RunStatus
 from launch.status.run_record import RunRecord
-from launch.status.states import ENDED
 from launch.status.task import TaskStatus
 from launch.view.console import fold
 from launch.view.units import of_duration

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.status.task import TaskStatus
-from launch.view.columns import GAP, Room, fitting
+from launch.view.console import GAP, Room, fitting
 from launch.view.units import of_bytes
 
 COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}

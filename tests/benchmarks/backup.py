@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, List
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 
 QUICK_S, SLOW_S = 0.1, 1.0
 STEPS = 60

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually
 

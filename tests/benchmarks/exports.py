@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import List, Sequence, Set
 
 from cluster.protocol.flight_records import FILE, Span, read_records
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.benchmarks.drain import BATCH, INPUTS, Filling, up
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually

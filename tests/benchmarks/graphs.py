@@ -11,8 +11,8 @@ from cluster.job import Job
 from cluster.model import device_pool
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
-from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
+from cluster.training.graph_builder import Builder
+from cluster.variables.placement import FEWEST_SLICES, MOST_SLICES
 from tests.benchmarks.speed import job
 from tests.benchmarks.speed.cases import CASES, WAYS
 

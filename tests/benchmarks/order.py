@@ -104,9 +104,8 @@ def _load_us(workers: int, items: int, in_order: bool) -> float:
 def _one_load(workers: int, items: int, in_order: bool) -> List[Any]:
     """What gives the gradients, and what adds and applies them."""
     from cluster.runtime.tf_compat import tf
-    from cluster.steps.accumulators import Accumulator
+    from cluster.steps.accumulators import Accumulator, Ordered
     from cluster.steps.exchange import plain_push
-    from cluster.steps.ordered import Ordered
     from cluster.variables.wire_format import Wire
 
     names = ["w", *(f"gradient_{worker}" for worker in range(workers))]

@@ -9,8 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import List, Sequence
 
-from launch.page.document import document
-from launch.page.facts import LONGEST, MOST_LINES, facts
+from launch.page.run_page import LONGEST, MOST_LINES, document, facts
 from tests.launch.page.examples import training
 from tests.support.browser import Browser
 from tests.support.waiting import eventually

@@ -19,24 +19,23 @@ from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
-from launch.check.collect import CLOCK_READINGS, interview
 from launch.check.findings import Evidence
+from launch.check.interview import CLOCK_READINGS, interview
+from launch.check.interview import requests as check_requests
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import requests as check_requests
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.hosts.bundle import Bundle, Code, JobCode
-from launch.logs.reader import select
+from launch.logs.task_logs import select
 from launch.plan.agent_requests import requests
-from launch.plan.json_view import shown_tasks, write
-from launch.plan.outlook import Outlook
+from launch.plan.outlook import Outlook, shown_tasks, write_json
 from launch.plan.plan import Plan, make_plan
 from launch.plan.text_view import overview
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.status.values import from_values, to_values
 from launch.view.console import fold
-from launch.view.picture import Picture
+from launch.view.live_view import Picture
 from tests.support.launch.facts import facts, versions
 from tests.support.launch.fakes import FakeChannel, FakeHost
 
@@ -158,7 +157,7 @@ def end(run: Supervisor) -> None:
         raise RuntimeError(run.state.label)
 
 
-def write_json(plan: Plan) -> int:
+def json_bytes(plan: Plan) -> int:
     """``plan --json``; the bytes of it."""
     size = 0
     with open(os.devnull, "w") as nothing:
@@ -167,7 +166,7 @@ def write_json(plan: Plan) -> int:
             nonlocal size
             size += nothing.write(text)
 
-        write(
+        write_json(
             Outlook(plan.spec.name, plan.lead, plan.control), shown_tasks(plan, {task.name for task in plan.tasks}), put
         )
     return size
@@ -199,7 +198,7 @@ def main(tasks: int = TASKS, stage: Stage = measured) -> None:
     stage("show the status, folded", lambda: Picture(published))
     stage("supervise: the end", lambda: end(run))
     stage("read a file with an item for every task", lambda: read(single_items(tasks)))
-    size = stage("plan --json, every task with its TF_CONFIG", lambda: write_json(plan))
+    size = stage("plan --json, every task with its TF_CONFIG", lambda: json_bytes(plan))
     print(f"{'':48} {size / 1e9:7.2f} GB")
 
 

@@ -19,8 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional
 
-from launch.status.incident import IncidentStatus
-from launch.status.incident_text import sentence
+from launch.status.incident_status import IncidentStatus, sentence
 from launch.status.values import from_values
 from tests.benchmarks.launched import launched
 from tests.chaos.seen import look

@@ -25,7 +25,7 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 
 IDS, AT_ONCE = 5000, 10_000
 STEPS = 200
@@ -34,7 +34,7 @@ _ONCE = 1 << 40  # where ids begin that come once
 _PS = """
 import json, os, sys
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-from cluster.runtime.allocator import trim_every
+from cluster.runtime.process import trim_every
 from cluster.runtime.tf_compat import tf
 trim_every(float(sys.argv[2]))
 tf.train.Server(json.loads(sys.argv[1]), "ps", 0).join()

@@ -9,11 +9,11 @@ import pytest
 from cluster.job import Job
 from cluster.layers import batch_norm, convolution, dense
 from cluster.model.device_pool import Member
-from cluster.model.update_operations import with_updates
+from cluster.model.model_state import with_updates
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.towers import tower_outputs
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from cluster.variables.uses import ancestors, writes
 from tests.support.training.alone import saved, train_alone
 

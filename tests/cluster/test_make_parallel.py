@@ -8,7 +8,7 @@ import pytest
 from cluster.runtime.tf_compat import tf
 from cluster.stages import stage
 from cluster.towers import make_parallel
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 
 CPUS = ["/device:CPU:0", "/device:CPU:1"]
 

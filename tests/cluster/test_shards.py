@@ -13,7 +13,7 @@ from cluster.model import device_pool
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from tests.support.training.jobs import ledger
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually

@@ -12,7 +12,7 @@ from cluster.model.device_pool import Member
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from cluster.variables.masters import plain_name
 from tests.support.training.alone import joined
 from tests.support.training.jobs import large, words

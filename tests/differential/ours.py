@@ -17,7 +17,7 @@ from cluster.protocol.outcome import Outcome
 from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.differential.authors import Author, named
 from tests.differential.reference import Values, kept
 from tests.differential.verdict import Rounding, Verdict, compare, judge_end

@@ -13,8 +13,8 @@ from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.trainer import train
-from cluster.variables.partition import CHOICES, SLICES
-from launch.agent.linux.ports import free_ports
+from cluster.variables.placement import CHOICES, SLICES
+from launch.agent.linux.sockets import free_ports
 from tests.differential.authors import named
 from tests.differential.ours import job_of
 

@@ -13,7 +13,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.spec import load
 from cluster.task import Task, Train
 from cluster.towers import make_parallel
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from jobs import digits, pipeline
 from tests.support.training.threads import ThreadedRun
 

@@ -16,16 +16,16 @@ from launch.diagnosis.summary import as_values as diagnose_values
 from launch.environments.builder import Outcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
-from launch.history.listing import Listing
-from launch.history.listing import as_values as runs_values
+from launch.history.known_runs import Listing
+from launch.history.known_runs import as_values as runs_values
 from launch.reference import ANSWERS
-from launch.run.export import ExportAnswer
-from launch.status.pruned import NotRemoved, PruneAnswer, Removable, Spared
+from launch.run.saved_model import ExportAnswer
+from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.run_record import RunRecord
 from launch.teardown.down import as_values
-from launch.teardown.prune import Pruned
-from launch.teardown.prune import as_values as prune_values
-from launch.teardown.sweep import as_values as sweep_values
+from launch.verbs.prune import Pruned
+from launch.verbs.prune import as_values as prune_values
+from launch.verbs.sweep import as_values as sweep_values
 from tests.launch.environments.test_builder import order_for
 from tests.launch.hosts.good_conversations import EXPORTED
 from tests.launch.teardown.test_down import SOMETHING, left_of

@@ -10,7 +10,7 @@ import pytest
 from cluster.spec.model import Ssh
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from launch.fleet import make_hosts
-from launch.plan.local import localised
+from launch.plan.local_spec import localised
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.slurm.srun import job_with
 from tests.support.waiting import PATIENCE_S

@@ -16,12 +16,12 @@ from launch.environments.builder import set_up
 from launch.environments.identity import Order
 from launch.hosts.bundle import JobCode
 from launch.plan import estimate
-from launch.plan.json_view import shown_tasks, write
+from launch.plan.outlook import shown_tasks, write_json
 from launch.teardown.down import as_values as down_values
 from launch.teardown.down import look_and_take_down
-from launch.teardown.sweep import as_values as sweep_values
-from launch.teardown.sweep import look_for_leftovers
-from launch.view.progress import Progress
+from launch.verbs.sweep import as_values as sweep_values
+from launch.verbs.sweep import look_for_leftovers
+from launch.view.host_progress import Progress
 from tests.launch.plan.plans import plan_of, read
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.launch.leftovers import NOTHING
@@ -82,7 +82,7 @@ def of_plan(text: str) -> Callable[[Path, pytest.MonkeyPatch], str]:
         values, mistake = estimate.outlook(planned, JobCode(None, "digits"), "python", 10.0)
         assert mistake is None
         written: List[str] = []
-        write(values, shown_tasks(planned, {task.name for task in planned.tasks}), written.append)
+        write_json(values, shown_tasks(planned, {task.name for task in planned.tasks}), written.append)
         return JOB_DIR.sub("(folder)", TRAIN.sub('"--train", "(settings)"', "".join(written)))
 
     return printed

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional
 from launch.agent.service.lead import FIRST_WORD_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
-from launch.run.boot_returns import DESERTED_S
+from launch.run.draft import DESERTED_S
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock

@@ -12,7 +12,7 @@ from unittest import mock
 
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.health import Vitals
-from launch.agent.tasks.log_index import LogTimes
+from launch.agent.tasks.task_log import LogTimes
 from tests.simulation.disks import Disk
 from tests.simulation.kernel import Kernel
 from tests.simulation.names import NAMES

@@ -8,7 +8,7 @@ from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.agent.wire.run_request import Lead as LeadPlace
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 from launch.plan.agent_requests import ELASTIC_STAY_S, GRACE_S, JOIN_S, LEASE_S, LOST_S, STAY_S
-from launch.run.boot_returns import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
+from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault

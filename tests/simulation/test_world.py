@@ -116,23 +116,24 @@ def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatc
 
 # What starts, watches and ends tasks; ``shipped``, ``work_folder`` and the rest have nothing to do here.
 OF_TASKS = (
-    "host_tasks", "attempt", "reports", "standbys", "stacks", "descendants", "health", "usage", "log_gap", "log_index",
-    "task_limits", "task_containers", "task_env",
+    "host_tasks", "attempt", "task_reports", "standbys", "stacks", "health", "task_log", "task_limits",
+    "task_containers", "task_env",
 )  # fmt: skip
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
     "Traffic", "MemoryKills", "glob", "ask", "open_to_read", "open_to_append", "read_at_most", "read_sign",
 }  # fmt: skip
-# Of these modules histories need paths, and a listener's file, which no listener here has.
+# Of these modules histories need paths, a listener's file, which no listener here has, and ``read_at_most`` by name.
 ELSEWHERE = {
     "launch.agent.supervision.hang_detection.os", "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
+    "cluster.protocol.shared_files.os",
 }  # fmt: skip
 CONSTANTS = {
     "signal": r"signal\.(SIG\w+|Signals)\b",
     "subprocess": r"subprocess\.(PIPE|DEVNULL|TimeoutExpired|Popen\[)",
 }
-REPLACED = {"launch.agent.tasks.log_index.LogTimes"}  # where it is used
+REPLACED = {"launch.agent.tasks.task_log.LogTimes"}  # where it is used
 EDGE = ROOT / "launch/agent/linux/processes.py"  # of which functions are replaced, not names that it imports
 
 
@@ -143,10 +144,10 @@ def test_agents_ask_for_nothing_else_of_this_machine() -> None:
         *(agent / "service" / f"{name}.py" for name in ("lead", "member", "member_links", "agent", "recovery")),
         *(agent / "protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
         *(agent / "supervision").glob("*.py"),
-        *(agent / "state" / f"{name}.py" for name in ("report", "process_records")),
+        *(agent / "state" / f"{name}.py" for name in ("report_file", "process_records")),
         *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
         *(agent / "endings").glob("*.py"),
-        *(ROOT / "cluster/protocol" / f"{name}.py" for name in ("standby", "record_file")),
+        *(ROOT / "cluster/protocol" / f"{name}.py" for name in ("standby", "shared_files")),
         EDGE,
     ]
     assert sorted({each for module in modules for each in _asked(module)} - {*NAMES, *ELSEWHERE}) == []

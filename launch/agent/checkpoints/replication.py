@@ -1,19 +1,20 @@
-"""Copies of the chief's checkpoints on further hosts, directed by the lead.
+"""Copies of the chief's checkpoints on further hosts, directed by the lead, and fetched by the members.
 
 When the chief has reported a new checkpoint, the lead sends ``Fetch`` to the hosts that keep copies. Each of these
-hosts fetches the checkpoint over a connection of its own; see ``fetcher``. A host that was cut off receives ``Fetch``
+hosts fetches the checkpoint over a connection of its own, with a ``Copier``. A host that was cut off receives ``Fetch``
 again when it is back.
 """
 
 import asyncio
 from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from launch.agent.checkpoints import local, transfer
+from launch.agent.checkpoints import stored, transfer
 from launch.agent.checkpoints.resume import chief_folder
 from launch.agent.protocol import links
 from launch.agent.protocol.messages import Fetch
 from launch.agent.state.log import say_once
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import RunRequest
 
 LOOK_S = 0.1
 
@@ -76,12 +77,12 @@ class Replicas:
         finally:
             await link.close()
 
-    def _newest_stored(self) -> local.Checkpoint:
+    def _newest_stored(self) -> stored.Checkpoint:
         """Return the checkpoint that the chief reported, or else the newest in its folder.
 
         Other checkpoints in the folder may be ones that the chief could not read.
         """
-        there = local.checkpoints(self._folder)
+        there = stored.checkpoints(self._folder)
         told = [each for each in there if each.step == self._newest]
         if not there:
             raise ValueError(f"no checkpoint in {self._folder}")
@@ -106,3 +107,46 @@ class Replicas:
     def _behind(self, members: Mapping[str, links.Link]) -> bool:
         behind = [host for host, step in self.steps.items() if step != self._newest and host not in self._failing]
         return any(host in members for host in behind)
+
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # before what did not arrive is fetched again
+
+
+class Copier:
+    """Fetch checkpoints, one at a time, and always the newest."""
+
+    def __init__(self, request: RunRequest, folder: RunFolder):
+        self._request, self._folder = request, folder.replica
+        self._fetching: Optional[asyncio.Future[None]] = None
+        self._due = False
+
+    def fetch(self) -> None:
+        """Fetch the newest checkpoint, now or after the fetch under way."""
+        self._due = True
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.ensure_future(self._fetch_all())
+
+    def close(self) -> None:
+        """Cancel the fetch under way; nothing of its checkpoint stays."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+
+    async def _fetch_all(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while self._due:
+            self._due = False
+            try:
+                await self._fetch_newest()
+            except (links.LinkError, transfer.CopyError) as error:
+                say_once(f"cannot copy the newest checkpoint: {error}")
+                await asyncio.sleep(pause_s)
+                self._due, pause_s = True, min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _fetch_newest(self) -> None:
+        asked = self._request
+        me = links.Greeting(asked.host, "", purpose=links.COPIES)
+        link = await links.dial(asked.lead.endpoint, me, asked.token, asked.lost_after_s)
+        try:
+            await transfer.receive(link.streams, self._folder, asked.keep, lambda moved: None)
+        finally:
+            await link.close()

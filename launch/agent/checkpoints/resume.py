@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.protocol.checkpoint_files import BEST, list_checkpoints
-from launch.agent.checkpoints import local
+from launch.agent.checkpoints import stored
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import generation, note_generation, runs
@@ -43,7 +43,7 @@ def prepare(
     target = chief_folder(folder, directory)
     if resume and wanted is not None and wanted.run is not None:
         _copy(_found(_earlier(folder, name, directory), wanted)[1], target)
-    held = local.checkpoints(target)
+    held = stored.checkpoints(target)
     if held and not resume:
         raise ValueError(
             f"train.checkpoint.dir {directory} holds a checkpoint of step {held[-1].step}; "
@@ -63,9 +63,9 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     """
     directory = request.checkpoint_dir
     folder = _host_folder(request.run)
-    found: List[Tuple[Optional[RunFolder], local.Checkpoint]] = []
+    found: List[Tuple[Optional[RunFolder], stored.Checkpoint]] = []
     if directory is not None:
-        found += [(None, each) for each in local.checkpoints(chief_folder(folder, directory))[-1:]]
+        found += [(None, each) for each in stored.checkpoints(chief_folder(folder, directory))[-1:]]
     left = _left_by_runs(folder, request.run.name, directory)
     of_runs = [each for each in left if request.run.run in (None, each[0].run)]
     for run, _ in of_runs[:1]:
@@ -76,14 +76,14 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     return {"held": [_entry(run, each) for run, each in found]}
 
 
-def _entry(run: Optional[RunFolder], checkpoint: local.Checkpoint) -> Dict[str, Any]:
+def _entry(run: Optional[RunFolder], checkpoint: stored.Checkpoint) -> Dict[str, Any]:
     return {
         "run": run.run if run else None, "generation": generation(run) if run else 0,
         "step": checkpoint.step, "bytes": checkpoint.size(), "folder": str(checkpoint.folder),
     }  # fmt: skip
 
 
-def source(request: HandoverRequest) -> local.Checkpoint:
+def source(request: HandoverRequest) -> stored.Checkpoint:
     """Return the checkpoint that is wanted on this host, as ``held`` has reported it.
 
     Raises:
@@ -92,7 +92,7 @@ def source(request: HandoverRequest) -> local.Checkpoint:
     directory, wanted = request.checkpoint_dir, request.wanted
     folder = _host_folder(request.run)
     if wanted.run is None:
-        return _of(wanted, [local.of_step(chief_folder(folder, directory), wanted.step)])
+        return _of(wanted, [stored.of_step(chief_folder(folder, directory), wanted.step)])
     return _found(_earlier(folder, request.run.name, directory), wanted)[1]
 
 
@@ -126,16 +126,16 @@ def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator
             yield earlier
 
 
-def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[local.Checkpoint]:
+def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.Checkpoint]:
     """Yield all checkpoints that a run left here; of one step the chief's own last."""
-    yield from local.checkpoints(run.replica)
+    yield from stored.checkpoints(run.replica)
     if directory is None:
-        yield from local.checkpoints(run.checkpoint)
+        yield from stored.checkpoints(run.checkpoint)
 
 
 def _left_by_runs(
     folder: RunFolder, name: str, directory: Optional[str]
-) -> Iterator[Tuple[RunFolder, local.Checkpoint]]:
+) -> Iterator[Tuple[RunFolder, stored.Checkpoint]]:
     """The newest checkpoint of each run that has left any, newest run first."""
     for run in _earlier(folder, name, directory):
         found = sorted(_in_run(run, directory), key=lambda each: each.step)
@@ -143,7 +143,7 @@ def _left_by_runs(
             yield run, found[-1]
 
 
-def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, local.Checkpoint]:
+def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, stored.Checkpoint]:
     """Return an earlier run, and its checkpoint ``wanted``.
 
     Raises:
@@ -153,10 +153,10 @@ def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, loc
     if run is None:
         raise _gone(wanted)
     places = [run.checkpoint, run.replica]  # the chief's own first
-    return run, _of(wanted, [local.of_step(place, wanted.step) for place in places])
+    return run, _of(wanted, [stored.of_step(place, wanted.step) for place in places])
 
 
-def _of(wanted: Wanted, found: List[Optional[local.Checkpoint]]) -> local.Checkpoint:
+def _of(wanted: Wanted, found: List[Optional[stored.Checkpoint]]) -> stored.Checkpoint:
     there = next((each for each in found if each is not None), None)
     if there is None:
         raise _gone(wanted)
@@ -184,20 +184,20 @@ def _link_damaged(run: RunFolder, step: int, folder: Path) -> None:
     for place in (run.replica, run.checkpoint):
         with contextlib.suppress(OSError):
             for each in list_checkpoints(place):
-                if each.step > step and local.of_step(place, each.step) is None:
-                    link_all(local.Checkpoint(each.step, os.path.basename(each.path), place), folder)
+                if each.step > step and stored.of_step(place, each.step) is None:
+                    link_all(stored.Checkpoint(each.step, os.path.basename(each.path), place), folder)
 
 
-def _copy_with_older(checkpoint: local.Checkpoint, folder: Path) -> None:
+def _copy_with_older(checkpoint: stored.Checkpoint, folder: Path) -> None:
     """Copy a checkpoint and the older ones in its folder, newest first.
 
     The chief falls back on the older ones if it cannot read the newest.
     """
-    older = [each for each in local.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
+    older = [each for each in stored.checkpoints(checkpoint.folder) if each.step < checkpoint.step]
     _copy(checkpoint, folder, older[::-1])
 
 
-def _copy(checkpoint: local.Checkpoint, folder: Path, fallbacks: Sequence[local.Checkpoint] = ()) -> None:
+def _copy(checkpoint: stored.Checkpoint, folder: Path, fallbacks: Sequence[stored.Checkpoint] = ()) -> None:
     link_all(checkpoint, folder)
     for each in fallbacks:
         with contextlib.suppress(OSError):  # it can do without
@@ -205,10 +205,10 @@ def _copy(checkpoint: local.Checkpoint, folder: Path, fallbacks: Sequence[local.
     with contextlib.suppress(OSError):  # none without train.best, or of a copy on another host
         shutil.copyfile(str(checkpoint.folder / BEST), str(folder / BEST))
     with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
-        local.write_list(folder)
+        stored.write_list(folder)
 
 
-def link_all(checkpoint: local.Checkpoint, folder: Path) -> None:
+def link_all(checkpoint: stored.Checkpoint, folder: Path) -> None:
     """Put the files of a checkpoint into another folder, too. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
 
 from cluster.protocol.checkpoint_files import belongs_to_one, indexed
-from cluster.protocol.regular_file import open_to_read
-from launch.agent.checkpoints import local
+from cluster.protocol.shared_files import open_to_read
+from launch.agent.checkpoints import stored
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.protocol.sealed import Sealed
 
@@ -48,7 +48,7 @@ class File(NamedTuple):
     time: int
 
 
-async def send(streams: Sealed, checkpoint: local.Checkpoint, moved: Callable[[int], None]) -> None:
+async def send(streams: Sealed, checkpoint: stored.Checkpoint, moved: Callable[[int], None]) -> None:
     """Send a checkpoint, and wait until the other side has it.
 
     Args:
@@ -160,7 +160,7 @@ async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
     return await asyncio.get_event_loop().run_in_executor(None, function, *arguments)
 
 
-def _opened(checkpoint: local.Checkpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
+def _opened(checkpoint: stored.Checkpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
     """The files, all open before the first is sent: the chief may delete them meanwhile."""
     allow_open_files(OPEN_FILES)
     files: List[Tuple[File, IO[bytes]]] = []
@@ -216,12 +216,12 @@ def _store(folder: Path, files: List[File], keep: int) -> None:
     fewer.
     """
     for step, prefix in indexed(told.name for told in files):
-        local.Checkpoint(step, prefix, folder).remove()
+        stored.Checkpoint(step, prefix, folder).remove()
     for told in sorted(files, key=lambda told: told.name.endswith(".index")):
         os.replace(str(folder / PARTIAL / told.name), str(folder / told.name))
     _clear(folder)
-    local.prune(folder, keep)
-    local.write_list(folder)
+    stored.prune(folder, keep)
+    stored.write_list(folder)
 
 
 def _clear(folder: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 from typing import Collection, List, NamedTuple, Optional, Sequence
 
 from launch.agent.linux.processes import die_with
-from launch.agent.text.plain_text import last_line
+from launch.agent.text import last_line
 
 ANSWER_S = 20.0  # a runtime that takes longer hangs
 _DONE = "."  # is no name

@@ -19,7 +19,7 @@ from launch.agent.linux.procfs import names_in, text_of, threads, waits_in
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.stacks import request_stacks
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 
 MOST = 512  # processes that are told of
 LEAST_STACK = 2000  # characters of a process

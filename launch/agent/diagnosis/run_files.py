@@ -5,10 +5,10 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from cluster.protocol.regular_file import open_to_read, read_at_most
-from launch.agent.state import flights, plan_file
+from cluster.protocol.shared_files import open_to_read, read_at_most
+from launch.agent.state import newest_spans, plan_file
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.text.redaction import HIDDEN, Redaction
+from launch.agent.text import HIDDEN, Redaction
 from launch.agent.wire.diagnose_request import SPANS
 from launch.status.values import to_values
 
@@ -91,7 +91,7 @@ def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piec
     tasks = tasks_of(folder)
     newest = max(FEWEST_SPANS, budget // SPAN // max(1, len(tasks)))
     for task in tasks:
-        yield f"tasks/{_plain(task)}/{SPANS}", redaction.value(to_values(flights.of_task(folder, task, newest)))
+        yield f"tasks/{_plain(task)}/{SPANS}", redaction.value(to_values(newest_spans.of_task(folder, task, newest)))
 
 
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:

@@ -15,22 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
+from launch.agent import facts as host_facts
 from launch.agent.diagnosis import process_report, run_files
-from launch.agent.facts import host as host_facts
-from launch.agent.facts.side_by_side import Piece, Section, pieces
+from launch.agent.facts import Piece, Section, pieces
 from launch.agent.gpus import nvidia_smi
-from launch.agent.linux import connections, kernel_log, machine, processes
+from launch.agent.linux import kernel_log, machine, processes, sockets
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.state import leftovers, plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, newest
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 from launch.agent.verbs import status
 from launch.agent.wire.diagnose_request import DiagnoseRequest
 from launch.agent.wire.host_facts import FactsRequest, Gap
-from launch.status.moments import utc
-from launch.status.values import from_values
+from launch.status.values import from_values, utc
 
 Values = Dict[str, Any]
 # Of the bytes that a host may send:
@@ -167,9 +166,9 @@ def _processes(scene: Scene) -> Iterator[Piece]:
     agent = leftovers.agent_pid(folder)
     yield "live.json", {"agent": agent, "processes": found}
     yield "processes.txt", process_report.table(found)
-    held = connections.connections_of([each["pid"] for each in found])
-    yield "connections.txt", connections.table(held) + "\n"
-    yield "connections.json", connections.summary(held)
+    held = sockets.connections_of([each["pid"] for each in found])
+    yield "connections.txt", sockets.connection_table(held) + "\n"
+    yield "connections.json", sockets.connection_summary(held)
     yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
 
 

@@ -1,4 +1,4 @@
-"""The kind and the cause of a process's end, derived from what the process left.
+"""The kind and the cause of a process's end, derived from what the process left, and advice where no attempt mends it.
 
     evidence                                        kind
     a limit of memory that the task has reached     ``out-of-memory``
@@ -11,21 +11,71 @@
     no more than an exit code                       ``exit``
 
 A program that knows nothing of this launcher writes no outcome; ``log_errors`` finds its error at the end of its log.
+
+No further attempt mends these failures:
+
+    what is there                                        what to do
+    a module is missing                                  install it, or name another Python
+    a module, or the program, cannot be imported         mend it
+    the shell has not found, or may not run, a program   install it, or write its path into command
+
+A task of ours reports the first two in its outcome. Of a program of others the words of Python and of the shell
+decide. The supervisor judges the ``retry`` of an outcome, and a process that never started.
 """
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.protocol.failures import EXCEPTION, EXIT, OUT_OF_MEMORY, kind_in_log
+from cluster.protocol.failure_kinds import EXCEPTION, EXIT, OUT_OF_MEMORY, kind_in_log
 from cluster.protocol.outcome import Outcome
-from cluster.protocol.regular_file import open_to_read
-from launch.agent.endings import hopeless
+from cluster.protocol.shared_files import open_to_read
 from launch.agent.endings.log_errors import Error, error_in
 from launch.agent.linux import processes
-from launch.agent.text.gpu_notes import gpu_note
-from launch.agent.text.plain_text import plain
+from launch.agent.text import gpu_note, plain
+
+# Foreign words: Python's at the end of a log, and those of the shells for a program that they cannot run.
+_PYTHON = re.compile(r"^(?:\S+:\d+: )?(?:ImportError|SyntaxError|IndentationError|TabError): ")
+_MODULE = re.compile(r"\bModuleNotFoundError: No module named '([\w.]+)'")
+_SHELL = re.compile(r"not found|No such file|Permission denied|cannot execute", re.IGNORECASE)
+_NOT_FOUND, _NOT_RUN = 127, 126  # exit codes of a shell
+_NEEDED = ("tensorflow", "numpy")
+_ENVIRONMENT = (
+    "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
+)
+_PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
+_PROGRAM = "install the program on this host, or in the image, or write its path into command"
+
+
+def hopeless_advice(code: int, outcome: Optional[Outcome], error: str, lines: Sequence[str]) -> Optional[str]:
+    """Return advice for a hopeless failure; None where another attempt may end otherwise.
+
+    The advice is "" where the cause already contains it.
+
+    Args:
+      code: the exit code of the process.
+      outcome: the outcome of the task; None where the process wrote none.
+      error: the error, or the last line, in the process's log.
+      lines: the last lines of that log.
+    """
+    if code <= 0:
+        return None
+    if outcome is not None:
+        return _advise_on(outcome.missing_module) if outcome.missing_module else None if outcome.retry else ""
+    missing = _MODULE.search(error)
+    if missing:
+        return _advise_on(missing.group(1))
+    if _PYTHON.match(error):
+        return ""
+    return _PROGRAM if code in (_NOT_FOUND, _NOT_RUN) and any(map(_SHELL.search, lines[-3:])) else None
+
+
+def _advise_on(module: str) -> str:
+    top = module.split(".")[0]
+    return f"the tasks' Python has no {top}: {_ENVIRONMENT if top in _NEEDED else _PACKAGE}"
+
 
 MOST_LINES, LONGEST = 20, 300  # characters
 READ = 65536  # bytes of a log's end: TensorFlow writes some thousands after an error
@@ -59,15 +109,15 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     """
     if outcome is not None and outcome.cause:
         kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
-        return _add_advice(Ending(kind, outcome.cause, outcome.cause), hopeless.judge(code, outcome, "", lines))
+        return _add_advice(Ending(kind, outcome.cause, outcome.cause), hopeless_advice(code, outcome, "", lines))
     found = error_in(lines) if code > 0 or -code in CRASHES else None
     kind, what = _without_outcome(code, found, lines, no_memory)
     if found is not None:
         ending = Ending(kind, f"{what}; its error: {found.text}", found.text)
-        return _add_advice(ending, hopeless.judge(code, None, found.text, lines))
+        return _add_advice(ending, hopeless_advice(code, None, found.text, lines))
     last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
     ending = Ending(kind, f"{what}; its last line: {last}" if last else what)
-    return _add_advice(ending, hopeless.judge(code, None, last, lines))
+    return _add_advice(ending, hopeless_advice(code, None, last, lines))
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:

@@ -7,18 +7,17 @@ from dataclasses import asdict
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.errors import CheckpointError
-from cluster.protocol.failures import EXIT, OUT_OF_MEMORY
+from cluster.protocol.failure_kinds import EXIT, OUT_OF_MEMORY
 from cluster.protocol.outcome import Outcome, read_outcome
-from cluster.protocol.regular_file import NotRegular
+from cluster.protocol.shared_files import NotRegular
 from launch.agent.endings import exit_causes
 from launch.agent.endings.exit_causes import Ending
 from launch.agent.endings.log_errors import SEARCHED
 from launch.agent.linux import processes
-from launch.agent.linux.oom_kills import MemoryKills
+from launch.agent.linux.kernel_log import MemoryKills
 from launch.agent.protocol.messages import Exited
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.text.plain_text import without_controls
-from launch.agent.text.redaction import mask
+from launch.agent.text import mask, without_controls
 from launch.agent.wire.run_request import TaskRequest
 
 HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody

@@ -1,10 +1,7 @@
 """The GPUs of this host, their use and their holders.
 
-nvidia_smi   questions to the driver, and the fields of its answers
-assignment   the GPUs that each task gets
-health       memory errors and reduced clocks
-failures     GPUs that fail while tasks use them
-booking      GPUs held by a run, so that no other gets them
-utilisation  the share of time in which the GPUs compute, and their memory in use
-state        the GPUs, the processes that hold memory of them, and the runs that booked them
+nvidia_smi  questions to the driver, and the fields of its answers
+assignment  the GPUs that each task gets, held by its run, so that no other gets them
+inventory   the GPUs, their health, the processes that hold memory of them, and the runs that booked them
+watching    the use of GPUs and of their memory while tasks run, and GPUs that fail meanwhile
 """

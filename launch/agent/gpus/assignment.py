@@ -1,6 +1,21 @@
-"""The GPUs that each task of this host gets."""
+"""The GPUs that each task of this host gets, booked so that two runs never share one by accident.
 
-from typing import Dict, List, Mapping, Sequence, Union
+A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host bind this socket,
+of whatever user. The kernel frees the socket when that process ends, however it ends, so that no file stays behind.
+A process that connects receives the name of the holder.
+
+Any user of the host can bind such a name. So ``who_holds`` returns the pid and the user that the kernel reports. It
+returns the holder's own description only for a process of our own user or of root.
+"""
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from cluster.protocol.outcome import one_line
 
 Wish = Union[str, Sequence[int]]  # "all", "share", or indices
 
@@ -56,3 +71,104 @@ def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
     for rank, task in enumerate(sharing):
         given[task] = free[rank * each : (rank + 1) * each]
     return given
+
+
+ANSWER_S = 2.0
+LONGEST = 200  # characters of what a holder says of itself
+_CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
+
+
+class GpuTaken(Exception):
+    """A GPU is booked by another run of this host."""
+
+
+class Bookings:
+    """The GPUs that one agent holds until it ends.
+
+    Args:
+      identities: a name of each GPU of this host, by index.
+      holder: the answer to others: ``digits-20261120-155902 (agent pid 4242)``.
+    """
+
+    def __init__(self, identities: Sequence[str], holder: str):
+        self._identities, self._holder = identities, holder
+        self._sockets: List[socket.socket] = []
+        self._servers: List[Any] = []
+
+    def book(self, given: Mapping[str, Sequence[int]]) -> None:
+        """Books the GPUs of every task: {task: indices}.
+
+        Raises:
+          GpuTaken: names the task, the GPU and who holds it; nothing stays booked.
+        """
+        for task, indices in given.items():
+            for index in indices:
+                self._book(task, index)
+
+    def _book(self, task: str, index: int) -> None:
+        booked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            booked.bind(_address(self._identities[index]))
+        except OSError:
+            booked.close()
+            self.release()
+            held = who_holds(self._identities[index]) or "another run"
+            raise GpuTaken(f"GPU {index} of {task} is held by {held}; end that run or choose another GPU") from None
+        booked.listen(16)
+        self._sockets.append(booked)
+
+    async def answer(self) -> None:
+        """Answer everyone who connects from now on with the holder of these GPUs."""
+        for booked in self._sockets:
+            self._servers.append(await asyncio.start_unix_server(self._tell, sock=booked))
+
+    async def _tell(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(self._holder.encode())
+        writer.close()
+
+    def release(self) -> None:
+        """Release these GPUs, so that others may book them again."""
+        for server in self._servers:
+            server.close()
+        for booked in self._sockets:
+            booked.close()
+        self._servers, self._sockets = [], []
+
+
+def who_holds(identity: str) -> Optional[str]:
+    """Return the holder of a GPU, in words; None where nobody holds the GPU."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(ANSWER_S)
+        try:
+            caller.connect(_address(identity))
+        except ConnectionRefusedError:
+            return None
+        except OSError:  # its queue of callers is full
+            return "a process that does not answer"
+        pid, user, _ = _CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        if user not in (0, os.getuid()):
+            return f"pid {pid} of user {_name_of(user)}"
+        return _said(caller) or f"pid {pid}, another run"
+
+
+def _said(caller: socket.socket) -> str:
+    """Return a holder's description of itself, on one line without control characters.
+
+    The result is "" where the holder sends nothing in time.
+    """
+    try:
+        told = caller.recv(4 * LONGEST).decode(errors="replace")
+    except OSError:
+        return ""
+    return one_line(told)[:LONGEST]
+
+
+def _name_of(user: int) -> str:
+    try:
+        return f"{pwd.getpwuid(user).pw_name} (uid {user})"
+    except KeyError:
+        return f"with uid {user}"
+
+
+def _address(identity: str) -> str:
+    return f"\0launch/gpu/{identity}"

@@ -5,10 +5,8 @@ from typing import Dict, Iterable, Iterator, List, Optional, Set
 
 from cluster.protocol.quantity import quantity
 from launch.status.hook_event import REFORMED, STARTED, STRAGGLER, HookEvent
-from launch.status.run import FormationStatus, RunStatus
-from launch.status.states import ALIVE, ENDED
-from launch.status.task import TaskStatus
-from launch.status.task_names import name_of
+from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus
+from launch.status.task import TaskStatus, name_of
 
 STRAGGLES_S = 30.0  # a worker is slow for so long before that is an event: many are, for a moment
 WELL_S = 600.0  # and for so long it is no more, before it can be another one

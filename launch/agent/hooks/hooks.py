@@ -3,12 +3,10 @@
 from typing import Callable, Optional
 
 from cluster.protocol.outcome import WORK
-from launch.agent.hooks import ledger
-from launch.agent.hooks.attempt import Result, attempt
+from launch.agent.hooks import outbox
 from launch.agent.hooks.events import Events
-from launch.agent.hooks.ledger import Ledger
-from launch.agent.hooks.outbox import Outbox
-from launch.agent.hooks.receivers import Receiver, receivers
+from launch.agent.hooks.outbox import Ledger, Outbox
+from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
 from launch.agent.protocol.links import now
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
@@ -30,7 +28,7 @@ class Hooks:
         chief = next((task.name for task in request.tasks if task.chief), "")
         self._receivers = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
         self._outbox = Outbox(self._receivers, self._send, self._record)
-        before = ledger.read(folder) if self._receivers else Ledger()
+        before = outbox.read_ledger(folder) if self._receivers else Ledger()
         self._events = Events(before.raised)
         for delivery in before.pending:
             self._outbox.begin(delivery)
@@ -66,7 +64,7 @@ class Hooks:
     async def _send(self, receiver: Receiver, event: HookEvent) -> Result:
         if receiver.is_url:
             self._restore_code()
-        return await attempt(receiver, event, self._secrets)
+        return await try_once(receiver, event, self._secrets)
 
     def _record(self) -> None:
-        ledger.write(self._folder, Ledger(tuple(sorted(self._events.raised)), self._outbox.pending))
+        outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self._outbox.pending))

@@ -1,15 +1,20 @@
-"""The receivers of a run's events: what each try starts, and what it reads."""
+"""The receivers of a run's events: what each try starts, what it reads, and how it ends.
+
+A try is a process that reads the event, with a time limit.
+"""
 
 import json
 import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 from urllib.parse import urlsplit
 
 from cluster.protocol.command_template import fill
 from launch.agent.hooks import post
+from launch.agent.linux import processes, program
+from launch.agent.text import last_words
 from launch.agent.wire.run_request import HookRequest
 from launch.status.hook_event import HookEvent
 from launch.status.values import to_values
@@ -77,3 +82,39 @@ def label_of(hook: HookRequest) -> str:
         return hook.url.partition("}")[0] + "}"
     parts = urlsplit(hook.url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{'/…' if parts.path.strip('/') or parts.query else ''}"
+
+
+TRY_S = 10.0  # the longest try
+
+
+class Result(NamedTuple):
+    """The end of a try: whether the event was taken, else why not, and whether another try may help."""
+
+    taken: bool
+    reason: str = ""
+    again: bool = True
+
+
+async def try_once(receiver: Receiver, event: HookEvent, secrets: Collection[str], within_s: float = TRY_S) -> Result:
+    """Start the receiver's program, let it read the event, and return how it went.
+
+    Args:
+      secrets: values that a reason must not have.
+    """
+    try:
+        ended = await program.run(receiver.argv, receiver.env, receiver.folder, within_s, receiver.line(event))
+    except OSError as error:
+        return Result(False, f"it cannot be started: {os.strerror(error.errno or 0)}")
+    if ended.code is None:
+        return Result(False, f"no end within {within_s:.0f} s")
+    return judge_try(receiver.is_url, ended.code, last_words(ended.printed, secrets))
+
+
+def judge_try(is_url: bool, code: int, line: str) -> Result:
+    """Return the result of a try whose program has left with this exit code, and this last line."""
+    if code == 0:
+        return Result(True)
+    if is_url:
+        return Result(False, line or processes.describe_exit(code), again=code != post.NEVER)
+    last = f"; its last line: {line}" if line else ""
+    return Result(False, f"{processes.describe_exit(code)}{last}")

@@ -1,14 +1,20 @@
-"""The limits of one process, which it sets for itself before its program begins; its children inherit them."""
+"""The limits of tasks and their enforcement: the terms on which this host can enforce them, and each process's own.
+
+A process sets its limits for itself before its program begins; its children inherit them. The terms of a host name the
+limits that it cannot enforce, too.
+"""
 
 import contextlib
 import os
 import resource
-from dataclasses import dataclass
-from typing import Iterator, Optional, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Callable, Iterable, Iterator, Mapping, Optional, Set, Tuple
 
-from cluster.protocol.limits import Limits
-from launch.agent.limits import numa
-from launch.agent.limits.control_groups import Group
+from cluster.protocol.limits import GIB, Limits
+from launch.agent.limits import control_groups, processors
+from launch.agent.limits.control_groups import Group, Place
+from launch.agent.linux.machine import memory_for_us
+from launch.agent.wire.run_request import TaskRequest
 
 REFUSED = "cannot set the limits of this task: "
 
@@ -37,7 +43,7 @@ class Enforcement:
                 os.sched_setaffinity(0, self.processors)
         if limits.numa_node is not None:
             with _naming("numa_node"):
-                numa.bind_memory(limits.numa_node)
+                processors.bind_memory(limits.numa_node)
         if limits.nofile is not None:
             with _naming("nofile"):
                 _set_nofile(limits.nofile)
@@ -72,7 +78,7 @@ def _set_nofile(count: int) -> None:
         raise OSError(f"expected at most {hard}, the hard limit of this user, found {count}") from error
 
 
-def refusal(enforcement: Enforcement) -> Optional[str]:
+def refusal_of(enforcement: Enforcement) -> Optional[str]:
     """Return the reason why a process of this user cannot have these limits; None where it can.
 
     A child of this process tries them.
@@ -96,3 +102,97 @@ def _reason(enforcement: Enforcement) -> str:
     except OSError as error:
         return str(error)
     return ""
+
+
+WATCHED = "memory_gib under limits: the agent looks once a second and kills, because the kernel limits no task here"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of one host's tasks.
+
+    Attributes:
+      limits: of each task that has some.
+      processors: of each task that is limited to some.
+      place: where groups are made that limit memory; None where the agent watches it, or need not.
+      problems: the limits that no task can have here.
+      notes: the limits that are enforced in another way than by the kernel.
+    """
+
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    processors: Mapping[str, Tuple[int, ...]] = field(default_factory=dict)
+    place: Optional[Place] = None
+    problems: Tuple[str, ...] = ()
+    notes: Tuple[str, ...] = ()
+
+    def enforcement(self, task: str, group: Optional[Group]) -> Enforcement:
+        """Return the enforcement of a task's limits, with the group that was made for its attempt."""
+        return Enforcement(self.limits.get(task, Limits()), self.processors.get(task, ()), group)
+
+
+@dataclass(frozen=True)
+class Host:
+    """The part of a host that limits are about; the tests have others."""
+
+    memory_bytes: int
+    usable: Set[int]
+    nodes: Mapping[int, Set[int]]
+    find_place: Callable[[], Place] = control_groups.find
+    refusal: Callable[[Enforcement], Optional[str]] = refusal_of
+
+
+def this_host() -> Host:
+    """Return this host."""
+    return Host(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
+
+
+def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
+    """Return the limits of the tasks that have some."""
+    return {task.name: task.limits for task in tasks if task.limits is not None}
+
+
+def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: Host) -> Terms:
+    """Return the terms for some tasks.
+
+    Args:
+      take: books a processor, and returns False where another run has it.
+    """
+    if not limits:
+        return Terms()
+    place, notes = _place(limits, host)
+    problems = list(_too_much_memory(limits, host.memory_bytes))
+    try:
+        given: Mapping[str, Tuple[int, ...]] = processors.give(limits, host.usable, host.nodes, take)
+    except processors.Lacking as error:
+        given = {}
+        problems.append(str(error))
+    terms = Terms(limits, given, place, (), notes)
+    return replace(terms, problems=(*problems, *_refused(terms, host)))
+
+
+def _place(limits: Mapping[str, Limits], host: Host) -> Tuple[Optional[Place], Tuple[str, ...]]:
+    if all(each.memory_gib is None for each in limits.values()):
+        return None, ()
+    try:
+        return host.find_place(), ()
+    except OSError as error:
+        return None, (f"{WATCHED} ({error})",)
+
+
+def _too_much_memory(limits: Mapping[str, Limits], memory_bytes: int) -> Iterator[str]:
+    """Yield a problem for each limit that no task can reach, since the host has less memory."""
+    for task, each in limits.items():
+        if each.memory_gib is not None and (each.memory_bytes or 0) > memory_bytes:
+            has = f"{memory_bytes / GIB:.1f} GiB that this host has"
+            yield f"limits.memory_gib of {task}: expected at most the {has}, found {each.memory_gib:g}"
+
+
+def _refused(terms: Terms, host: Host) -> Iterator[str]:
+    """Yield a problem for each limit that a process of this user cannot have; equal limits are tried once."""
+    first = {limits: task for task, limits in reversed(list(terms.limits.items()))}
+    for limits, task in first.items():
+        if limits.numa_node is not None and not terms.processors:
+            continue  # the node is not there
+        reason = host.refusal(Enforcement(limits))
+        if reason is not None:
+            yield f"{task}: {reason}"

@@ -1,4 +1,4 @@
-"""The resources of a machine, and their shortage: memory, load, limits."""
+"""The resources of a machine, and their shortage: memory, load, limits; a clock that counts suspension."""
 
 import os
 import platform
@@ -86,3 +86,8 @@ def mounts(folders: Iterable[Path]) -> List[str]:
 def _system() -> str:
     lines = dict(line.split("=", 1) for line in text_of(Path("/etc/os-release")).splitlines() if "=" in line)
     return lines.get("PRETTY_NAME", platform.system()).strip('"')
+
+
+def since_boot() -> float:
+    """Return the seconds since this machine booted, those of its suspension included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

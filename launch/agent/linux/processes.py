@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from cluster.protocol.regular_file import open_to_append
+from cluster.protocol.shared_files import open_to_append
 from launch.agent.linux.open_files import restore_first_limit
 from launch.agent.linux.procfs import text_of, waits_in
 

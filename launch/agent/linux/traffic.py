@@ -11,7 +11,7 @@ import struct
 from collections import deque
 from typing import Callable, Deque, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
 
-from launch.agent.linux.ports import held_sockets
+from launch.agent.linux.sockets import held_sockets
 
 WINDOW_S = 10.0
 _ANSWER_S = 2.0

@@ -1,9 +1,6 @@
 """Names, ports and ways between hosts, and who may use them.
 
-resolver          the addresses of the cluster's names on this host
-target            the address at which a task, or an agent, is dialled
-listeners         ports opened for a moment, for others to knock on
-probes            dials those ports, and classifies the failures
-public_addresses  tasks whose address the internet can reach
-firewall          the guard: an nftables table of the run's own
+resolver  the addresses of the cluster's names on this host, and tasks that the internet can reach
+doors     ports opened for a moment, for other hosts to knock on; dials those, and classifies the failures
+firewall  the guard: an nftables table of the run's own
 """

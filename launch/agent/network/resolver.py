@@ -1,4 +1,4 @@
-"""The addresses of a cluster's names on this host.
+"""The addresses of a cluster's names on this host, and the tasks whose address the internet can reach against the plan.
 
 The system's resolver takes no time limit, so it runs in threads; nobody waits for a thread beyond the limit. The
 resolver looks a name up once, however many addresses have the name.
@@ -9,7 +9,11 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import Deque, Dict, List, Sequence, Union
+from typing import Callable, Deque, Dict, List, Sequence, Union
+
+from cluster.protocol import addresses
+from cluster.protocol.addresses import host_of
+from launch.agent.wire.run_request import RunRequest
 
 AT_ONCE = 64
 Meaning = Union[List[str], str]  # addresses, or why there is none
@@ -49,3 +53,23 @@ def _addresses(name: str) -> Meaning:
 def is_loopback(address: str) -> bool:
     """Return whether an address means the very host that uses it."""
     return ipaddress.ip_address(address.split("%")[0]).is_loopback
+
+
+LOOKUP_S = 20.0
+
+Resolve = Callable[[Sequence[str], float], Dict[str, Meaning]]
+
+
+def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
+    """Return a line for every exposed task of the run.
+
+    The lead resolves the names of all tasks, so that each name is looked up once and as the cluster sees it.
+    """
+    if request.run_plan is None or addresses.may_be_public(request.guard, request.allow_public):
+        return []
+    hosts = {task.name: host_of(task.address) for task in request.run_plan.tasks}
+    found = addresses.exposed(hosts, resolve(list(hosts.values()), LOOKUP_S))
+    return [
+        f"{task}: expected {addresses.EXPECTED}, found {hosts[task]}, which is {public[0]}; {addresses.ADVICE}"
+        for task, public in found.items()
+    ]

@@ -28,7 +28,7 @@ import json
 import secrets
 from typing import Any, Dict, NamedTuple, Tuple
 
-from launch.agent.linux.clocks import since_boot
+from launch.agent.linux.machine import since_boot
 from launch.agent.protocol.messages import Message, Ping, decode, encode
 from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
 

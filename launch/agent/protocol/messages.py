@@ -61,7 +61,7 @@ class Advanced:
 class Measured:
     """The use that tasks of a host make of its resources.
 
-    ``tasks`` is {task: {"attempt", and the fields of ``launch.agent.tasks.usage``}}.
+    ``tasks`` is {task: {"attempt", and the fields of ``launch.agent.tasks.task_reports``}}.
     """
 
     tasks: Dict[str, Dict[str, Any]]

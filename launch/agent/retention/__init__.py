@@ -5,6 +5,5 @@ measure    the size of a run's folder, its last use, and whether it holds result
 past_runs  the runs of this host, and the reasons for which some must stay
 used_code  the shipped code that nothing uses
 removal    remove a folder at once for everybody who looks, and its files afterwards
-pruning    all of it together: look, decide, remove
-background the same beside a run that has just started
+pruning    all of it together: look, decide, remove; for ``launch prune``, and beside a run that has just started
 """

@@ -20,8 +20,8 @@ import stat
 from pathlib import Path
 from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
-from cluster.protocol.regular_file import read_at_most
-from launch.agent.checkpoints import local
+from cluster.protocol.shared_files import read_at_most
+from launch.agent.checkpoints import stored
 from launch.agent.linux import processes
 from launch.agent.retention.measure import HOSTS, measure
 from launch.agent.retention.rules import PastRun
@@ -186,4 +186,4 @@ def _newest_with_checkpoint(runs: Sequence[Known]) -> Iterator[str]:
 
 
 def _has_checkpoint(part: RunFolder) -> bool:
-    return bool(local.checkpoints(part.checkpoint) or local.checkpoints(part.replica))
+    return bool(stored.checkpoints(part.checkpoint) or stored.checkpoints(part.replica))

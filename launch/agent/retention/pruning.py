@@ -2,9 +2,14 @@
 
 Each name has a rule of its own: the one that the request brings, else that with which the newest run of the name began.
 Runs of a version without rules stay.
+
+``launch prune`` asks for it, and so does a run that has just started, in a thread of its own: the disk may take minutes
+for it, and training must not wait. Where the agent ends before, the next one goes on.
 """
 
 import contextlib
+import threading
+import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
@@ -24,10 +29,13 @@ from launch.agent.retention.past_runs import (
 from launch.agent.retention.rules import PastRun, decide, may_go
 from launch.agent.retention.used_code import is_old, unused_code
 from launch.agent.state import locks
-from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.log import say
+from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import plan_of
 from launch.agent.wire.retention import Retention
-from launch.status.pruned import NotRemoved, PruneAnswer, Removable, Spared
+from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.verb_requests import PruneRequest
+from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 
 RUN, CODE, REST = "run", "code", "rest"
 _PARENTS = {RUN: "runs", CODE: "code"}
@@ -147,3 +155,33 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
     except OSError as error:
         return f"{path}: {error.strerror}"
     return ""
+
+
+def begin_beside(request: RunRequest, folder: RunFolder) -> None:
+    """Begin to apply the rules on this host; an agent that takes another's place has no need to."""
+    if request.retention is not None and not request.again:
+        threading.Thread(target=_prune_beside, args=(request, folder), daemon=True, name="prune").start()
+
+
+def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
+    rules = {} if request.retention is None else {request.name: request.retention}
+    now = time.time()
+    clocks = Clocks(now, now if request.generation is None else float(request.generation))
+    try:
+        found = prune(Place(folder.workdir, [request.host], rules), clocks, whole=False)
+    except Exception as error:  # no past run is worth this one
+        say(f"past runs were not looked through: {type(error).__name__}: {error}")
+        return
+    failed = {each.name: each.why for each in found.failed}
+    for name, why in failed.items():
+        say(f"{name} was not removed: {why}")
+    for each in found.going:
+        if each.name not in failed:
+            say(f"removed the {each.what} {each.name}, {each.bytes} bytes: {each.why}")
+
+
+def answer(request: PruneRequest) -> PruneAnswer:
+    """Return what goes by the rules, and remove it if that is asked for."""
+    place = Place(expand(request.workdir), request.hosts, {request.name: request.rule})
+    clocks = Clocks(time.time(), request.now)
+    return prune(place, clocks) if request.remove else look(place, clocks)

@@ -1,21 +1,17 @@
 """The long-lived agent process.
 
-chief_command  the chief's command with another module
-graph          the graph of a job, built before its tasks start
-export         the SavedModel of a run's checkpoint
-daemon         from the request to the last file removed
-preparation    records, ports, programs, GPUs, limits and folders before a run
-located        a request with this host's own paths in it
-keeper         the agent's parent, which ends what the agent left, and starts it again
-liveness_pipe  the pulse of an agent, which its keeper watches
-predecessors   the remains of earlier runs of the name
+chief_command   the chief's command with another module; with it, the graph of a job is built before its tasks start
+export          the SavedModel of a run's checkpoint
+daemon          from the request to the last file removed
+preparation     records, ports, programs, GPUs, limits and folders before a run
+located         a request with this host's own paths in it
+keeper          the agent's parent, which watches its pulse, ends what it left, and starts it again
 after_commands  the commands of the key ``after``, once this host's part of the run is over
-notice         the notice that this host's machine is to go
-boot_return    the start of an agent after a boot
-takeover       making way for another agent of a run
-agent          the common part of lead and member: one loop
-lead           supervises the run, and owns its host's tasks
-recovery       the run's status from before a restart of the lead
-member         owns its host's tasks, on the lead's orders
-member_links   the lead's links to the members
+notice          the notice that this host's machine is to go
+boot_return     the start of an agent after a boot
+agent           the common part of lead and member: one loop
+lead            supervises the run, and owns its host's tasks
+recovery        the run's status from before a restart of the lead
+member          owns its host's tasks, on the lead's orders
+member_links    the lead's links to the members
 """

@@ -8,7 +8,7 @@ from launch.agent.linux import processes, program
 from launch.agent.state import after_problem
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.text.redaction import last_words
+from launch.agent.text import last_words
 
 WITHIN_S = 30.0  # for all commands: `down` waits longer before it kills an agent
 LONGEST = 200  # characters of a command in a message

@@ -1,7 +1,10 @@
-"""The chief's command on this host, with another module in place of ``jobs.main``.
+"""The chief's command on this host, with another module in place of ``jobs.main``; with it, a job's graph is built.
 
 It runs in a working folder of its own, beside those of the run's tasks, with the chief's Python, code and environment.
 It ends with this process.
+
+``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. It trains nothing
+and opens no port. ``mistake`` reports why a graph cannot be built.
 """
 
 import os
@@ -10,16 +13,19 @@ import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, List, Optional, Sequence
 
-from cluster.protocol.outcome import read_outcome
+from cluster.protocol.outcome import GRAPH_MISTAKE, read_outcome
 from launch.agent.containers import runtimes
+from launch.agent.containers.runtimes import Lacking
+from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.linux.processes import die_with
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.tasks import task_env, work_folder
 from launch.agent.tasks.one_shot import OneShot
-from launch.agent.text.redaction import Redaction
-from launch.agent.wire.run_request import RunRequest, TaskRequest
+from launch.agent.text import Redaction
+from launch.agent.wire.run_request import Gpus, RunRequest, TaskRequest
+from launch.agent.wire.verb_requests import GraphAnswer
 
 
 class ChiefCommand:
@@ -72,3 +78,32 @@ def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
     finally:
         program.end()
         shutil.rmtree(str(own), ignore_errors=True)
+
+
+GRAPH_TASK = "graph:0"  # of its folder, beside those of the run's tasks
+GRAPH_S = 45.0
+
+
+def mistake(request: RunRequest) -> GraphAnswer:
+    """Return the reason why the graph of the request's only task, the chief, cannot be built."""
+    try:
+        with chief_command(request, GRAPH_TASK) as command:
+            return GraphAnswer(command.cause() if _build_graph(command) == GRAPH_MISTAKE else None)
+    except (OSError, ValueError, nvidia_smi.NoAnswer, Lacking, subprocess.TimeoutExpired):
+        return GraphAnswer()  # the tasks find out
+
+
+def _build_graph(command: ChiefCommand) -> int:
+    """Return the exit code of ``jobs.describe``."""
+    building = command.start("jobs.describe", ["--warm-start"], gpus=_gpus_for(command.task.gpus))
+    try:
+        return building.wait(GRAPH_S)
+    finally:
+        building.kill()
+        building.wait()
+
+
+def _gpus_for(wish: Gpus) -> List[int]:
+    # A job may look for GPUs while it builds its graph. How many a share is matters to no mistake: it gets all.
+    usable = assignment.allotted(nvidia_smi.list_gpus(), os.environ) if wish else []
+    return usable if isinstance(wish, str) else [usable[number] for number in wish if number < len(usable)]

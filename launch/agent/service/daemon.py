@@ -14,17 +14,16 @@ from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.linux.open_files import ALL, allow_open_files
 from launch.agent.network import firewall
-from launch.agent.protocol.local_server import Clients
-from launch.agent.retention import background
-from launch.agent.service import after_commands, notice, predecessors
+from launch.agent.protocol.local_socket import Clients
+from launch.agent.retention import pruning
+from launch.agent.service import after_commands, notice
 from launch.agent.service.agent import Agent
-from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN
+from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN, Pulse, patience_s
 from launch.agent.service.lead import Lead
-from launch.agent.service.liveness_pipe import Pulse, patience_s
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.service.preparation import NotReady, Prepared, environment, forget, prepare
-from launch.agent.state import boot_unit, groups
+from launch.agent.state import boot_unit, groups, leftovers
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors, say
 from launch.agent.state.run_folder import RunFolder
@@ -45,7 +44,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
     request = located(asked, folder)
     try:
         with hold(folder, request.name, request.file), environment(request, folder):
-            left = predecessors.end(folder, request.name, request.file)
+            left = leftovers.end_earlier_runs(folder, request.name, request.file)
             with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
                 prepared = prepare(asked, request, folder, keeper)
 
@@ -99,7 +98,7 @@ async def _live(
     if standing is not None:
         _end_with_guard(standing, agent)
     send({"ready": True, "pid": os.getpid()})
-    background.begin(request, folder)
+    pruning.begin_beside(request, folder)
     beside = [
         asyncio.ensure_future(pulse.beat(patience_s(request.lost_after_s), agent.left_s)),
         *_watch_for_notice(request, folder, agent),

@@ -12,15 +12,15 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from cluster.protocol.regular_file import open_to_read
-from launch.agent.checkpoints import local, resume
+from cluster.protocol.shared_files import open_to_read
+from launch.agent.checkpoints import resume, stored
 from launch.agent.containers.runtimes import Lacking
-from launch.agent.protocol import local_client
+from launch.agent.protocol import local_socket
 from launch.agent.service.chief_command import ChiefCommand, chief_command
 from launch.agent.service.located import folder_of
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.export_request import ExportRequest
+from launch.agent.wire.verb_requests import ExportRequest
 
 PATIENCE_S = 1800.0  # for building the SavedModel
 SILENT_S = 30.0  # of the lead, which replies again and again while the chief saves
@@ -56,7 +56,7 @@ def _save(folder: RunFolder, tell: Tell) -> None:
     is_done = False
     tell({"stage": "waits for a checkpoint"})
     with contextlib.suppress(OSError):  # it has ended since
-        for reply in local_client.replies(folder.own, {"do": "save"}, SILENT_S):
+        for reply in local_socket.replies(folder.own, {"do": "save"}, SILENT_S):
             tell({"stage": "waits for a checkpoint"})
             is_done = reply.get("done") is True
     if not is_done:
@@ -75,7 +75,7 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
             raise NotExported(f"--checkpoint: expected a checkpoint at {path}, such as …/model-800, found none")
         return path
     place = resume.chief_folder(folder, plan_file.read(folder).checkpoint_dir)
-    there = local.checkpoints(place)
+    there = stored.checkpoints(place)
     wanted = [each for each in there if request.step in (None, each.step)]
     if not wanted:
         which = "" if request.step is None else f" of step {request.step}"

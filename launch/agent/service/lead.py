@@ -29,18 +29,16 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
-from launch.agent.state.report import Report
+from launch.agent.state.report_file import Report
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
-from launch.status.moments import utc
-from launch.status.run import RunStatus
-from launch.status.states import ENDED
+from launch.status.run import ENDED, RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import to_values
+from launch.status.values import to_values, utc
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 PUBLISH_S = 0.25

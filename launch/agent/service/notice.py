@@ -7,7 +7,7 @@ from typing import Callable, Mapping, Optional
 
 from launch.agent.linux import processes, program
 from launch.agent.state.log import say_seldom
-from launch.agent.text.redaction import last_words
+from launch.agent.text import last_words
 from launch.agent.wire.run_request import NoticeRequest
 
 TRY_S = 10.0  # the longest run of the command

@@ -16,11 +16,11 @@ from launch.agent.containers import runtimes
 from launch.agent.containers.command import Container
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment, nvidia_smi
-from launch.agent.gpus.booking import Bookings, GpuTaken
+from launch.agent.gpus.assignment import Bookings, GpuTaken
+from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
-from launch.agent.limits.terms import Terms, agree, this_host, wishes
-from launch.agent.linux import ports, processes
-from launch.agent.network.public_addresses import exposed
+from launch.agent.linux import processes, sockets
+from launch.agent.network.resolver import exposed
 from launch.agent.service.located import code_of
 from launch.agent.state import boot_unit, groups, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
@@ -109,7 +109,7 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     """Raise NotReady with all that is missing or taken."""
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
-    found = [_taken(task) for task in request.tasks if not ports.can_listen(task.port)]
+    found = [_taken(task) for task in request.tasks if not sockets.can_listen(task.port)]
     if request.container is None:  # else the image has them
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
@@ -158,7 +158,7 @@ def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
 
 
 def _taken(task: TaskRequest) -> str:
-    who = ports.describe_holder(task.port)
+    who = sockets.describe_holder(task.port)
     return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
 
 

@@ -14,8 +14,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
-from launch.status.run import RunStatus
-from launch.status.states import ENDED, is_over
+from launch.status.run import ENDED, RunStatus, is_over
 from launch.status.values import from_values
 
 DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none

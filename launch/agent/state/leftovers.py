@@ -2,6 +2,13 @@
 
 The module signals only processes that the run's own records name, by pid and start time, and removes only containers
 that they name.
+
+The keeper of an agent that died ends what the agent left, and that takes a moment; ``make_way`` waits for it before the
+agent's successor begins. So there are never two agents of a run on one host, nor tasks of both.
+
+Where agent and keeper were both killed, nobody did, and the name is free. So ``end_earlier_runs`` does it before
+another run of that name begins, and refuses the beginning beside what cannot be ended. Without it, two generations of a
+run would work side by side.
 """
 
 import contextlib
@@ -9,14 +16,15 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Callable, Iterable, List, Optional
+from typing import Callable, Iterable, List, Optional, Sequence
 
-from launch.agent.gpus.state import memory_of
-from launch.agent.linux import ports, processes
-from launch.agent.state import boot_unit, containers, groups, plan_file, process_records
+from launch.agent.gpus.inventory import memory_of
+from launch.agent.linux import processes, sockets
+from launch.agent.state import boot_unit, containers, groups, locks, plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
-from launch.status.leftovers import GpuMemory, Leftovers, ProcessLeft
+from launch.agent.state.runs import runs
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft
 
 POLL_S = 0.05
 GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
@@ -35,7 +43,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     held = memory_of([*pids, *gone]) if _uses_gpus(folder) else []
     return Leftovers(
         [_described(process) for process in living],
-        ports.listened_by(pids),
+        sockets.listened_by(pids),
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
         [str(path) for path in [*_locks(folder), *boot_unit.files(folder)]],
         [str(path) for path in groups.left(folder)],
@@ -116,3 +124,66 @@ def wait(done: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(POLL_S)
     return True
+
+
+SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 s for what hangs
+
+
+def make_way(folder: RunFolder) -> Optional[int]:
+    """Return the pid of the run's agent on this host, if the agent lives, or its keeper starts the next one.
+
+    Otherwise nothing of the agent is left when this function returns.
+    """
+    wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
+    serving = agent_pid(folder)
+    if serving is None and folder.own.is_dir():
+        end(folder)  # where no keeper was left to do it
+    return serving
+
+
+def _serves(folder: RunFolder) -> bool:
+    return agent_pid(folder) is not None
+
+
+def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
+    """End what earlier runs of the name left here; describe each in words.
+
+    The caller holds the name. ``file`` is the argument of verbs about a run of this name. What an earlier agent of the
+    same run left is ended before: a process of it that is still there hangs.
+
+    Raises:
+      NameTaken: another run lives, or something of it hangs in the kernel; the text names it and the remedy.
+    """
+    table = processes.table()
+    _refuse_to_begin_beside(folder, [each.pid for each in process_records.tasks_of(folder, table)])
+    earlier = [run for run in runs(folder.workdir, name, folder.host) if run.run != folder.run]
+    return [_end_earlier_run(run, file) for run in earlier if _has_left(run, table)]
+
+
+def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
+    try:
+        living = process_records.agent_of(run) or process_records.tasks_of(run, table)
+        return bool(living or groups.left(run) or boot_unit.files(run) or containers.recorded(run))
+    except (OSError, ValueError, KeyError):  # a record in pieces names nobody
+        return False
+
+
+def _end_earlier_run(run: RunFolder, file: str) -> str:
+    serving = process_records.agent_of(run)
+    # An agent with its keeper, whose lock somebody has removed; or a keeper that is about to start the agent again.
+    if len(serving) > 1 or (serving and plan_file.read(run).detached):
+        raise locks.NameTaken(locks.refusal(run.run, file))
+    wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
+    before = look(run)
+    end_for_good(run)
+    _refuse_to_begin_beside(run, [each.pid for each in look(run).processes])
+    pids = ", ".join(str(process.pid) for process in before.processes)
+    return f"ended leftovers of {run.run}: {f'processes {pids}' if pids else 'no process'}"
+
+
+def _refuse_to_begin_beside(run: RunFolder, pids: Sequence[int]) -> None:
+    if pids:
+        left = ", ".join(map(str, pids))
+        raise locks.NameTaken(
+            f"processes of {run.run} cannot be ended (pids {left}): restart this host, or leave it out"
+        )

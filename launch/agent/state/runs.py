@@ -2,7 +2,7 @@
 
 No clock knows which began last: launchers stand in two time zones, clocks jump, and an hour comes twice in
 autumn. Each run has a *generation*, a number above that of every run of its name that its hosts knew when it
-began. The launcher finds it (``launch.history.generation``), and each host keeps it in the run's folder.
+began. The launcher finds it (``launch.run.draft``), and each host keeps it in the run's folder.
 """
 
 import calendar

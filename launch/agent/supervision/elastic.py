@@ -30,8 +30,7 @@ from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.task_records import DRAINED, SPARE, Roster, TaskRecord
 from launch.agent.supervision.wishes import Wishes
 from launch.agent.wire.run_plan import RunPlan
-from launch.status.run import FormationStatus
-from launch.status.states import ALIVE
+from launch.status.run import ALIVE, FormationStatus
 
 END_S = 1.0
 REST_S = 15.0

@@ -5,8 +5,8 @@ from collections import deque
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar
 
-from launch.status.incident import Consequence, Deed, IncidentStatus
-from launch.status.task_names import name_of
+from launch.status.incident_status import Consequence, Deed, IncidentStatus
+from launch.status.task import name_of
 
 CUT_SHORT = "cut-short"
 KINDS = {
@@ -81,10 +81,10 @@ class History(Generic[Item]):
 class Incident:
     """An incident while its run goes on.
 
-    ``launch.status.incident`` documents the fields that the status shows. Times are seconds since the run began, on the
-    lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no progress,
-    ``restarted_s`` is the last field that becomes known. ``lost_steps`` and ``resumed_from`` are known once ``again_s``
-    is.
+    ``launch.status.incident_status`` documents the fields that the status shows. Times are seconds since the run
+    began, on the lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no
+    progress, ``restarted_s`` is the last field that becomes known. ``lost_steps`` and ``resumed_from`` are known once
+    ``again_s`` is.
     """
 
     number: int

@@ -12,7 +12,7 @@ and incidents there are.
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from cluster.protocol.failures import EXIT, LOST_CONNECTION
+from cluster.protocol.failure_kinds import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.effective import Effective
@@ -20,7 +20,7 @@ from launch.agent.supervision.incident import OF_A_HOST, History, Incident, rest
 from launch.agent.supervision.root_cause import Blame, Cuts, Relapses, blame, blame_root, is_recent
 from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.task_records import TaskRecord
-from launch.status.incident import Deed, IncidentStatus
+from launch.status.incident_status import Deed, IncidentStatus
 
 NEWEST = 12  # incidents that are kept, besides the first
 

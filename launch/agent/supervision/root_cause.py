@@ -15,11 +15,11 @@ import re
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from cluster.errors import CheckpointError, NonFiniteError
-from cluster.protocol.failures import LOST_CONNECTION
+from cluster.protocol.failure_kinds import LOST_CONNECTION
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.incident import OF_A_HOST, Incident
 from launch.agent.supervision.task_records import TaskRecord
-from launch.status.task_names import name_of
+from launch.status.task import name_of
 
 STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
 WINDOW_S = 10.0  # between two ends, of which one may have caused the other

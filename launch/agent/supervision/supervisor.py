@@ -5,7 +5,7 @@ and returns the orders that follow; the agent carries them out. So tests replay 
 to check every rule below.
 
 ``run_state`` has the phases of a run.
-``launch.status.states`` names the states of tasks, and ``ending`` decides which have succeeded.
+``launch.status.run`` names the states of tasks, and ``ending`` decides which have succeeded.
 """
 
 from collections import deque

@@ -10,7 +10,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Uni
 
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.status.states import ALIVE
+from launch.status.run import ALIVE
 from launch.status.task import TaskStatus
 
 RATE_WINDOW_S = 10.0
@@ -70,7 +70,9 @@ class TaskRecord:
     log: Optional[str] = None
     cause: Optional[str] = None
     progress: Dict[str, Any] = field(default_factory=dict)
-    usage: Dict[str, Any] = field(default_factory=dict)  # of its host, with the fields of ``launch.agent.tasks.usage``
+    usage: Dict[str, Any] = field(
+        default_factory=dict
+    )  # of its host, with the fields of ``launch.agent.tasks.task_reports``
     restart_at: Optional[float] = None
     samples: Deque[Sample] = field(default_factory=deque)
 

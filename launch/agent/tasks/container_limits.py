@@ -9,8 +9,7 @@ from typing import Optional
 
 from launch.agent.containers.command import Container
 from launch.agent.limits.control_groups import Place
-from launch.agent.limits.enforcement import Enforcement
-from launch.agent.limits.terms import Host
+from launch.agent.limits.enforcement import Enforcement, Host
 
 _NOT_INHERITED = ("processors", "numa_node", "nice")
 

@@ -3,7 +3,7 @@
 ``Vitals`` does not report a healthy task, with one exception: it reports each new ``doing`` of a task's start.
 
 ``Vitals`` counts time in looks: seconds in which the whole machine stands still count against no task. Seconds in
-which the kernel does not serve a task do not count either (``launch.agent.linux.cpu_time``). For a task that computes,
+which the kernel does not serve a task do not count either (``launch.agent.linux.procfs``). For a task that computes,
 the part of a processor that it gets counts. For a task that reads or writes, a tenth of its time counts. For a task
 that does nothing, all of its time counts. Where several tasks give signs of life and all signs are late, the machine
 is slow: ``Vitals`` then counts silence at a fifth of that.
@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
 from cluster.protocol.heartbeat import STEPS, Sign, read_sign
 from launch.agent.linux import processes
-from launch.agent.linux.cpu_time import Work, pace, work_of
+from launch.agent.linux.procfs import Work, pace, work_of
 
 LOOK_S = 1.0
 SLOW_SHARE = 0.2

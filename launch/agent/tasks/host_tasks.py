@@ -15,7 +15,7 @@ from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
 from launch.agent.containers.command import Container, exit_code
 from launch.agent.endings.exits import Exits
-from launch.agent.limits.terms import Terms
+from launch.agent.limits.enforcement import Terms
 from launch.agent.linux import processes
 from launch.agent.linux.processes import Process
 from launch.agent.protocol.messages import Dismiss, Event, Prepare, Prepared, Save, Start, Started, Stop
@@ -23,16 +23,14 @@ from launch.agent.state.log import say
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env
-from launch.agent.tasks.attempt import Attempt
-from launch.agent.tasks.descendants import Kin
-from launch.agent.tasks.log_gap import LogBound
-from launch.agent.tasks.log_index import LogTimes
-from launch.agent.tasks.reports import Reports
+from launch.agent.tasks.attempt import Attempt, Kin
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
 from launch.agent.tasks.task_containers import TaskContainers
 from launch.agent.tasks.task_limits import TaskLimits
+from launch.agent.tasks.task_log import LogBound, LogTimes
+from launch.agent.tasks.task_reports import Reports
 from launch.agent.wire.run_request import TaskRequest
 
 LINGER_S = 5.0  # how long a process may live after its outcome, its last act

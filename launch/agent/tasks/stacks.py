@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from cluster.protocol.heartbeat import STACKS, STACKS_BY
-from cluster.protocol.regular_file import open_to_read
+from cluster.protocol.shared_files import open_to_read
 from launch.agent.linux import processes
 from launch.agent.linux.procfs import threads, waits_in
 

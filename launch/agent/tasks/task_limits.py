@@ -3,21 +3,52 @@
 Where the kernel limits memory, each attempt has a group of its own. Elsewhere the agent looks at the memory of each
 task every ``LOOK_S``, and stops a task that has more than its limit. It counts the processes that it saw at its last
 look at the process table, every ``process_records.NOTE_S``; so memory that a task takes faster is not bounded.
+
+Memory of processes is what they have written, in memory or swapped out. Pages of files count for no process: the kernel
+takes them back when it needs room. A page that processes share counts once where this kernel and this user can find
+that out, which costs time; ``memory_at_most`` counts it for each.
 """
 
 import os
-from typing import Iterable, List, Optional
+import re
+from pathlib import Path
+from typing import Iterable, List, Mapping, Optional, Tuple
 
 from cluster.protocol.limits import GIB
 from launch.agent.endings.exits import Excess
-from launch.agent.limits import memory_use
 from launch.agent.limits.control_groups import Group
-from launch.agent.limits.enforcement import Enforcement
-from launch.agent.limits.terms import Terms
+from launch.agent.limits.enforcement import Enforcement, Terms
+from launch.agent.linux.processes import status
+from launch.agent.linux.procfs import text_of
 from launch.agent.state import groups
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
+
+_OWN = ("RssAnon", "RssShmem", "VmSwap")
+_SHARED = ("Pss_Anon", "Pss_Shmem", "SwapPss")
+KIB = 1 << 10
+
+
+def memory_at_most(pids: Iterable[int]) -> int:
+    """Return the bytes of all processes; pages that they share count more than once."""
+    return sum(_sum_of(status(pid), _OWN) for pid in pids)
+
+
+def memory_exactly(pids: Iterable[int]) -> int:
+    """Return the bytes of all processes; where a process does not show what it shares, as ``at_most``."""
+    return sum(_memory_of(pid) for pid in pids)
+
+
+def _memory_of(pid: int) -> int:
+    rows = re.findall(r"^(\w+): +(\d+ kB)$", text_of(Path(f"/proc/{pid}/smaps_rollup")), re.MULTILINE)
+    fields = dict(rows)
+    return _sum_of(fields, _SHARED) if _SHARED[0] in fields else memory_at_most([pid])
+
+
+def _sum_of(fields: Mapping[str, str], names: Tuple[str, ...]) -> int:
+    return sum(KIB * int(fields.get(name, "0 kB").split()[0]) for name in names)
+
 
 LOOK_S = 1.0
 ADVICE = "raise memory_gib under limits, or let the task use less"
@@ -77,7 +108,7 @@ class TaskLimits:
 
 def _above(limit: int, pids: List[int]) -> int:
     """Return the memory of some processes where it is above the limit, else 0."""
-    used = memory_use.at_most(pids)
+    used = memory_at_most(pids)
     if used > limit and len(pids) > 1:  # which may share pages
-        used = memory_use.exactly(pids)
+        used = memory_exactly(pids)
     return used if used > limit else 0

@@ -15,8 +15,8 @@ import shutil
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional
 
-from cluster.protocol.atomic_file import replace
 from cluster.protocol.outcome import WORK
+from cluster.protocol.shared_files import replace_file
 
 LIST = "work.json"
 MANIFEST = ".manifest"  # of what was shipped; bootstrap.py, which imports nothing of ours, has it too
@@ -38,7 +38,7 @@ def fill(task: Path, shipped: Optional[Path]) -> None:
     for name in _names(shipped) if shipped is not None else ():
         if not os.path.lexists(str(task / WORK / name)):
             times[name] = _copy(Path(str(shipped), name), task / WORK / name, task / ".copy")
-    replace(task / LIST, json.dumps(times))
+    replace_file(task / LIST, json.dumps(times))
 
 
 def unchanged(task: Path) -> List[str]:

@@ -3,10 +3,8 @@
 check   this host's part of ``launch check``
 status  the status of a run, from its agent or its files
 runs    the runs of every name that this host remembers
-attach  the launcher's connection to an agent
 logs    lines of task logs, in the order of time
 down    the end of a run from outside
 sweep   the leftovers of earlier runs, and their removal
-prune   the removal of past runs and unused code
 board   TensorBoard beside a run's summaries
 """

@@ -14,16 +14,14 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator
 
 from cluster.protocol.addresses import PROXIES
+from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
-from launch.agent.facts import host as host_facts
-from launch.agent.facts.side_by_side import Piece, Section, pieces
+from launch.agent.facts import Piece, Section, pieces
 from launch.agent.limits import processors
-from launch.agent.limits.terms import agree, this_host
+from launch.agent.limits.enforcement import agree, this_host
 from launch.agent.network import firewall
-from launch.agent.network.listeners import Doors
-from launch.agent.network.probes import dial_all
+from launch.agent.network.doors import Doors, Target, dial_all
 from launch.agent.network.resolver import resolve
-from launch.agent.network.target import Target
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.tasks.container_limits import in_containers

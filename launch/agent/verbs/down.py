@@ -11,12 +11,12 @@ import signal
 from typing import Any, Mapping, Sequence
 
 from launch.agent.linux import processes
-from launch.agent.protocol import local_client
+from launch.agent.protocol import local_socket
 from launch.agent.state import after_problem, leftovers, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import DownRequest, RunReference
-from launch.status.leftovers import RunEnded, RunLeftovers, nothing
+from launch.status.removals import RunEnded, RunLeftovers, nothing
 
 HUNG_S = 10.0  # an agent that does not answer for so long will not
 
@@ -64,7 +64,7 @@ def gone(folder: RunFolder) -> bool:
 
 def _answers(folder: RunFolder, timeout_s: float) -> bool:
     try:
-        local_client.ask(folder.own, {"do": "status"}, timeout_s)
+        local_socket.ask_agent(folder.own, {"do": "status"}, timeout_s)
     except OSError:
         return False
     return True
@@ -72,7 +72,7 @@ def _answers(folder: RunFolder, timeout_s: float) -> bool:
 
 def _send(folder: RunFolder, request: Mapping[str, Any]) -> bool:
     try:
-        with local_client.connect(folder.own, HUNG_S) as agent:
+        with local_socket.connect(folder.own, HUNG_S) as agent:
             agent.sendall(json.dumps(request).encode() + b"\n")
     except OSError:
         return False

@@ -1,15 +1,189 @@
-"""The lines of task logs on this host, in the order in which they were written."""
+"""The lines of task logs on this host, in the order in which they were written.
+
+A task's lines are read attempt after attempt, without ever holding a log in memory.
+"""
 
 import heapq
+import os
 import time
-from typing import Any, Callable, Dict, List, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 from launch.agent.state import plan_file
 from launch.agent.state.leftovers import agent_pid
-from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.run_folder import RunFolder, attempt_of
 from launch.agent.state.runs import newest
-from launch.agent.tasks.log_reader import TaskLog
+from launch.agent.tasks.task_log import Gap, Times, gap_of
+from launch.agent.text import plain
 from launch.agent.wire.verb_requests import LogsRequest
+
+BLOCK = 1 << 16
+LONGEST = 1 << 16  # bytes of a line that are shown
+REST = 1000  # characters that each further part of a line may add: the newest state of a progress bar
+CUT = " … (this line is longer than 64 KiB; its rest is in the log)"
+CLOSED = "(this log cannot be read: something, perhaps the task, has changed its mode)"
+
+
+class TaskLog:
+    """Reads a task's logs, and goes on where it stopped.
+
+    Args:
+      since, until: only lines written from the one to before the other, times of day in seconds.
+      tail: only so many last lines of what is there at the first reading.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        task: str,
+        since: Optional[float] = None,
+        until: Optional[float] = None,
+        tail: Optional[int] = None,
+    ):
+        self._folder, self._task = folder, task
+        self._since, self._until, self._tail = since, until, tail
+        self._times: Dict[Path, Times] = {}
+        self._read: Dict[Path, int] = {}
+        self._closed: Set[Path] = set()
+        self._gaps: Dict[Path, Gap] = {}
+        self._cut: Dict[Path, bool] = {}  # whether what is read next goes on with a line that was shown already
+
+    def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
+        """New whole lines, and with ``last`` a rest without newline: {"task", "attempt", "line", "time"}."""
+        found = self._folder.logs(self._task)
+        logs = [log for log in found if os.access(str(log), os.R_OK)]
+        for log in set(found) - set(logs) - self._closed:
+            self._closed.add(log)
+            yield {"task": self._task, "attempt": attempt_of(log), "line": CLOSED, "time": log.stat().st_mtime}
+        for log in logs:
+            self._open(log)
+        if self._tail is not None:
+            self._skip_to_tail(logs, self._tail)
+            self._tail = None
+        for log in logs:
+            yield from self._lines(log, last)
+
+    def _open(self, log: Path) -> None:
+        times = self._times.setdefault(log, Times(log))
+        times.update()
+        self._gaps[log] = gap_of(log)
+        if log not in self._read:
+            offset = times.written_before(self._since or 0.0)
+            if self._gaps[log].holds(offset):
+                self._read[log] = self._gaps[log].begin
+                return
+            with open(str(log), "rb") as file:
+                self._read[log] = line_start(file, offset)
+
+    def _end(self, log: Path) -> int:
+        """Return the offset from which on lines are not asked for."""
+        size = log.stat().st_size
+        if self._until is None or self._times[log].time_of(max(0, size - 1)) < self._until:
+            return size
+        return self._times[log].written_before(self._until)
+
+    def _skip_to_tail(self, logs: List[Path], count: int) -> None:
+        for log in reversed(logs):
+            with open(str(log), "rb") as file:
+                end = self._end(log)
+                begin = max(self._read[log], end - count * LONGEST)
+                begin = begin if end <= self._gaps[log].end else max(begin, self._gaps[log].end)
+                self._read[log] = start_of_last(file, begin, end, count) if count else end
+                count -= min(count, count_lines(file, self._read[log], end, count))
+
+    def _lines(self, log: Path, last: bool) -> Iterator[Dict[str, Any]]:
+        attempt, end = attempt_of(log), self._end(log)
+        with open(str(log), "rb") as file:
+            file.seek(self._read[log])
+            while self._read[log] < end:
+                gap, size = self._gaps[log], self._readable(log)
+                if not size:
+                    yield {
+                        "task": self._task,
+                        "attempt": attempt,
+                        "line": gap.notice,
+                        "time": self._times[log].time_of(gap.end),
+                    }
+                    self._read[log] = file.seek(gap.end)
+                    continue
+                line = file.readline(size)
+                if b"\0" in line and self._has_gone(log):
+                    file.seek(self._read[log])
+                    continue
+                whole = last or len(line) == size or line.endswith(b"\n")
+                if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
+                    return
+                moment, text = self._times[log].time_of(self._read[log]), show(line, self._cut.get(log, False))
+                self._read[log] += len(line)
+                self._cut[log] = not line.endswith(b"\n")
+                if text is not None:
+                    yield {"task": self._task, "attempt": attempt, "line": text, "time": moment}
+
+    def _readable(self, log: Path) -> int:
+        """Return how many bytes of a line can be read next; none in the gap of a log."""
+        gap, offset = self._gaps[log], self._read[log]
+        return 0 if gap.holds(offset) else min(LONGEST, gap.begin - offset) if offset < gap.begin else LONGEST
+
+    def _has_gone(self, log: Path) -> bool:
+        """Return whether the next line has gone since the log was opened."""
+        self._gaps[log] = gap_of(log)
+        return self._gaps[log].holds(self._read[log])
+
+
+def show(line: bytes, goes_on: bool = False) -> Optional[str]:
+    """Return a line as a terminal finally shows it.
+
+    ``goes_on`` marks a part that continues a line; a part without a new state gives None.
+    """
+    if goes_on:
+        return plain(line.decode(errors="replace"))[-REST:] if b"\r" in line.rstrip(b"\r\n") else None
+    text = plain(line.rstrip(b"\n").decode(errors="replace"))
+    return text if len(line) < LONGEST or b"\r" in line else text + CUT
+
+
+def line_start(file: BinaryIO, offset: int) -> int:
+    """Return the offset of the first line that begins at ``offset`` or after."""
+    if offset == 0:
+        return 0
+    file.seek(offset - 1)
+    while True:
+        part = file.readline(LONGEST)
+        if len(part) < LONGEST or part.endswith(b"\n"):
+            return file.tell()
+
+
+def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
+    """Return the offset of the last ``count`` lines between ``begin`` and ``end``.
+
+    The function reads backwards, and no more than it must.
+    """
+    at = end
+    while at > begin:
+        size = min(BLOCK, at - begin)
+        at -= size
+        file.seek(at)
+        block = file.read(size)
+        found = block.rfind(b"\n", 0, end - 1 - at)  # a newline at the very end begins no line
+        while found >= 0:
+            count -= 1
+            if count == 0:
+                return at + found + 1
+            found = block.rfind(b"\n", 0, found)
+    return begin
+
+
+def count_lines(file: BinaryIO, begin: int, end: int, most: int) -> int:
+    """Count the lines that begin between ``begin`` and ``end``, up to ``most``."""
+    file.seek(begin)
+    lines, begins = 0, True
+    while file.tell() < end and lines < most:
+        part = file.readline(LONGEST)
+        if not part:  # it was cut short meanwhile
+            break
+        lines += begins
+        begins = part.endswith(b"\n")
+    return lines
+
 
 POLL_S = 0.1
 

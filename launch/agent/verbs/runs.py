@@ -9,7 +9,7 @@ import os
 import pwd
 from typing import Optional
 
-from cluster.protocol.regular_file import read_at_most
+from cluster.protocol.shared_files import read_at_most
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, every_run, name_of, plan_of
 from launch.agent.verbs.status import orphaned

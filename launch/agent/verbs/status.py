@@ -5,15 +5,13 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Optional
 
-from launch.agent.protocol import local_client
+from launch.agent.protocol import local_socket
 from launch.agent.state import leftovers, plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, newest
 from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference
-from launch.status.moments import utc
-from launch.status.run import RunStatus
-from launch.status.states import ALIVE, ENDED, is_over
-from launch.status.values import from_values, to_values
+from launch.status.run import ALIVE, ENDED, RunStatus, is_over
+from launch.status.values import from_values, to_values, utc
 
 ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
 STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
@@ -33,7 +31,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
     while True:
         run = described(folder)
         try:
-            return {**run, "status": local_client.ask(folder.own, {"do": "status"}), "agent": True}
+            return {**run, "status": local_socket.ask_agent(folder.own, {"do": "status"}), "agent": True}
         except OSError:
             recorded = folder.read_whole("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
@@ -58,7 +56,7 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
     folder = newest(run)
     try:
         if folder is not None:
-            return local_client.ask(folder.own, question)
+            return local_socket.ask_agent(folder.own, question)
     except OSError:
         pass  # its agent has left
     return {"error": "no run of this name is up on this host"}

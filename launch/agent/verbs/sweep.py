@@ -17,7 +17,7 @@ from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest
-from launch.status.leftovers import Finding, RunningAgent, SweepAnswer, nothing
+from launch.status.removals import Finding, RunningAgent, SweepAnswer, nothing
 
 UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
 

@@ -65,7 +65,7 @@ class OpenedPorts:
 
 @dataclass(frozen=True)
 class Unreached:
-    """A target that cannot be reached from this host; ``kind`` is one of ``launch.agent.network.probes``."""
+    """A target that cannot be reached from this host; ``kind`` is one of ``launch.agent.network.doors``."""
 
     address: str
     host: str

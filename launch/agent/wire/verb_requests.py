@@ -1,10 +1,10 @@
-"""The launcher's requests to the short-lived verbs of an agent: one JSON line each."""
+"""The launcher's requests to the short-lived verbs of an agent, and their answers: one JSON line each."""
 
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
 from launch.agent.wire.retention import Retention
-from launch.agent.wire.run_request import Wanted
+from launch.agent.wire.run_request import RunRequest, Wanted
 
 
 @dataclass(frozen=True)
@@ -240,3 +240,34 @@ class BuildRequest:
     files: Tuple[WheelFile, ...] = ()
     offline: bool = False
     index_url: Optional[str] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """Export a checkpoint; for the host of the run's chief.
+
+    Answers are {"stage": words} while it works, {"file": name, "bytes": size} for each file of the SavedModel, then
+    {"data": base64} for its content, and {"done": what it has, "checkpoint": name} at the end.
+
+    Attributes:
+      run: the run, with the chief as its only task.
+      step: the checkpoint of this step; None for the newest.
+      path: a checkpoint anywhere on this host; None for one of the run.
+      save: whether the run, if it trains, saves first.
+    """
+
+    run: RunRequest
+    step: Optional[int] = None
+    path: Optional[str] = None
+    save: bool = False
+
+
+@dataclass(frozen=True)
+class GraphAnswer:
+    """The result of the verb ``graph``, whose request is a ``RunRequest`` with the chief alone.
+
+    Attributes:
+      cause: the reason why the job's graph cannot be built, as a task reports it; None where it can, or was not tried.
+    """
+
+    cause: Optional[str] = None

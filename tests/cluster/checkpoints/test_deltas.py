@@ -14,7 +14,7 @@ from cluster.checkpoints.stored_tables import StoredRows, stored_tables
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import ROWS, remove_unfinished
 from cluster.runtime.tf_compat import tf
-from cluster.tables import keys
+from cluster.tables import row_keys
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store
 from cluster.tables.stores import Kind
@@ -43,9 +43,9 @@ class Model:
             made = [Store(f"part_{each}", HERE, self.tables, slots_of(optimizer)) for each in range(SERVERS)]
             self.ids, self.of = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int32, [None])
             self.grads = tf.placeholder(tf.float32, [None, WIDTH])
-            salts = tf.constant([keys.salt(each.name) for each in self.tables], tf.int64)
-            mixed = keys.mix(self.ids + tf.gather(salts, self.of))
-            owner = keys.owners(mixed, SERVERS)
+            salts = tf.constant([row_keys.salt(each.name) for each in self.tables], tf.int64)
+            mixed = row_keys.mix(self.ids + tf.gather(salts, self.of))
+            owner = row_keys.owners(mixed, SERVERS)
             shares = [tf.dynamic_partition(each, owner, SERVERS) for each in (mixed, self.of, self.grads)]
             self._find = [store.find(own, of, True) for store, own, of in zip(made, *shares[:2])]
             rows = [RowOptimizer(rule_of(optimizer), [store], {}) for store in made]

@@ -13,7 +13,7 @@ from cluster.checkpoints.renamed_rows import RenamedRows
 from cluster.checkpoints.stored_tables import stored_tables
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.runtime.tf_compat import tf
-from cluster.tables import keys
+from cluster.tables import row_keys
 from cluster.tables.row_optimizers import slots_of
 from cluster.tables.store import Store
 from cluster.tables.stores import Kind
@@ -57,8 +57,8 @@ class New:
     def find(self, table: str, identity: int) -> bytes:
         """What a lookup in ``left`` answers, on the server that its key belongs to."""
         with tf.Graph().as_default(), tf.Session() as session:
-            key = keys.mix(tf.constant([identity], tf.int64) + keys.salt(table))
-            key, owner = session.run([key, keys.owners(key, self.servers)])
+            key = row_keys.mix(tf.constant([identity], tf.int64) + row_keys.salt(table))
+            key, owner = session.run([key, row_keys.owners(key, self.servers)])
         answer: np.ndarray = self.session.run(self.answers[owner[0]], {self.keys: key})
         return bytes(answer.tobytes())
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from cluster.checkpoints import pieces_of_variables, streamed_saver
-from cluster.checkpoints.warm_choice import find
-from cluster.checkpoints.warm_start import Model
+from cluster.checkpoints.warm_start import Model, find_checkpoint
 from cluster.errors import CheckpointError, JobError, TrainingError
 from cluster.job import Job
 from cluster.model.device_pool import Member
@@ -20,10 +19,10 @@ from cluster.runtime import server
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train, WarmStart
-from cluster.training.builder import Builder
-from cluster.training.first_values import FirstValues
+from cluster.training.graph_builder import Builder
+from cluster.training.joining import FirstValues
 from cluster.variables.masters import saved_variables
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.training.jobs import warm
 from tests.support.training.threads import keep_servers
 
@@ -123,7 +122,7 @@ def test_chosen_variables_have_the_checkpoints_bits_and_all_else_its_first_value
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if seed in (0, 3, 4):  # variables of any size are held in slices
-        monkeypatch.setattr("cluster.variables.partition.SMALLEST_SLICE", 1)
+        monkeypatch.setattr("cluster.variables.placement.SMALLEST_SLICE", 1)
     drawn, optimizer = draw(seed), OTHERS[seed % len(OTHERS)]
     path = write(drawn.there, str(tmp_path / "model"))
     warm_start = WarmStart(str(tmp_path) if seed % 2 else path, drawn.only, drawn.rename)
@@ -249,10 +248,10 @@ def test_a_checkpoint_without_a_step_and_the_home_folder_are_found(
     folder.mkdir()
     for each in tmp_path.glob("model-7.*"):
         each.rename(folder / each.name.replace("model-7", "weights"))
-    assert find("~/alone") == find("~/alone/weights") == str(folder / "weights")
+    assert find_checkpoint("~/alone") == find_checkpoint("~/alone/weights") == str(folder / "weights")
     write({"w": np.zeros(1, np.float32)}, str(folder / "model"), 30)
     write({"w": np.zeros(1, np.float32)}, str(folder / "model"), 4)
-    assert find("~/alone") == str(folder / "model-30")
+    assert find_checkpoint("~/alone") == str(folder / "model-30")
 
 
 class Beside(tf.train.GradientDescentOptimizer):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 
 
 class Servers:
-    """What ``cluster.data.places`` keeps, and its rules."""
+    """What ``cluster.data.shard_places`` keeps, and its rules."""
 
     def __init__(self, shards: int, epochs: int):
         self.progress = [(0, 0)] * shards

@@ -5,7 +5,7 @@ from typing import Any, Callable, List
 import pytest
 
 from cluster.errors import JobError
-from cluster.model.borrowed import refuse_borrowed
+from cluster.model.job_results import refuse_borrowed
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 

@@ -11,12 +11,11 @@ import pytest
 
 from cluster.job import Job
 from cluster.model.device_pool import as_client, own_pool
-from cluster.model.mirrors import device_setter
-from cluster.model.reads import read_before_loops, read_once
+from cluster.model.mirrors import device_setter, read_before_loops, read_once
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.towers import tower_outputs
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from cluster.variables.uses import ancestors
 from tests.support.training.jobs import twice
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.job import Job
-from cluster.model.remedies import named_parts, of_tf_train
+from cluster.model.job_results import named_parts, optimizer_of_tf_train
 from cluster.runtime.tf_compat import tf
 
 
@@ -39,5 +39,5 @@ def test_the_parts_of_a_batch_get_the_names_of_the_models_parameters(model: Any,
 def test_an_optimizer_of_keras_is_named_with_the_one_to_make_in_its_place(kind: str, instead: str) -> None:
     with tf.Graph().as_default():
         found = getattr(tf.keras.optimizers, kind)(0.1)
-    assert of_tf_train([found]) == f"; make a tf.train.{instead} in the place of Keras's {kind}"
-    assert of_tf_train([tf.train.AdamOptimizer(0.1)]) == ""
+    assert optimizer_of_tf_train([found]) == f"; make a tf.train.{instead} in the place of Keras's {kind}"
+    assert optimizer_of_tf_train([tf.train.AdamOptimizer(0.1)]) == ""

@@ -5,7 +5,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.errors import JobError
-from cluster.model.state import LocalState, State
+from cluster.model.model_state import LocalState, State
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout
 from cluster.variables.masters import Masters

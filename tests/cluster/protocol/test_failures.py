@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional, Tuple, Type
 import pytest
 
 from cluster.errors import CheckpointError, ClusterError, JobError, NonFiniteError, TaskError, TrainingError
-from cluster.protocol.failures import FOREIGN, KINDS, Foreign, kind_in_log, kind_of, missing_module
+from cluster.protocol.failure_kinds import FOREIGN, KINDS, Foreign, kind_in_log, kind_of, missing_module
 from cluster.protocol.outcome import Outcome
 
 # As their makers write them: at the end of a log, or as the text of an exception.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 TALKS = """
 import resource, sys
-from cluster.protocol.stdout import outlive_full_disk
+from cluster.runtime.process import outlive_full_disk
 outlive_full_disk()
 print("before")
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
@@ -28,7 +28,7 @@ def test_what_there_is_no_room_for_is_lost_and_nothing_else_happens(tmp_path: Pa
 
 
 def test_a_reader_that_has_gone_ends_the_program_as_ever() -> None:
-    code = "from cluster.protocol.stdout import outlive_full_disk; outlive_full_disk(); print('x')"
+    code = "from cluster.runtime.process import outlive_full_disk; outlive_full_disk(); print('x')"
     reading, writing = os.pipe()
     os.close(reading)
     try:

@@ -5,7 +5,7 @@ import sys
 
 _PROGRAM = """
 import ctypes, os, sys, time
-from cluster.runtime.allocator import trim_every
+from cluster.runtime.process import trim_every
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

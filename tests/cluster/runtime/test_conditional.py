@@ -7,7 +7,7 @@ from typing import Any, Iterator
 import pytest
 
 import cluster
-from cluster.runtime.conditional import cond
+from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 
 

@@ -8,10 +8,10 @@ import pytest
 from cluster import metrics
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.runtime import memory
+from cluster.runtime import process
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.columns import Columns
 from cluster.scoring.examples import AllExamples, NewestExamples
+from cluster.scoring.metric_columns import Columns
 
 JOB = Job("job.py", lambda: None, lambda: None, lambda: None)
 
@@ -102,7 +102,7 @@ def test_the_newest_examples_are_the_last_of_all_and_stay_side_by_side(seed: int
 
 @pytest.mark.parametrize("batch", [np.arange(5, dtype=np.float32), np.array([b"a", b"b", b"a", b"c", b"c"], object)])
 def test_an_evaluation_keeps_the_first_examples_that_fit_into_memory(batch: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(memory, "left", lambda: 4 * (2 * batch.nbytes + 1000))
+    monkeypatch.setattr(process, "left", lambda: 4 * (2 * batch.nbytes + 1000))
     kept = AllExamples(1)
     for _ in range(60):
         kept.add([batch], 5)

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 import pytest
 
-from cluster.scoring import measures, ranking
+from cluster.scoring import measures
 from cluster.scoring.measures import BadExamples, measure
 
 SEEDS = range(30)
@@ -27,7 +27,7 @@ def drawn(seed: int) -> Dict[str, np.ndarray]:
 
 @pytest.fixture(autouse=True, params=[1, 2, 7, 1 << 20])
 def few_at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (measures, ranking):
+    for module in (measures, measures):
         monkeypatch.setattr(module, "_AT_ONCE", request.param)
 
 
@@ -133,7 +133,7 @@ def test_to_measure_takes_few_bytes_an_example_beside_its_columns(
     parts = {"label": random.randint(0, 2, n).astype(np.float32), "score": random.rand(n).astype(np.float32)}
     if kind == "grouped_auc":
         parts["group"] = random.randint(0, 1000, n)
-    for module in (measures, ranking):
+    for module in (measures, measures):
         monkeypatch.setattr(module, "_AT_ONCE", 1 << 10)
     tracemalloc.start()
     try:

@@ -12,7 +12,7 @@ from cluster.errors import CheckpointError, JobError
 from cluster.job import Job
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
-from cluster.serving.export import export
+from cluster.serving.saved_model import export
 from cluster.task import Task
 from tests.cluster.tables import plain
 from tests.cluster.tables.test_checkpoints import rows_in

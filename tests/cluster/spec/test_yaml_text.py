@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Tuple, Union
 
 import pytest
 
-from cluster.spec import SpecError, file_text, load
+from cluster.spec import SpecError, load, reading
 from tests.support import ROOT
 
 Refuse = Callable[[Union[str, bytes]], str]
@@ -139,9 +139,9 @@ def test_a_file_of_another_user_is_named_with_how_to_look_at_its_rights(
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", path)
 
-    monkeypatch.setattr("cluster.spec.file_text.os.stat", refuse)
+    monkeypatch.setattr("cluster.spec.reading.os.stat", refuse)
     with pytest.raises(SpecError) as caught:
-        file_text.text_of(Path("my hosts.yaml"))
+        reading.text_of(Path("my hosts.yaml"))
     found = (
         "my hosts.yaml: expected a hosts file that can be read, found permission denied — see `ls -l 'my hosts.yaml'`"
     )

@@ -14,12 +14,12 @@ import pytest
 from cluster.model.mirrors import make_wait
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps import hold
+from cluster.steps import base_worker
 from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.base_worker import Gate
 from cluster.steps.exchange import Exchange
-from cluster.steps.hold import Gate
 from cluster.task import Task
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
@@ -240,7 +240,7 @@ def test_a_worker_that_hangs_is_waited_for_only_so_long_and_named(
     make: Make, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     chief, _ = make(0), make(1)
-    monkeypatch.setattr(hold, "STILL_S", 0.1)
+    monkeypatch.setattr(base_worker, "STILL_S", 0.1)
     with chief.stepper.held(chief.session, 0) as step:
         assert step == 0
     assert "workers with index 1 take a step" in capsys.readouterr().out

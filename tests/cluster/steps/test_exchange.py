@@ -5,7 +5,7 @@ from typing import Any, List
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 

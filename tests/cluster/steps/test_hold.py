@@ -5,8 +5,8 @@ from typing import List
 
 import pytest
 
-from cluster.steps import hold
-from cluster.steps.hold import Crossing
+from cluster.steps import base_worker
+from cluster.steps.base_worker import Crossing
 from tests.support.waiting import eventually
 
 
@@ -44,7 +44,7 @@ def test_a_thread_takes_no_step_inside_and_goes_on_afterwards(stepping: Stepping
 
 
 def test_a_step_that_does_not_end_is_not_waited_for(stepping: Stepping, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hold, "STILL_S", 0.05)
+    monkeypatch.setattr(base_worker, "STILL_S", 0.05)
     with stepping.crossing.closed():
         assert stepping.steps == 1
     stepping.may_end.set()

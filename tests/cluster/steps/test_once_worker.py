@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from cluster import shards
-from cluster.data.places import Places
+from cluster.data.shard_places import Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_sync import OnceSyncOptimizer
-from cluster.steps.once_worker import OnceWorker, TornStepError
+from cluster.steps.once_sync import OnceSyncOptimizer, OnceWorker, TornStepError
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
+from cluster.steps.accumulators import Ordered
 from cluster.steps.exchange import plain_push
-from cluster.steps.ordered import Ordered
 
 ROWS = 5
 PARTS = [1e8, 1.0, -1e8]  # in float32 (1e8 + 1) - 1e8 is 0, and (1e8 - 1e8) + 1 is 1

@@ -12,13 +12,12 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Exchange
+from cluster.steps.exchange import WINDOW, Exchange
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.overlapped_worker import OverlappedWorker, may_be_given
-from cluster.steps.send_window import WINDOW
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_sync_worker import Stepping, filters, servers_of, together

@@ -7,8 +7,8 @@ import pytest
 
 from cluster.embedding import Table
 from cluster.runtime.tf_compat import tf
-from cluster.tables.first_values import first_values
-from cluster.tables.keys import signed
+from cluster.tables.initializers import first_values
+from cluster.tables.row_keys import signed
 from tests.cluster.tables import plain
 
 WIDTH = 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.tables.index import NO_ROW, Index
+from cluster.tables.row_places import NO_ROW, Index
 from tests.cluster.tables import plain
 
 

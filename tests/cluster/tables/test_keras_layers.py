@@ -12,7 +12,7 @@ import pytest
 from cluster import embedding
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
-from cluster.serving.export import export
+from cluster.serving.saved_model import export
 from cluster.task import Task
 from tests.cluster.tables.test_checkpoints import rows_in
 from tests.support.training.alone import train_alone

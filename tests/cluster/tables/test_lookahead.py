@@ -11,7 +11,7 @@ from cluster.model.device_pool import Member
 from cluster.runtime.tf_compat import tf
 from cluster.tables.lookahead import Lookahead
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from tests.support.training.jobs import clicks
 
 TASK = Task("worker", 0, {"ps": ["a:1"], "worker": ["b:1"]}, batch_size=4)

@@ -8,7 +8,7 @@ import pytest
 
 from cluster import embedding
 from cluster.runtime.tf_compat import tf
-from cluster.tables.keys import salt, signed
+from cluster.tables.row_keys import salt, signed
 from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.tables.store import Store
 from tests.cluster.tables import plain
@@ -106,7 +106,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
     monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
     monkeypatch.setattr("cluster.tables.store._FRESH", 12)
-    monkeypatch.setattr("cluster.tables.index._FIRST_ENTRIES", 64)
+    monkeypatch.setattr("cluster.tables.row_places._FIRST_ENTRIES", 64)
 
 
 def drawn_tables(random: np.random.RandomState) -> List[embedding.Table]:

@@ -3,8 +3,7 @@
 from typing import Any, Dict, List
 
 from cluster.trace.chrome_format import Whole, trace
-from cluster.trace.clock_offsets import Clock
-from cluster.trace.spans import COMPUTE, PULLS, Place, Span, Transfer
+from cluster.trace.spans import COMPUTE, PULLS, Clock, Place, Span, Transfer
 
 WORKER, PS = Place("worker:1", "CPU:0"), Place("ps:0", "CPU:0")
 PULL = Transfer("v/read", 400, PS, WORKER)

@@ -2,8 +2,7 @@
 
 from typing import List
 
-from cluster.trace.clock_offsets import Clock, clocks, on_one_clock
-from cluster.trace.spans import COMPUTE, PULLS, PUSHES, Place, Span, Transfer
+from cluster.trace.spans import COMPUTE, PULLS, PUSHES, Clock, Place, Span, Transfer, clocks, on_one_clock
 
 WORKER, PS = Place("worker:0", "CPU:0"), Place("ps:0", "CPU:0")
 

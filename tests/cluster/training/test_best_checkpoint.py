@@ -14,7 +14,7 @@ from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.task import Best, Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from tests.support.training.alone import train_alone
 from tests.support.training.jobs import clicks, scored, table
 from tests.support.training.processes import Cluster

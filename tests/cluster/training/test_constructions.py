@@ -10,7 +10,7 @@ from cluster.job import Job
 from cluster.model.device_pool import Member
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from tests.support.training.alone import joined, saved, train_alone
 
 STEPS, RATE, CLIP = 3, 0.5, 0.1

@@ -11,7 +11,7 @@ from cluster.model.device_pool import Member
 from cluster.runtime.tf_compat import tf
 from cluster.spec import load
 from cluster.task import Task, Train
-from cluster.training.first_batches import FirstBatches, fingerprint, same
+from cluster.training.job_warnings import FirstBatches, fingerprint, same
 from tests.support.training.jobs import parts
 from tests.support.training.threads import ThreadedRun
 

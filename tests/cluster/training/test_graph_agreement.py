@@ -8,8 +8,8 @@ import pytest
 from cluster.errors import TrainingError
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
-from cluster.training.graph_agreement import GraphAgreement, digest, first_difference, listing
-from cluster.variables.buckets import Bucket
+from cluster.training.joining import GraphAgreement, digest_of_listing, first_difference, listing
+from cluster.variables.layout import Bucket
 from tests.support.training.processes import Cluster
 
 CLUSTER = {"ps": ["a:1"], "worker": ["b:1", "c:1"]}
@@ -36,8 +36,8 @@ def test_a_listing_names_the_runtime_then_each_variable_with_type_shape_and_devi
 
 def test_a_listing_does_not_depend_on_the_order_in_which_variables_were_made(graph: Any) -> None:
     made = variables()
-    assert digest(listing(made)) == digest(listing(made[::-1]))
-    assert digest(listing(made)) != digest(listing(made[:1]))
+    assert digest_of_listing(listing(made)) == digest_of_listing(listing(made[::-1]))
+    assert digest_of_listing(listing(made)) != digest_of_listing(listing(made[:1]))
 
 
 def test_a_listing_tells_what_travels_together_as_that_depends_on_the_order(graph: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from cluster.job import Job
 from cluster.optimizers import from_args
 from cluster.runtime.tf_compat import tf
-from cluster.training.read_args import ReadArgs, UnreadArgs
+from cluster.training.job_warnings import ReadArgs, UnreadArgs
 from tests.support.training.alone import train_alone
 from tests.support.training.jobs import table
 

@@ -9,7 +9,7 @@ from cluster.job import Job
 from cluster.model.device_pool import Member
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 
 
 def points(task: Any, args: Any) -> Any:

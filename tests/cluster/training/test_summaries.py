@@ -12,7 +12,7 @@ from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training import summaries
-from cluster.training.step_times import worker_names
+from cluster.training.run_steps import worker_names
 from cluster.training.summaries import EventFile, Summaries
 from tests.support.clocks import Clock
 from tests.support.training.alone import train_alone

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.updates.handed_on import hands_on
+from cluster.updates.optimizer_gradients import hands_on
 
 Descent: Any = tf.train.GradientDescentOptimizer
 

@@ -1,6 +1,6 @@
 """What travels together, and in which order."""
 
-from cluster.variables.buckets import ALONE, Bucket, make_buckets
+from cluster.variables.layout import ALONE, Bucket, make_buckets
 
 SIZES = {"a": 10, "b": 10, "c": 100, "d": 30, "e": 30, "f": 50}
 

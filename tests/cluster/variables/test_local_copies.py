@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.buckets import Bucket
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 
 SHAPES: Dict[str, Tuple[int, ...]] = {"bias": (10,), "aligned": (4, 8), "scalar": (), "odd": (5, 7)}

@@ -4,19 +4,21 @@ from typing import Dict, Tuple
 
 import pytest
 
-from cluster.variables.partition import (
+from cluster.variables.placement import (
     CHOICES,
     FEWEST_SLICES,
     LARGEST_SLICE,
     MOST_SLICES,
     SMALLEST_SLICE,
     Cut,
+    assign,
     best_slices,
+    bytes_per_server,
     cuts,
+    imbalance,
     piece_bytes,
     slice_sizes,
 )
-from cluster.variables.placement import assign, bytes_per_server, imbalance
 from cluster.variables.profile import VariableProfile
 from jobs.synthetic import MODELS
 from tests.cluster.variables.test_placement import vgg16

@@ -8,15 +8,14 @@ import pytest
 
 from cluster.job import Job
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.runtime import server, shutdown
-from cluster.runtime.bandwidth import BandwidthProbe
+from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.trainer import Trainer, train
-from cluster.variables.partition import FEWEST_SLICES, MOST_SLICES
-from cluster.variables.partition_count import Note, PartitionCount, PartitionCountChanged
+from cluster.variables.partition_count import BandwidthProbe, Note, PartitionCount, PartitionCountChanged
+from cluster.variables.placement import FEWEST_SLICES, MOST_SLICES
 from cluster.variables.profile import VariableProfile
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.benchmarks.speed import job
 from tests.support.training.alone import saved, train_alone
 from tests.support.training.threads import keep_servers
@@ -92,7 +91,7 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
 ) -> None:
     ps, chief, other = tasks()
     serving = server.start(ps)
-    threading.Thread(target=shutdown.wait_until_done, args=[ps, serving], daemon=True).start()
+    threading.Thread(target=server.wait_until_done, args=[ps, serving], daemon=True).start()
     note, session = note_at(ps, serving)
     settings, trained = Train(steps=5, tower_batch_size=1), Job.from_module(job)
     note.leave(session, 4)

@@ -15,10 +15,9 @@ from cluster.task import Train
 from cluster.verify.beside_plain import BesidePlain, Fault
 from cluster.verify.digests import flat
 from cluster.verify.plain import Plain
-from cluster.verify.reader import Batch
-from cluster.verify.reference import Reference
+from cluster.verify.plain_step import Reference
 from cluster.verify.traits import coarsest
-from cluster.verify.whole_batch import WholeBatch
+from cluster.verify.worker_batches import Batch, WholeBatch
 
 EXAMPLES, FEATURES = 4, 3  # of each worker
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from cluster.job import Job
 from cluster.task import Task, Train
-from cluster.verify.reader import Reader
+from cluster.verify.worker_batches import Reader
 from tests.support.training.jobs import verified
 
 CLUSTER = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}

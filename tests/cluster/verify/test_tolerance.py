@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster.verify.own_gradients import Rows, mean
-from cluster.verify.tolerance import Tolerance, beside
+from cluster.verify.plain_step import Tolerance, beside
 
 EPS = float(np.finfo(np.float32).eps)
 

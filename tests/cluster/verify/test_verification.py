@@ -9,7 +9,7 @@ import pytest
 
 from cluster.model.shares import Parts
 from cluster.runtime.tf_compat import tf
-from cluster.steps.ordered import Ordered
+from cluster.steps.accumulators import Ordered
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
 

@@ -7,12 +7,11 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Tuple
 
-from cluster.model import model_graph, state
+from cluster.model import model_graph, model_state
 from cluster.model.model_graph import ModelGraph
 from cluster.model.shares import Parts
 from cluster.sharing import keras_graphs
-from cluster.sharing.graph_collections import Collections
-from cluster.sharing.scope_counts import ScopeCounts
+from cluster.sharing.graph_collections import Collections, ScopeCounts
 from cluster.updates import counted_step, imported_update, incremental_apply
 from cluster.updates.grouped import Grouped
 from cluster.updates.passed_loss import PassedLoss
@@ -97,7 +96,7 @@ def updates_by_a_name(replace: Set) -> None:
 
 def changes_of_each_copy(replace: Set) -> None:
     """Lets every copy of the model change a variable once in a step."""
-    replace(state, "_refuse_several", _nothing)
+    replace(model_state, "_refuse_several", _nothing)
 
 
 def functions_unread(replace: Set) -> None:
@@ -124,13 +123,13 @@ def steps_of_any_kind(replace: Set) -> None:
 def states_that_towers_share(replace: Set) -> None:
     """Lets towers, and all workers, change a local state as it comes."""
     for name in ("refuse_shared", "refuse_beside"):
-        replace(state.LocalState, name, _nothing)
+        replace(model_state.LocalState, name, _nothing)
 
 
 def turns_in_any_order(replace: Set) -> None:
     """Publishes what a loop or a branch changes when its result is there."""
-    replace(state, "finish_turns", _nothing)
-    replace(state, "ways_out", lambda op, step: [op] if op._get_control_flow_context() is None else [])
+    replace(model_state, "finish_turns", _nothing)
+    replace(model_state, "ways_out", lambda op, step: [op] if op._get_control_flow_context() is None else [])
 
 
 def scopes_forgotten(replace: Set) -> None:
@@ -140,7 +139,7 @@ def scopes_forgotten(replace: Set) -> None:
 
 def trained_and_assigned(replace: Set) -> None:
     """Lets a model assign what the optimizer trains."""
-    replace(state.State, "_refuse_trained", _nothing)
+    replace(model_state.State, "_refuse_trained", _nothing)
 
 
 MENDS: Dict[str, Mend] = {

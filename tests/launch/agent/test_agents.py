@@ -13,7 +13,7 @@ import pytest
 from cluster.spec.model import Restart
 from launch.agent.linux.processes import inspect
 from launch.agent.linux.processes import status as status_of
-from launch.agent.protocol import local_client
+from launch.agent.protocol import local_socket
 from launch.agent.state import leftovers, process_records
 from tests.support.agent.agents import LEAD, MEMBER, RUN, Agents, wait_for
 from tests.support.launch.machine import is_of_a_lease, left_in, lives, living_under
@@ -338,7 +338,7 @@ def test_a_run_whose_launcher_falls_silent_is_stopped_when_its_lease_ends(run: R
 def test_a_detached_run_has_no_lease(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": f"while test ! -e {tmp_path}/go; do sleep 0.05; done"}, lease_s=1.0)
     agents.start()
-    assert local_client.ask(agents.folder().own, {"do": "detach"}) == {"detached": True}
+    assert local_socket.ask_agent(agents.folder().own, {"do": "detach"}) == {"detached": True}
     agents.tell({"do": "go"})
     with pytest.raises(AssertionError):
         eventually("an end before its time", lambda: not agents.alive(LEAD), patience_s=1.5)
@@ -349,7 +349,7 @@ def test_a_detached_run_has_no_lease(run: Run, tmp_path: Path) -> None:
 def test_a_launcher_that_pauses_is_not_missed_until_its_next_beat(run: Run) -> None:
     agents = run({"worker:0@localhost": FOREVER}, lease_s=0.3)
     agents.start()
-    with local_client.connect(agents.folder().own, PATIENCE_S) as agent, agent.makefile("rb") as replies:
+    with local_socket.connect(agents.folder().own, PATIENCE_S) as agent, agent.makefile("rb") as replies:
         agent.sendall(b'{"do": "go"}\n{"do": "pause"}\n')  # as one: no busy machine comes between them
         assert json.loads(replies.readline().decode()) == {"paused": True}
     with pytest.raises(AssertionError):

@@ -22,8 +22,8 @@ from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
-from launch.agent.tasks.log_reader import TaskLog
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
+from launch.agent.verbs.logs import TaskLog
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
 from launch.status.values import to_values
 from tests.launch.agent.hostile_files import FILES, nearly

@@ -8,8 +8,7 @@ from typing import Any, Dict, List
 import pytest
 
 from launch.agent.wire.check_request import CheckRequest
-from launch.check.collect import CLOCK_READINGS, interview
-from launch.check.requests import requests
+from launch.check.interview import CLOCK_READINGS, interview, requests
 from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
 from tests.support.launch.facts import facts, plan_of

@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, List
 
-from launch.agent.network import probes
-from launch.check.connectivity import EXPLAINED, ways
+from launch.agent.network import doors
+from launch.check.ways import EXPLAINED, ways
 from tests.support.launch.facts import evidence, found, only, plan_of
 
 Facts = Dict[str, Dict[str, Any]]
@@ -16,7 +16,7 @@ def failed(kind: str, *hosts: str, detail: str = "10.0.0.1") -> List[Dict[str, s
 
 
 def test_every_kind_of_failure_is_explained() -> None:
-    kinds = [line.split()[0] for line in (probes.__doc__ or "").splitlines() if line.startswith("    ")]
+    kinds = [line.split()[0] for line in (doors.__doc__ or "").splitlines() if line.startswith("    ")]
     assert sorted(EXPLAINED) == sorted(kinds)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from cluster.spec import load
 from cluster.spec.model import Container, Hook, Notice
 from launch.agent.wire.container import ContainerRequest
-from launch.check.requests import requests, shipped_programs
+from launch.check.interview import requests, shipped_programs
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
 from launch.status.values import to_values

@@ -3,7 +3,7 @@
 from typing import Dict, List
 
 from cluster.task import Train
-from launch.check.targets import dials
+from launch.check.ways import dials
 from launch.plan.plan import Plan
 from tests.support.launch.facts import plan_of
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Dict
 
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 from launch.agent.wire.host_facts import Clock
 from launch.diagnosis.collect import HostReport
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any, List
 
-from launch.agent.text.redaction import Redaction
+from launch.agent.text import Redaction
 from launch.diagnosis.collect import LEAST_BYTES, MOST_BYTES, HostReport, gather
 from launch.hosts.channel import Silence
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

@@ -7,7 +7,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import PATIENCE_S, eventually
 

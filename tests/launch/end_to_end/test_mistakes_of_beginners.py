@@ -7,8 +7,8 @@ from typing import NamedTuple, Tuple
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
-from launch.hostfile import starter
+from launch.agent.linux.sockets import free_ports
+from launch.verbs import init
 from tests.support.launch.launcher import shown_here
 from tests.support.launch.machine import left_in, living_under
 
@@ -65,7 +65,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 def test_it_ends_at_the_first_try_with_the_next_step(mistake: Mistake, tmp_path: Path) -> None:
-    text = starter.write(tmp_path / "houses")[mistake.file]
+    text = init.write(tmp_path / "houses")[mistake.file]
     text = re.sub(r" {2,}#.*", "", text) if mistake.file == "hosts.yaml" else text
     assert mistake.right in text
     bare = tmp_path / "bare"

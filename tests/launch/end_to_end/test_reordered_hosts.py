@@ -12,9 +12,9 @@ from launch.diagnosis.summary import as_values as diagnosed
 from launch.diagnosis.summary import text as summary
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.history.newest import locate
+from launch.history.known_runs import locate
 from launch.run.attached import Attached
-from launch.run.observer import newest_status
+from launch.run.follower import newest_status
 from launch.run.start import start_agents
 from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, refuse_part
 from launch.view.plain_view import View

@@ -12,11 +12,11 @@ from typing import Any, Callable, Dict, List, Sequence
 import pytest
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.errors import CannotStart
 from launch.fleet import Fleet
 from launch.hosts.bundle import JobCode, launcher_code, with_folder
-from launch.logs.reader import print_logs
+from launch.logs.task_logs import print_logs
 from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
 from launch.run.agent_restarts import AgentRestarts

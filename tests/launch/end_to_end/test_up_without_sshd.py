@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.run import graph_check
 from tests.support import ROOT
 from tests.support.launch.launcher import LAUNCH, run_here

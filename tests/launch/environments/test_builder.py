@@ -17,7 +17,7 @@ from launch.errors import Interrupted
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
 from launch.status.values import to_values
-from launch.view.progress import Progress
+from launch.view.host_progress import Progress
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.launch.tiny_wheels import tiny_wheel
 

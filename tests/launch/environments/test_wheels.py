@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.environments.lock_file import read_lock
-from launch.environments.wheels import files_of
+from launch.environments.packages import files_of, read_lock
 from launch.errors import UsageError
 from tests.support.launch.tiny_wheels import tiny_wheel
 

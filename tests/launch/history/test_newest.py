@@ -7,8 +7,8 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.history.newest import locate, status_in
-from launch.run.observer import newest_status
+from launch.history.known_runs import locate, status_in
+from launch.run.follower import newest_status
 from launch.status.run import RunStatus
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

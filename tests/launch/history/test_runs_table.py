@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from launch.history.runs_table import lines
 from launch.status.run_record import RunRecord
+from launch.verbs.runs import table_lines
 
 LIVE = RunRecord(
     "digits-20261121-100210", "digits", user="anna@workstation-12", lead="gpu01", state="running",
@@ -18,7 +18,7 @@ OVER = replace(
 
 
 def test_a_table_of_80_columns_has_every_column() -> None:
-    assert lines([LIVE, OVER], 80) == [
+    assert table_lines([LIVE, OVER], 80) == [
         "run                     state    started         took      steps  by",
         "digits-20261121-100210  running  11-21 10:02   39.0 s  1200/2000  anna@workstat…",
         "digits-20261120-155902  failed   11-20 15:59  2:03:03  1200/2000  anna@workstat…",
@@ -28,26 +28,26 @@ def test_a_table_of_80_columns_has_every_column() -> None:
 
 @pytest.mark.parametrize("width", [24, 40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal_and_no_name_is_cut(width: int) -> None:
-    found = lines([LIVE, OVER], width)
+    found = table_lines([LIVE, OVER], width)
     assert max(map(len, found)) <= width
     assert [line[:22] for line in found[1:3]] == [LIVE.run, OVER.run]
 
 
 def test_a_wide_terminal_shows_the_share_of_effective_time() -> None:
-    heading, first, second, _ = lines([LIVE, replace(OVER, effective_share=0.874)], 100)
+    heading, first, second, _ = table_lines([LIVE, replace(OVER, effective_share=0.874)], 100)
     assert "  effective  by" in heading and "          -  anna@" in first and "       87 %  anna@" in second
 
 
 def test_outside_a_terminal_nothing_is_cut() -> None:
-    found = lines([LIVE, OVER])
+    found = table_lines([LIVE, OVER])
     assert found[1].endswith("anna@workstation-12") and found[3] == f"  3 incidents; {OVER.cause}"
 
 
 def test_what_is_not_known_is_a_dash_and_an_unknown_state_has_its_reason() -> None:
-    (_, row, reason) = lines([RunRecord("r-1", "r", lead="gpu01")])
+    (_, row, reason) = table_lines([RunRecord("r-1", "r", lead="gpu01")])
     assert row.split() == ["r-1", "unknown", "-", "-", "-", "-", "-"]
     assert reason == "  state unknown: expected the lead's record on gpu01, found none"
 
 
 def test_a_command_has_no_last_step() -> None:
-    assert lines([replace(LIVE, steps=None)])[1].split()[6] == "1200"
+    assert table_lines([replace(LIVE, steps=None)])[1].split()[6] == "1200"

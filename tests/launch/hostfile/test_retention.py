@@ -7,7 +7,7 @@ import pytest
 
 from cluster.spec.model import Keep, Spec
 from launch.agent.wire.retention import DEFAULT, Retention
-from launch.hostfile.retention import in_words, rule_of
+from launch.hostfile.keep import in_words, rule_of
 
 
 def spec(keep: Optional[Keep]) -> Spec:

@@ -7,53 +7,49 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
-from launch.agent.wire.export_request import ExportRequest
-from launch.agent.wire.verb_requests import RestartRequest
-from launch.check.collect import CLOCK_READINGS, interview
+from launch.agent.wire.verb_requests import ExportRequest, RestartRequest
 from launch.check.findings import Evidence
+from launch.check.interview import CLOCK_READINGS, interview, requests
 from launch.check.report import as_values, judge, lines
-from launch.check.requests import requests
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
-from launch.diagnosis.steps import time_line_of
+from launch.diagnosis.summary import time_line_of
 from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
-from launch.history import generation
-from launch.history.listing import as_values as runs_values
-from launch.history.listing import list_runs
-from launch.history.runs_table import lines as runs_lines
+from launch.history.known_runs import as_values as runs_values
+from launch.history.known_runs import list_runs
 from launch.hosts.bundle import JobCode
-from launch.logs.reader import print_first_cause, print_logs
-from launch.monitoring.metrics import families
-from launch.monitoring.newest_status import Lead
-from launch.monitoring.newest_steps import newest_steps
+from launch.logs.task_logs import print_first_cause, print_logs
+from launch.monitoring.exporter import families
+from launch.monitoring.newest_state import Lead, newest_steps
 from launch.monitoring.tensorboard import Board
-from launch.page.document import document
-from launch.page.facts import facts as page_facts
+from launch.page.run_page import document
+from launch.page.run_page import facts as page_facts
 from launch.plan.plan import make_plan
-from launch.run import export, resume
+from launch.run import draft, resume, saved_model
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
-from launch.run.observer import Observer, newest_status
-from launch.run.restart import compare, refusals
+from launch.run.follower import Observer, newest_status
 from launch.run.start import start_agents
-from launch.status.incident import IncidentStatus
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus
 from launch.status.values import from_values, to_values
 from launch.teardown.down import as_values as down_values
 from launch.teardown.down import in_lines as down_lines
 from launch.teardown.down import look_and_take_down
-from launch.teardown.prune import as_values as prune_values
-from launch.teardown.prune import in_lines as prune_lines
-from launch.teardown.prune import prune
-from launch.teardown.sweep import as_values as sweep_values
-from launch.teardown.sweep import in_lines as sweep_lines
-from launch.teardown.sweep import look_for_leftovers
 from launch.verbs.export import in_lines as in_lines_of_export
-from launch.view import live_view, report
+from launch.verbs.prune import as_values as prune_values
+from launch.verbs.prune import in_lines as prune_lines
+from launch.verbs.prune import prune_hosts
+from launch.verbs.restart import compare, refusals
+from launch.verbs.runs import table_lines as runs_lines
+from launch.verbs.sweep import as_values as sweep_values
+from launch.verbs.sweep import in_lines as sweep_lines
+from launch.verbs.sweep import look_for_leftovers
+from launch.view import live_view, run_end
+from launch.view.host_progress import Progress
 from launch.view.plain_view import View
-from launch.view.progress import Progress
 from tests.launch.environments.test_builder import order_for
 from tests.support.agent.requested import run_request
 from tests.support.launch.facts import CODE, facts
@@ -154,8 +150,8 @@ def _attend(fleet: Fleet, folder: Path) -> str:
         fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
     )
     ended = watched.follow(watched.go())
-    report.exit_code(ended, [])
-    return "\n".join([output.getvalue(), *report.ending(ended, 1.0, "r.yaml")])
+    run_end.exit_code(ended, [])
+    return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])
 
 
 def _logs(fleet: Fleet, folder: Path) -> str:
@@ -191,7 +187,7 @@ def _runs(fleet: Fleet, folder: Path) -> str:
 
 
 def _prune(fleet: Fleet, folder: Path) -> str:
-    found = prune(fleet, remove=False)
+    found = prune_hosts(fleet, remove=False)
     json.dumps(prune_values(found, remove=False))
     return "\n".join([*prune_lines(found, remove=False), *map(str, found.problems)])
 
@@ -249,7 +245,7 @@ def _steps(fleet: Fleet, folder: Path) -> str:
 
 
 def _number(fleet: Fleet, folder: Path) -> str:
-    generation.number(fleet, {HOST: run_request(run="r-1", host=HOST)})
+    draft.with_generation(fleet, {HOST: run_request(run="r-1", host=HOST)})
     return HOST
 
 
@@ -262,7 +258,7 @@ def _resume(fleet: Fleet, folder: Path) -> str:
 
 def _export(fleet: Fleet, folder: Path) -> str:
     notes = [HOST]
-    found = export.fetch(
+    found = saved_model.fetch(
         fleet, ExportRequest(run_request(host=HOST)), Path(tempfile.mkdtemp(dir=str(folder))) / "served", notes.append
     )
     return "\n".join([*notes, *in_lines_of_export({"run": "r-1", "folder": "f", **found, **found["done"]})])

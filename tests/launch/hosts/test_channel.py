@@ -11,7 +11,7 @@ from launch.agent.linux.processes import inspect
 from launch.errors import HostProblem
 from launch.hosts import channel
 from launch.hosts.channel import Noise, Silence
-from launch.hosts.local import LocalChannel, LocalHost
+from launch.hosts.local_host import LocalChannel, LocalHost
 from tests.support.launch.fakes import FakeChannel
 from tests.support.waiting import PATIENCE_S
 

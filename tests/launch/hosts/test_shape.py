@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from launch.hosts.shape import Shape, fault
+from launch.hosts.answer_shapes import Shape, fault
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import List
 
 import pytest
 
-from launch.hosts.shell import command_line
+from launch.hosts.channel import command_line
 
 
 @pytest.mark.parametrize(

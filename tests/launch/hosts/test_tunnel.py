@@ -8,8 +8,8 @@ from typing import Iterator
 import pytest
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
-from launch.hosts.local import LocalHost
-from launch.hosts.tunnel import Tunnel
+from launch.hosts.local_host import LocalHost
+from launch.monitoring.tensorboard import Tunnel
 from tests.support.waiting import PATIENCE_S
 
 

@@ -8,7 +8,7 @@ import pytest
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import Silence
 from launch.logs import last_lines as tested
-from launch.logs import reader
+from launch.logs import task_logs
 from launch.logs.last_lines import MOST_TASKS, PATIENCE_S, chosen, last_lines
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -60,7 +60,7 @@ def test_a_host_that_hangs_is_named_and_leaves_neither_a_thread_nor_a_channel_ho
 
 
 def test_a_host_that_sends_without_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "ARRIVED_S", 0.1)
+    monkeypatch.setattr(task_logs, "ARRIVED_S", 0.1)
     fleet = fleet_of({"h1": FakeHost("h1", Endless(NOTHING_MISSING))})
     found = last_lines(fleet, fleet.spec.tasks, patience_s=0.0)
     assert found["missing"] == ["h1: expected the end of its logs in time, found further lines"]

@@ -8,8 +8,8 @@ import pytest
 
 from launch.errors import UsageError
 from launch.hosts.channel import Silence
-from launch.logs.reader import print_first_cause, print_log_of_culprit, print_logs, select
-from launch.status.incident import IncidentStatus
+from launch.logs.task_logs import print_first_cause, print_log_of_culprit, print_logs, select
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import to_values
@@ -151,7 +151,7 @@ def test_equal_lines_of_many_tasks_are_one_unless_each_is_asked_for(
     follow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "launch.logs.reader.WAIT_S", 60.0
+        "launch.logs.task_logs.WAIT_S", 60.0
     )  # both come before the window is over, however busy the machine is
     for raw, expected in ((False, ["worker:[0-1]@a,b ×2 up"]), (True, ["worker:0@a up", "worker:1@b up"])):
         said: List[str] = []

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 import pytest
 
 from launch.errors import UsageError
-from launch.logs.time_argument import moment
+from launch.verbs.logs import moment
 
 NOW = datetime(2026, 11, 20, 16, 30, 0)
 

@@ -10,7 +10,7 @@ import pytest
 
 from launch.errors import CannotStart
 from launch.monitoring.exporter import Exporter, RunCollector
-from launch.monitoring.newest_status import LeadAnswer
+from launch.monitoring.newest_state import LeadAnswer
 from tests.launch.monitoring.web import fetch, served
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.statuses import status

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from launch.monitoring.metrics import families
+from launch.monitoring.exporter import families
 from launch.status.run import EffectiveTime, RunStatus
 from tests.support import ROOT
 from tests.support.launch.statuses import status, task

@@ -5,7 +5,7 @@ import threading
 from typing import Any, Dict, List
 
 from launch.errors import HostProblem, ProblemKind
-from launch.monitoring.newest_status import FRESH_S, Lead, LeadAnswer, NewestAnswer
+from launch.monitoring.newest_state import FRESH_S, Lead, LeadAnswer, NewestAnswer
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.launch.statuses import status

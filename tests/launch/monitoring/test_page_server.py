@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Tuple
 
 import pytest
 
-from launch.monitoring.newest_status import LeadAnswer
+from launch.monitoring.newest_state import LeadAnswer
 from launch.monitoring.page_server import PageServer, Repeated
 from tests.launch.monitoring.web import fetch, served
 from tests.launch.page.test_document import values_in

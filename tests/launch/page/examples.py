@@ -2,7 +2,7 @@
 
 from typing import List
 
-from launch.status.incident import Consequence, Deed, IncidentStatus
+from launch.status.incident_status import Consequence, Deed, IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from tests.support.launch.statuses import status, task

@@ -9,8 +9,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from launch.page.document import as_json, document, embedded
-from launch.page.facts import facts
+from launch.page.run_page import as_json, document, embedded, facts
 from tests.launch.page.examples import HOSTILE, hostile, training
 
 LOGS = {"lines": [HOSTILE], "missing": [HOSTILE]}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from launch.page.facts import LONGEST, MOST_LINES, clean, facts, incident, lines_of_each, task
-from launch.status.incident import Consequence, IncidentStatus
+from launch.page.run_page import LONGEST, MOST_LINES, clean, facts, incident, lines_of_each, task
+from launch.status.incident_status import Consequence, IncidentStatus
 from launch.status.run import EffectiveTime
 from tests.launch.page.examples import training
 from tests.support.launch.statuses import status

@@ -12,8 +12,7 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from launch.page.document import document
-from launch.page.facts import Points, facts
+from launch.page.run_page import Points, document, facts
 from launch.timeline.drawing import drawn
 from tests.launch.monitoring.web import served
 from tests.launch.page.examples import HOSTILE, hostile, training

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.launch.launcher import run_here
 
 

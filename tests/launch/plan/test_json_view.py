@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import List
 
-from launch.plan.json_view import shown_tasks, write
-from launch.plan.outlook import Outlook, PlannedTask
+from launch.plan.outlook import Outlook, PlannedTask, shown_tasks, write_json
 from launch.status.values import to_values
 from tests.launch.plan.plans import RUN, plan_of, read
 
@@ -30,7 +29,7 @@ def test_what_is_written_is_one_json_object(tmp_path: Path) -> None:
     tasks = list(shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0"}))
     written: List[str] = []
     outlook = Outlook("r", "gpu01", None, remarks=["why"])
-    write(outlook, tasks, written.append)
+    write_json(outlook, tasks, written.append)
     assert json.loads("".join(written)) == {**to_values(outlook), "tasks": list(map(to_values, tasks))}
 
 
@@ -47,5 +46,5 @@ def test_a_task_is_made_when_it_is_written_since_all_of_them_may_not_fit_into_me
 
     most: List[int] = []
     shown = shown_tasks(plan_of(read(tmp_path, TEXT)), {"ps:0", "worker:0", "worker:1"})
-    write(Outlook("r", "gpu01", None), (Counted(task) for task in shown), lambda text: most.append(len(alive)))
+    write_json(Outlook("r", "gpu01", None), (Counted(task) for task in shown), lambda text: most.append(len(alive)))
     assert max(most) <= 2

@@ -12,8 +12,8 @@ from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 from launch.plan.agent_requests import requests
-from launch.plan.json_view import shown_tasks
-from launch.plan.local import localised
+from launch.plan.local_spec import localised
+from launch.plan.outlook import shown_tasks
 from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
 from tests.launch.plan.plans import CODE, OWN, RUN, TWO, Read, plan_of
 

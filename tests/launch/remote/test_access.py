@@ -12,7 +12,7 @@ from cluster.spec.model import Ssh
 from launch.errors import HostProblem
 from launch.remote import access, kerberos
 from launch.remote.access import NO_EXCHANGE, Access
-from launch.remote.failures import UnknownHostKey
+from launch.remote.connection_failures import UnknownHostKey
 from launch.remote.kerberos import Kerberos
 from tests.support.ssh.keys import new_key
 

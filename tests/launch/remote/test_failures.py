@@ -11,12 +11,12 @@ import paramiko
 import pytest
 
 from cluster.spec.model import Ssh
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
-from launch.remote.by_hand import ByHand
-from launch.remote.failures import NO_ANSWER, OTHER_HOST_KEY, NoTicket, UnknownHostKey, explain, is_dropped
-from launch.remote.host import SshHost
+from launch.remote.connection_failures import NO_ANSWER, OTHER_HOST_KEY, NoTicket, UnknownHostKey, explain, is_dropped
+from launch.remote.openssh import ByHand
+from launch.remote.ssh_host import SshHost
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
 

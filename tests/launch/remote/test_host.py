@@ -6,7 +6,7 @@ import paramiko
 import pytest
 
 from launch.errors import HostProblem, ProblemKind
-from launch.remote.host import SshHost
+from launch.remote.ssh_host import SshHost
 
 
 class Refusing:

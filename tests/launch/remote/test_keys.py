@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List
 import pytest
 
 from launch.errors import HostProblem
-from launch.remote.keys import Keys, public_part
+from launch.remote.private_keys import Keys, public_part
 from tests.support.ssh.keys import new_key
 from tests.support.waiting import PATIENCE_S
 

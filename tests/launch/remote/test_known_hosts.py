@@ -17,9 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from launch.remote.access import Judge
-from launch.remote.failures import BadCertificate, RevokedHostKey, UnknownHostKey
-from launch.remote.host_certificate import CertificatesFirst, fault
-from launch.remote.known_hosts import KnownHosts, Trust, matches
+from launch.remote.connection_failures import BadCertificate, RevokedHostKey, UnknownHostKey
+from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust, certificate_fault, matches
 
 NOW = int(time.time())
 HASHED = paramiko.HostKeys.hash_host("gpu01", "|1|MDEyMzQ1Njc4OTAxMjM0NTY3ODk=|")
@@ -120,19 +119,19 @@ def test_an_authority_may_be_named_for_a_host_without_its_port(tmp_path: Path) -
     ],
 )
 def test_a_certificate_is_good_for_its_host_and_its_time_alone(shown: paramiko.PKey, why: Optional[str]) -> None:
-    assert fault(shown, [key(CA)], "gpu01") == why
+    assert certificate_fault(shown, [key(CA)], "gpu01") == why
 
 
 def test_a_certificate_for_no_name_is_for_no_host() -> None:
     shown = certificate(valid_principals=[])
-    assert fault(shown, [key(CA)], "gpu01") == "its certificate is for no name, and not for gpu01"
+    assert certificate_fault(shown, [key(CA)], "gpu01") == "its certificate is for no name, and not for gpu01"
 
 
 def test_a_certificate_that_was_changed_is_not_signed() -> None:
     shown = certificate()
     blob = shown.public_blob.key_blob
     shown.public_blob.key_blob = blob.replace(b"gpu01", b"gpu02")
-    assert "valid signature" in str(fault(shown, [key(CA)], "gpu02"))
+    assert "valid signature" in str(certificate_fault(shown, [key(CA)], "gpu02"))
 
 
 JUDGED: List[Any] = [

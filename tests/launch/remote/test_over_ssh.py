@@ -18,7 +18,7 @@ from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hosts.bundle import launcher_code
 from launch.remote.access import Access
-from launch.remote.host import SshHost
+from launch.remote.ssh_host import SshHost
 from launch.signals import Interrupts
 from tests.support.hosts import FakeHosts, Host
 from tests.support.hosts.fixture import hosts_here

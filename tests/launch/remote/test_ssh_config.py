@@ -5,7 +5,7 @@ from typing import Dict
 
 import pytest
 
-from launch.remote import ssh_config
+from launch.remote import openssh
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def lookup(home: Path, host: str, **files: str) -> Dict[str, str]:
     """What ``config`` says of a host; the other files lie beside it."""
     for name, text in files.items():
         (home / ".ssh" / name).write_text(text)
-    found = ssh_config.read("~/.ssh/config").lookup(host)
+    found = openssh.read_config("~/.ssh/config").lookup(host)
     return {key: value for key, value in found.items() if key != "hostname"}
 
 
@@ -42,4 +42,4 @@ def test_files_that_include_each_other_come_to_an_end(home: Path) -> None:
 @pytest.mark.parametrize("path", [None, "~/.ssh/none"])
 def test_where_there_is_no_file_nothing_is_said(home: Path, path: str) -> None:
     (home / ".ssh" / "config").write_text("Host *\n  User me\n")
-    assert ssh_config.read(path).lookup("a") == {"hostname": "a"}
+    assert openssh.read_config(path).lookup("a") == {"hostname": "a"}

@@ -8,7 +8,7 @@ import paramiko
 import pytest
 from paramiko import common
 
-from launch.remote.ticket_login import KERBEROS, TicketHandler
+from launch.remote.login import KERBEROS, TicketHandler
 
 
 class Transport:

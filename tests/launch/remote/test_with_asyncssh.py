@@ -18,7 +18,7 @@ import pytest
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.remote.access import Access
-from launch.remote.host import SshHost
+from launch.remote.ssh_host import SshHost
 from launch.signals import Interrupts
 from tests.support.launch.fakes import CODE, spec_of
 from tests.support.launch.launcher import LAUNCH

@@ -4,7 +4,7 @@ import json
 from typing import Any, Callable, List, Mapping, Union
 
 from launch.status.run import RunStatus
-from launch.status.task_names import name_of
+from launch.status.task import name_of
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel
 from tests.support.launch.statuses import status, task

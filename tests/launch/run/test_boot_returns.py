@@ -6,7 +6,7 @@ from cluster.spec.model import Elastic
 from launch.agent.wire.run_request import RunRequest
 from launch.hosts.bundle import Bundle, Code
 from launch.plan.agent_requests import STAY_S, requests
-from launch.run.boot_returns import ELASTIC_REJOIN_S, RETURN_S, Fragile, fragile, with_returns
+from launch.run.draft import ELASTIC_REJOIN_S, RETURN_S, Fragile, fragile, with_returns
 from tests.support.launch.facts import plan_of
 
 TASKS = ("ps:0@h2", "worker:0@h1", "worker:1@h3")

@@ -5,8 +5,8 @@ from typing import List
 
 import pytest
 
-from launch.run.drain import follow
 from launch.status.run import FormationStatus, RunStatus
+from launch.verbs.drain import follow
 from tests.support.launch.statuses import status, task
 
 FORMED = FormationStatus(1, 2, 2, 1, 2, drained=["ps:1"])

@@ -9,7 +9,7 @@ import pytest
 from cluster.spec.model import Elastic, Spec, TaskSpec
 from cluster.task import Checkpoint, Train
 from launch.hosts.bundle import JobCode
-from launch.plan.local import localised
+from launch.plan.local_spec import localised
 from launch.plan.plan import make_plan
 from launch.run.draft import RunStart
 from launch.run.failover import await_lease, with_failover, without

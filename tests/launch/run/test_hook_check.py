@@ -6,7 +6,7 @@ import pytest
 
 from cluster.spec.model import Hook
 from launch.errors import CannotStart
-from launch.run.hook_check import refuse_unusable
+from launch.run.draft import refuse_unusable
 from tests.support.launch.fakes import spec_of
 
 URL = (

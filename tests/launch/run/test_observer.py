@@ -6,7 +6,7 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.run import follower
-from launch.run.observer import Observer, newest_status
+from launch.run.follower import Observer, newest_status
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
 from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line

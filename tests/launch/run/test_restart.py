@@ -7,8 +7,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.run.restart import compare, follow, losses, refusals
 from launch.status.run import RunStatus
+from launch.verbs.restart import compare, follow, losses, refusals
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.statuses import status, task
 from tests.support.waiting import eventually

@@ -9,9 +9,9 @@ from cluster.spec import load
 from cluster.spec.model import Spec
 from cluster.task import Checkpoint
 from launch.errors import UsageError
-from launch.run.verification import ending, is_equal, prepared
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
+from launch.verbs.verify import ending, is_equal, prepared
 
 TEXT = """
 job: digits

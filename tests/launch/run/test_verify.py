@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support import ROOT
 
 JOB = ROOT / "tests" / "support" / "training" / "jobs" / "verified.py"

@@ -11,15 +11,15 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts import rpc
 from launch.hosts.bundle import launcher_code
 from launch.hosts.channel import Silence
-from launch.slurm import relay, steps
+from launch.slurm import slurm_host, srun
 from launch.slurm.allocation import Allocation
-from launch.slurm.host import SlurmHost, StepChannel
-from launch.slurm.steps import Ending
+from launch.slurm.slurm_host import SlurmHost, StepChannel
+from launch.slurm.srun import Ending
 from tests.support.slurm.srun import STAND_IN, job_with
 from tests.support.waiting import PATIENCE_S
 
@@ -91,7 +91,7 @@ def test_a_step_that_does_not_begin_is_told_with_what_srun_waits_for(
     monkeypatch.setattr(rpc, "ANSWER_S", 0.4)
     waits = "Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)"
     with host_with(tmp_path, monkeypatch, f"echo 'srun: {waits}' >&2; exec sleep 1000") as host:
-        monkeypatch.setattr(steps, "END_S", 0.1)
+        monkeypatch.setattr(srun, "END_S", 0.1)
         assert f"did not answer within 0 s; it printed 'srun: {waits}'" in problem(host, tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_an_srun_that_cannot_be_started_is_a_problem_of_this_machine(tmp_path: P
 def test_a_step_that_does_not_end_is_ended_and_one_with_an_agent_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "END_S", 0.2)
+    monkeypatch.setattr(srun, "END_S", 0.2)
     ending, left = Ending(), StepChannel(["sleep", "1000"], os.environ, Ending())
     stubborn = StepChannel(["sh", "-c", "trap '' TERM; echo; sleep 1000 & wait; wait"], os.environ, ending)
     assert stubborn.receive(PATIENCE_S) == b"\n"
@@ -174,5 +174,5 @@ def test_a_silent_connection_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
             return b"late"
 
     channel = Slow(["true"], os.environ, Ending())
-    assert relay.Relayed(channel).recv(10) == b"late"
+    assert slurm_host.Relayed(channel).recv(10) == b"late"
     channel.close()

@@ -8,7 +8,7 @@ from typing import List
 
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import inspect
-from launch.slurm.step import command, environment, holding
+from launch.slurm.srun import command, environment, holding
 from tests.support.waiting import PATIENCE_S, eventually
 
 

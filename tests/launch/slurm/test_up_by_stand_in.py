@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.launch.launcher import run_here
 from tests.support.launch.machine import left_in, living_under
 from tests.support.slurm.srun import job_with

@@ -5,8 +5,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.status.incident import Consequence, IncidentStatus
-from launch.status.incident_text import LONGEST, lines, sentence
+from launch.status.incident_status import LONGEST, Consequence, IncidentStatus, lines, sentence
 
 KILLED = IncidentStatus(
     number=1, kind="signal", at_s=9.0, role="worker", index=1, host="gpu02", attempt=0, step=412,

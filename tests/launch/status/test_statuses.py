@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.status.incident import IncidentStatus
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values, updated

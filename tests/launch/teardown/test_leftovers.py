@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Optional
 
-from launch.status.leftovers import Finding, GpuMemory, Leftovers, ProcessLeft, nothing
-from launch.teardown.leftovers import ended, in_words, memory, remains
+from launch.status.removals import Finding, GpuMemory, Leftovers, ProcessLeft, nothing
+from launch.teardown.leftovers_text import ended, in_words, memory, remains
 
 NOTHING = Finding("r-1", **vars(nothing()), folders=[])
 

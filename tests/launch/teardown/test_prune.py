@@ -7,9 +7,9 @@ import pytest
 
 from launch.agent.wire.retention import DEFAULT
 from launch.errors import HostProblem, ProblemKind
-from launch.status.pruned import NotRemoved, PruneAnswer, Removable, Spared
+from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.values import to_values
-from launch.teardown.prune import Pruned, as_values, in_lines, prune
+from launch.verbs.prune import Pruned, as_values, in_lines, prune_hosts
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 GOING = [
@@ -55,7 +55,7 @@ def test_hosts_that_are_this_machine_are_asked_once_under_all_their_names(remove
     channels = {host: FakeChannel(b'{"missing": []}\n', answer) for host in ("localhost", "g1")}
     hosts = {host: FakeHost(host, *([channels[host]] if host in channels else [])) for host in
              ("localhost", "127.0.0.1", "g1")}  # fmt: skip
-    found = prune(fleet_of(hosts), remove)
+    found = prune_hosts(fleet_of(hosts), remove)
     asked: Dict[str, Any] = {}
     for host, channel in channels.items():
         lines: List[bytes] = channel.sent.splitlines()

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import List, Sequence, Tuple
 
-from launch.tfjob.documents import find_tfjob
 from launch.tfjob.jobs import TFJob, read_tfjob
-from launch.tfjob.reader import Reader
+from launch.tfjob.manifest_reader import Reader, find_tfjob
 
 HEAD = "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: mnist}\n"
 CONTAINER = "{name: tensorflow, command: [python, m.py]%s}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import SpecError
-from launch.tfjob.documents import find_tfjob
+from launch.tfjob.manifest_reader import find_tfjob
 
 ONE = "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: one}\nspec: {}\n"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launch.tfjob.expansion import escaped, expanded, references
+from launch.tfjob.replica_container import escaped, expanded, references
 
 
 @pytest.mark.parametrize(

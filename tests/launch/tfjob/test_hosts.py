@@ -6,7 +6,7 @@ import pytest
 
 from cluster.protocol.limits import Limits
 from launch.errors import UsageError
-from launch.tfjob.hosts import dealt, parsed_hosts
+from launch.tfjob.hosts_file import dealt, parsed_hosts
 from launch.tfjob.jobs import Role
 
 ROLES = [Role(role, count, ("a",), {}, 0, Limits()) for role, count in (("ps", 2), ("chief", 1), ("worker", 3))]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from launch.tfjob.quantities import amount, binary
+from launch.tfjob.replica_container import amount, binary
 
 
 @pytest.mark.parametrize(

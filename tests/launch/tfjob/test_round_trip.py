@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from cluster.spec import Spec, load
 from cluster.spec.reading import read_document
-from launch.tfjob.documents import find_tfjob
-from launch.tfjob.hosts import dealt
-from launch.tfjob.hosts_file import flow, written
+from launch.tfjob.hosts_file import dealt, flow, written
 from launch.tfjob.jobs import read_tfjob
+from launch.tfjob.manifest_reader import find_tfjob
 from launch.tfjob.manifests import as_text, manifest
 
 ROLES = ("ps", "chief", "worker", "evaluator")

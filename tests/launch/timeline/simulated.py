@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.wire.flight import Current, Flight
 from launch.status.run import RunStatus
-from launch.timeline.clocks import Exchange
+from launch.timeline.clock_shifts import Exchange
 from launch.timeline.flights import Answer, TimeLine, time_line
 from tests.support.launch.statuses import status, task
 

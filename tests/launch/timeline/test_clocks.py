@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from launch.timeline.clocks import Exchange
+from launch.timeline.clock_shifts import Exchange
 from launch.timeline.flights import TimeLine
 from tests.launch.timeline.simulated import BEGAN, LATENCY_S, STEP_S, Recording
 

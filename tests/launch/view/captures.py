@@ -10,10 +10,10 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 from rich.console import Console
 
-from launch.status.incident import Consequence, Deed, IncidentStatus
+from launch.status.incident_status import Consequence, Deed, IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.picture import Picture
+from launch.view.live_view import Picture
 from tests.support.launch.statuses import status, task
 
 FOLDER = Path(__file__).resolve().parent / "captures"

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from launch.status.run import FormationStatus
-from launch.view.picture import BELOW
+from launch.view.live_view import BELOW
 from tests.launch.view.captures import FOLDER, captures, drawn, failing, healthy
 from tests.support.launch.statuses import status, task
 

@@ -3,7 +3,7 @@
 import io
 from typing import List
 
-from launch.view.progress import MOST_STAGES, Progress
+from launch.view.host_progress import MOST_STAGES, Progress
 from tests.support.clocks import Clock
 
 HOSTS = [f"gpu{n:02}" for n in range(1, 65)]

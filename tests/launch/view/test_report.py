@@ -5,8 +5,8 @@ from typing import Any, List, Mapping, Optional
 
 import pytest
 
-from launch.status.incident import Deed, IncidentStatus
-from launch.view.report import culprit, detached, ending, exit_code, first_failure
+from launch.status.incident_status import Deed, IncidentStatus
+from launch.view.run_end import culprit, detached, ending, exit_code, first_failure
 from tests.support.launch.statuses import status, task
 
 DONE = status(

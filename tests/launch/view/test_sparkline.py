@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from launch.view.sparkline import BARS, sparkline
+from launch.view.loss_curve import BARS, sparkline
 
 
 def test_the_smallest_and_the_largest_point_have_the_smallest_and_the_largest_bar() -> None:

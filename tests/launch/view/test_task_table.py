@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 import pytest
 from rich.console import Console
 
-from launch.status.states import OF_TASK
+from launch.status.run import TASK_STATES
 from launch.status.task import TaskStatus
 from launch.view.task_table import left_out, task_table
 from tests.support.launch.statuses import task
@@ -73,7 +73,7 @@ def any_task(chance: random.Random, index: int) -> TaskStatus:
     }  # fmt: skip
     some = {field: value for field, value in known.items() if chance.random() < 0.5}
     host = chance.choice(["gpu01", "n00001", "gpu-node-0017.eu-west-1.compute.internal", "fd00::1"])
-    return task(f"worker:{index}@{host}", chance.choice(OF_TASK), **some)
+    return task(f"worker:{index}@{host}", chance.choice(TASK_STATES), **some)
 
 
 def test_no_line_is_longer_than_the_terminal_and_no_tasks_name_is_ever_cut() -> None:

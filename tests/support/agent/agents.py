@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.spec.model import Restart, Spec, TaskSpec
-from launch.agent.linux.ports import free_ports
 from launch.agent.linux.processes import Process, inspect, is_same, signal_process
-from launch.agent.protocol import local_client
+from launch.agent.linux.sockets import free_ports
+from launch.agent.protocol import local_socket
 from launch.agent.state import leftovers, process_records
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.verbs import down
@@ -95,7 +95,7 @@ class Agents:
 
     def tell(self, request: Mapping[str, Any], host: str = LEAD) -> None:
         """Says something that is not answered."""
-        with local_client.connect(self.folder(host).own, 10.0) as agent:
+        with local_socket.connect(self.folder(host).own, 10.0) as agent:
             agent.sendall(json.dumps(request).encode() + b"\n")
 
     def status(self) -> Dict[str, Any]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import List
 
-from launch.agent.checkpoints import local
+from launch.agent.checkpoints import stored
 
 
 def save(folder: Path, *steps: int) -> None:
@@ -23,4 +23,4 @@ def save_in_pieces(folder: Path, step: int, number: int) -> None:
 
 def steps(folder: Path) -> List[int]:
     """Those of the complete checkpoints in a folder."""
-    return [each.step for each in local.checkpoints(folder)]
+    return [each.step for each in stored.checkpoints(folder)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Sequence
 from unittest.mock import patch
 
 from launch import cli
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
 from launch.agent.wire.verb_requests import DownRequest, RunReference

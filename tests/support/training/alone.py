@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Tuple, Union
 from cluster.job import Job
 from cluster.model.device_pool import Member
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.runtime import server, shutdown
+from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
-from cluster.training.builder import Builder
+from cluster.training.graph_builder import Builder
 from cluster.training.trainer import train
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 
@@ -26,7 +26,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("ps", "worker"), ports)}
     ps = Task("ps", 0, cluster)
     serving = server.start(ps)
-    threading.Thread(target=shutdown.wait_until_done, args=(ps, serving), daemon=True).start()
+    threading.Thread(target=server.wait_until_done, args=(ps, serving), daemon=True).start()
     home = folder / "worker.0"
     home.mkdir(exist_ok=True)  # a run that goes on
     job = job if isinstance(job, Job) else Job.from_module(job)

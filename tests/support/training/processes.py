@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
 from cluster.protocol.outcome import Outcome, Progress, read_outcome, read_progress
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from tests.support.training.forks import Forked, server
 from tests.support.waiting import PATIENCE_S
 

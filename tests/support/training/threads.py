@@ -13,13 +13,13 @@ from typing import Any, Dict, List, Optional
 from cluster.job import Job
 from cluster.model.device_pool import count_devices
 from cluster.protocol.outcome import Outcome, Reporter
-from cluster.runtime import server, shutdown
+from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec
 from cluster.task import Task, Train
 from cluster.training.trainer import train
-from launch.agent.linux.ports import free_ports
-from launch.plan.local import localised
+from launch.agent.linux.sockets import free_ports
+from launch.plan.local_spec import localised
 from tests.support.waiting import PATIENCE_S
 
 
@@ -75,7 +75,7 @@ class ThreadedRun:
 
     def _serve(self, task: Task) -> None:
         devices = 1 if task.role == "ps" else count_devices(self.settings)
-        shutdown.wait_until_done(task, server.start(task, devices))
+        server.wait_until_done(task, server.start(task, devices))
 
     def _train(self, task: Task) -> None:
         folder = str(self.folder)

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 import pytest
 
 from launch.agent.checkpoints import migration
-from launch.agent.linux.ports import can_listen, free_ports
+from launch.agent.linux.sockets import can_listen, free_ports
 from launch.agent.network import firewall
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, RunReference

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-from launch.agent.checkpoints import local, transfer
+from launch.agent.checkpoints import stored, transfer
 from launch.agent.protocol.sealed import Keys, Sealed
 from tests.support.agent.saved import save, save_in_pieces, steps
 
@@ -40,7 +40,7 @@ async def _copied(source: Path, target: Path, meddle: Optional[Meddle], keep: in
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
-    checkpoint = local.checkpoints(source)[-1]
+    checkpoint = stored.checkpoints(source)[-1]
     sent = await _tried(transfer.send(Sealed(reader, writer, Keys(KEY, b"receiver")), checkpoint, lambda moved: None))
     writer.close()
     result = await received
@@ -79,7 +79,7 @@ def test_a_checkpoint_arrives_byte_by_byte_and_is_listed(tmp_path: Path) -> None
     source, target = folders(tmp_path)
     assert copied(source, target) == [None, 10]
     assert steps(target) == [5, 10]
-    for path in local.checkpoints(source)[-1].files():
+    for path in stored.checkpoints(source)[-1].files():
         assert (target / path.name).read_bytes() == path.read_bytes()
     assert (target / "checkpoint").read_text().startswith('model_checkpoint_path: "model-10"')
     assert not (target / transfer.PARTIAL).exists()

@@ -7,7 +7,7 @@ import pytest
 from cluster.errors import JobError
 from cluster.protocol.outcome import Outcome
 from launch.agent.endings import exit_causes
-from launch.agent.endings.hopeless import judge
+from launch.agent.endings.exit_causes import hopeless_advice
 
 NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow'"
 SETUP = (
@@ -38,12 +38,12 @@ FROM_SHELLS = [
     ],
 )
 def test_an_error_of_python_in_a_log_that_no_attempt_mends(error: str, advice: str) -> None:
-    assert judge(1, None, error, []) == advice
+    assert hopeless_advice(1, None, error, []) == advice
 
 
 @pytest.mark.parametrize(("code", "line"), FROM_SHELLS)
 def test_a_shell_that_has_no_such_program(code: int, line: str) -> None:
-    assert judge(code, None, line, [line]) == PROGRAM
+    assert hopeless_advice(code, None, line, [line]) == PROGRAM
 
 
 def lacking(module: str) -> ModuleNotFoundError:
@@ -70,7 +70,7 @@ def of_job(cause: Exception) -> JobError:
     ],
 )
 def test_an_outcome_names_what_no_attempt_mends(error: Exception, advice: str) -> None:
-    assert judge(1, Outcome.from_exception(error), "", []) == advice
+    assert hopeless_advice(1, Outcome.from_exception(error), "", []) == advice
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_such_an_error_is_found_in_a_log_also_where_it_is_only_the_last_line(
     ],
 )
 def test_what_another_attempt_may_mend_is_tried_again(code: int, error: str, lines: List[str]) -> None:
-    assert judge(code, None, error, lines) is None
+    assert hopeless_advice(code, None, error, lines) is None
 
 
 def test_an_error_that_may_pass_is_tried_again_whatever_its_words() -> None:
     for words in ("no", NO_TENSORFLOW, "SyntaxError: invalid syntax"):
-        assert judge(1, Outcome.from_exception(RuntimeError(words)), "", [words]) is None
+        assert hopeless_advice(1, Outcome.from_exception(RuntimeError(words)), "", [words]) is None

@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 
-from launch.agent.environments import builder
-from launch.agent.environments.builder import Build
+from launch.agent.environments import pip_build
 from launch.agent.environments.environment import VERSION, Environment
+from launch.agent.environments.pip_build import Build
 from launch.agent.environments.wheel_store import Store
 from launch.agent.linux import processes
 from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_up_while_files_arrive_is_named(asked: Asked, monkeypa
 
 
 def test_a_build_that_hangs_ends_in_time(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "BUILD_S", 0.0)
+    monkeypatch.setattr(pip_build, "BUILD_S", 0.0)
     monkeypatch.setattr(processes, "start", Steps("sleep 1000"))
     asked.build()
     assert asked.said[-1] == {"error": "not ready within 0 min, while making an environment of Python " + VERSION}

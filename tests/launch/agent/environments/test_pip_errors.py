@@ -4,7 +4,7 @@ from typing import List, Optional
 
 import pytest
 
-from launch.agent.environments.pip_errors import explain, stage
+from launch.agent.environments.pip_build import explain_failure, stage_of
 
 FETCHING = "Collecting tensorflow-gpu==1.15.0 (from -r /w/envs/e/all.txt (line 40))"
 REFUSED = (
@@ -26,7 +26,7 @@ REFUSED = (
     ],
 )
 def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Optional[str]) -> None:
-    assert stage(lines) == expected
+    assert stage_of(lines) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,15 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
     ],
 )
 def test_a_failure_is_named_with_the_next_step(output: str, reason: str) -> None:
-    assert explain(output, "/w/e.log", "3.11", 12).startswith(reason)
+    assert explain_failure(output, "/w/e.log", "3.11", 12).startswith(reason)
 
 
 def test_an_index_that_is_known_is_named_where_pip_does_not() -> None:
-    said = explain(REFUSED.splitlines()[0], "/w/e.log", "3.11", 12, "pypi.example.org")
+    said = explain_failure(REFUSED.splitlines()[0], "/w/e.log", "3.11", 12, "pypi.example.org")
     assert said.startswith("the package index pypi.example.org cannot be reached from there")
 
 
 def test_a_disk_that_is_so_full_that_pip_could_not_say_so_is_named() -> None:
-    assert explain("Installing collected pack", "/w/e.log", "3.11", 0).startswith("the disk is full (0 MB are free)")
+    assert explain_failure("Installing collected pack", "/w/e.log", "3.11", 0).startswith(
+        "the disk is full (0 MB are free)"
+    )

@@ -8,8 +8,8 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.agent.facts import host
-from launch.agent.facts.side_by_side import pieces
+from launch.agent import facts
+from launch.agent.facts import pieces
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap, HostFacts
 from launch.status.values import from_values
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.not_fast  # they start a Python, and ask for GPUs
 def collected(request: FactsRequest, within_s: float) -> HostFacts:
     """The facts, as a host that answers in time sends them."""
     found: Dict[str, Any] = {"versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None}
-    for piece in pieces(host.sections(request, within_s), within_s):
+    for piece in pieces(facts.sections(request, within_s), within_s):
         if isinstance(piece, Gap):
             found["gaps"].append(vars(piece))
         else:
@@ -65,23 +65,23 @@ def test_a_file_server_that_hangs_costs_its_own_disk_only(tmp_path: Path, monkey
 
 def test_a_driver_that_hangs_costs_the_gpus_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(host, "driver_and_gpus", lambda: over.wait(60))
-    facts = collected(asked(tmp_path, trial=True, python="/nowhere/python"), 3.0)
+    monkeypatch.setattr(facts, "driver_and_gpus", lambda: over.wait(60))
+    found = collected(asked(tmp_path, trial=True, python="/nowhere/python"), 3.0)
     over.set()
-    assert [gap.section for gap in facts.gaps] == ["gpus"] and facts.gpus is None
-    assert isinstance(facts.disks[str(tmp_path)], Disk)
+    assert [gap.section for gap in found.gaps] == ["gpus"] and found.gpus is None
+    assert isinstance(found.disks[str(tmp_path)], Disk)
 
 
 def test_a_folder_that_is_not_there_yet_is_as_good_as_the_one_it_will_be_in(tmp_path: Path) -> None:
-    state = host.disk(tmp_path / "not" / "there", trial=True, with_locks=True)
+    state = facts.disk(tmp_path / "not" / "there", trial=True, with_locks=True)
     assert isinstance(state, Disk) and state.free_bytes > 0 and not state.is_there
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_takes_nothing_is_told_with_the_reason() -> None:
-    assert isinstance(host.disk(Path("/proc/1"), trial=True), Failed)
+    assert isinstance(facts.disk(Path("/proc/1"), trial=True), Failed)
 
 
 def test_nothing_is_written_where_no_run_is_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: pytest.fail("a sample was written"))
-    assert isinstance(host.disk(tmp_path), Disk)
+    assert isinstance(facts.disk(tmp_path), Disk)

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, Iterator
 
-from launch.agent.facts.side_by_side import pieces
+from launch.agent.facts import pieces
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.wire.host_facts import Gap
 

@@ -12,8 +12,8 @@ from typing import Iterator, List
 
 import pytest
 
-from launch.agent.gpus.booking import Bookings, GpuTaken, who_holds
-from launch.agent.linux.ports import free_ports
+from launch.agent.gpus.assignment import Bookings, GpuTaken, who_holds
+from launch.agent.linux.sockets import free_ports
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually
 
@@ -51,7 +51,7 @@ def test_a_second_run_is_told_the_task_the_gpu_and_the_holder_and_books_nothing(
 
 def test_a_holder_that_is_killed_holds_nothing() -> None:
     gpus = names(1)
-    book = f"from launch.agent.gpus.booking import *; b = Bookings({gpus}, 'x'); b.book({{'w': [0]}})"
+    book = f"from launch.agent.gpus.assignment import *; b = Bookings({gpus}, 'x'); b.book({{'w': [0]}})"
     hold = f"{book}; print('held', flush=True); input()"
     holder = subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

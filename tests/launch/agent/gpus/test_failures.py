@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from launch.agent.gpus.failures import PATIENCE_S, Failures
+from launch.agent.gpus.watching import FAILED_S, Failures
 from tests.support.waiting import eventually
 
 TWO = "0, 00000000:3B:00.0\n1, 00000000:AF:00.0\n"
@@ -90,6 +90,6 @@ def test_a_driver_that_hangs_is_a_failure_of_every_card_after_a_while(
     eventually("the first answer", lambda: failures._asked is not None and failures._asked.poll() is not None)
     (tmp_path / "hangs").touch()
     assert failures.look(1.0) == {}
-    assert failures.look(1.0 + PATIENCE_S) == {}
-    why = f"the driver has not answered for {PATIENCE_S:.0f} s"
-    assert failures.look(2.0 + PATIENCE_S) == {0: f"GPU 0 (0000:3b:00): {why}", 1: f"GPU 1 (0000:af:00): {why}"}
+    assert failures.look(1.0 + FAILED_S) == {}
+    why = f"the driver has not answered for {FAILED_S:.0f} s"
+    assert failures.look(2.0 + FAILED_S) == {0: f"GPU 0 (0000:3b:00): {why}", 1: f"GPU 1 (0000:af:00): {why}"}

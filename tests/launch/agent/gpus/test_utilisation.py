@@ -5,7 +5,7 @@ from typing import Callable, Dict, Iterator
 
 import pytest
 
-from launch.agent.gpus.utilisation import MIB, PATIENCE_S, GpuUse, Use, read
+from launch.agent.gpus.watching import MIB, PATIENCE_S, GpuUse, Use, read_use
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
@@ -77,5 +77,5 @@ def test_a_driver_that_hangs_is_not_waited_for_and_its_last_answer_forgotten_in_
 
 
 def test_what_is_no_answer_is_passed_over() -> None:
-    assert read("NVIDIA-SMI has failed\n\n0, 5\n") == {}
-    assert read(ANSWER) == USED
+    assert read_use("NVIDIA-SMI has failed\n\n0, 5\n") == {}
+    assert read_use(ANSWER) == USED

@@ -8,9 +8,8 @@ from typing import Any, Tuple
 
 import pytest
 
-from launch.agent.hooks.attempt import Result, attempt, judge
 from launch.agent.hooks.post import LATER, NEVER
-from launch.agent.hooks.receivers import receivers
+from launch.agent.hooks.receivers import Result, judge_try, receivers, try_once
 from launch.agent.wire.run_request import HookRequest
 from launch.status.hook_event import HookEvent
 from tests.support.agent.http_receiver import HttpReceiver
@@ -23,7 +22,7 @@ SECRETS = {"KEY": "hunter2!"}
 
 def tried(folder: Path, within_s: float = 60.0, **hook: Any) -> Result:
     (receiver,) = receivers([HookRequest("failed", **hook)], SECRETS, folder)
-    return asyncio.run(attempt(receiver, EVENT, SECRETS.values(), within_s))
+    return asyncio.run(try_once(receiver, EVENT, SECRETS.values(), within_s))
 
 
 def sh(script: str) -> Tuple[str, ...]:
@@ -74,4 +73,4 @@ def test_a_url_gets_the_event_by_a_program_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_another_try_follows_unless_a_url_has_refused(is_url: bool, code: int, line: str, expected: Result) -> None:
-    assert judge(is_url, code, line) == expected
+    assert judge_try(is_url, code, line) == expected

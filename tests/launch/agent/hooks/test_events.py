@@ -6,7 +6,7 @@ import pytest
 
 from launch.agent.hooks.events import LONGEST, STRAGGLES_S, WELL_S, Events
 from launch.status.hook_event import HookEvent
-from launch.status.incident import IncidentStatus
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus
 from launch.status.values import from_values, to_values
 from tests.support.launch.statuses import status, task

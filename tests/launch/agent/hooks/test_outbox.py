@@ -7,10 +7,8 @@ from typing import Any, Awaitable, Callable, Dict, List
 import pytest
 
 from launch.agent.hooks import outbox as module
-from launch.agent.hooks.attempt import Result
-from launch.agent.hooks.ledger import Delivery
-from launch.agent.hooks.outbox import AT_ONCE, MOST, Outbox
-from launch.agent.hooks.receivers import Receiver
+from launch.agent.hooks.outbox import AT_ONCE, MOST, Delivery, Outbox
+from launch.agent.hooks.receivers import Receiver, Result
 from launch.agent.protocol.links import now
 from launch.status.hook_event import HookEvent
 

@@ -6,15 +6,15 @@ import resource
 import pytest
 
 from cluster.protocol.limits import Limits
-from launch.agent.limits import memory_use
-from launch.agent.limits.enforcement import Enforcement, refusal
+from launch.agent.limits.enforcement import Enforcement, refusal_of
+from launch.agent.tasks import task_limits
 
 pytestmark = pytest.mark.not_fast
 
 
 def test_limits_that_this_user_may_have_are_not_refused_and_leave_this_process_alone() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE), os.sched_getaffinity(0)
-    assert refusal(Enforcement(Limits(nofile=64, nice=19, numa_node=0), (min(before[1]),))) is None
+    assert refusal_of(Enforcement(Limits(nofile=64, nice=19, numa_node=0), (min(before[1]),))) is None
     assert (resource.getrlimit(resource.RLIMIT_NOFILE), os.sched_getaffinity(0)) == before
 
 
@@ -26,7 +26,7 @@ def test_limits_that_this_user_may_have_are_not_refused_and_leave_this_process_a
     ],
 )
 def test_the_kernel_s_refusal_is_said_with_the_key(limits: Limits, text: str) -> None:
-    assert str(refusal(Enforcement(limits))).startswith(text)
+    assert str(refusal_of(Enforcement(limits))).startswith(text)
 
 
 def test_memory_that_processes_share_counts_once() -> None:
@@ -38,8 +38,8 @@ def test_memory_that_processes_share_counts_once() -> None:
         os._exit(len(ours) & 0)
     try:
         pids = [os.getpid(), child]
-        rough, exact = memory_use.at_most(pids), memory_use.exactly(pids)
-        alone = memory_use.at_most(pids[:1])
+        rough, exact = task_limits.memory_at_most(pids), task_limits.memory_exactly(pids)
+        alone = task_limits.memory_at_most(pids[:1])
         assert rough >= 2 * len(ours)
         assert alone <= exact + (8 << 20) and exact < alone + len(ours) // 2
     finally:

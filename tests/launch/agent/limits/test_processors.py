@@ -7,8 +7,7 @@ from typing import Dict
 import pytest
 
 from cluster.protocol.limits import Limits
-from launch.agent.limits.numa import processors_in
-from launch.agent.limits.processors import Booked, Lacking, booked, give
+from launch.agent.limits.processors import Booked, Lacking, booked, give, processors_in
 
 EIGHT = set(range(8))
 NODES = {0: {0, 1, 4, 5}, 1: {2, 3, 6, 7}}

@@ -7,8 +7,7 @@ import pytest
 
 from cluster.protocol.limits import GIB, Limits
 from launch.agent.limits.control_groups import V2, Place
-from launch.agent.limits.enforcement import Enforcement
-from launch.agent.limits.terms import WATCHED, Host, Terms, agree, wishes
+from launch.agent.limits.enforcement import WATCHED, Enforcement, Host, Terms, agree, wishes
 from tests.support.agent.requested import task_request
 
 PLACE = Place(Path("/cg"), V2)

@@ -5,9 +5,8 @@ import socket
 from pathlib import Path
 from typing import List, Tuple
 
-from launch.agent.linux import connections
-from launch.agent.linux.connections import Connection
-from launch.agent.linux.tcp_sockets import Row, tcp_rows
+from launch.agent.linux import sockets
+from launch.agent.linux.sockets import Connection, Row, tcp_rows
 from tests.support.waiting import eventually
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -41,7 +40,7 @@ def test_what_a_process_holds_is_found_with_what_waits_to_be_read() -> None:
 
 def unread(size: int) -> List[Tuple[str, int]]:
     """Who has sent so many bytes that this process has not read."""
-    return [each.row.remote for each in connections.connections_of([os.getpid()]) if each.row.receive_queue == size]
+    return [each.row.remote for each in sockets.connections_of([os.getpid()]) if each.row.receive_queue == size]
 
 
 def test_a_connection_hangs_that_is_not_answered_or_closed_on_one_side_alone() -> None:
@@ -51,10 +50,10 @@ def test_a_connection_hangs_that_is_not_answered_or_closed_on_one_side_alone() -
 
 def test_what_hangs_is_counted_and_shown() -> None:
     held = [Connection(7, row("SYN_SENT")), Connection(8, row())]
-    assert connections.summary(held) == {
+    assert sockets.connection_summary(held) == {
         "count": 2, "hanging": 1,
         "first": [{"pid": 7, "state": "SYN_SENT", "remote": "10.0.0.2:2222", "to_send": 7}],
     }  # fmt: skip
-    assert connections.table(held).splitlines()[1].split() == [
+    assert sockets.connection_table(held).splitlines()[1].split() == [
         "7", "SYN_SENT", "7", "0", "0", "10.0.0.1:5", "10.0.0.2:2222",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Callable
 
 import pytest
 
-from launch.agent.linux.cpu_time import SLOWEST, Work, pace, work_of
+from launch.agent.linux.procfs import SLOWEST, Work, pace, work_of
 from tests.support.waiting import eventually
 
 

@@ -8,7 +8,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.agent.linux.oom_kills import RECENT_S, MemoryKills, counters, names_process
+from launch.agent.linux.kernel_log import RECENT_S, MemoryKills, counters, names_process
 from tests.support.waiting import PATIENCE_S, eventually
 
 V1 = Path("/sys/fs/cgroup/memory")

@@ -10,7 +10,7 @@ from typing import Iterator, List, Sequence, Tuple
 
 import pytest
 
-from launch.agent.linux import ports
+from launch.agent.linux import sockets
 from tests.support import ROOT
 
 LISTEN = """
@@ -36,8 +36,8 @@ def port_of(server: "subprocess.Popen[bytes]") -> int:
 
 def test_the_process_that_listens_on_a_port_is_found_and_described(server: "subprocess.Popen[bytes]") -> None:
     port = port_of(server)
-    assert ports.holder(port) == server.pid
-    assert ports.describe_holder(port).startswith(f"pid {server.pid} ({sys.executable} -c")
+    assert sockets.holder(port) == server.pid
+    assert sockets.describe_holder(port).startswith(f"pid {server.pid} ({sys.executable} -c")
 
 
 def test_a_port_that_one_interface_listens_on_is_taken() -> None:
@@ -45,14 +45,14 @@ def test_a_port_that_one_interface_listens_on_is_taken() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1)
         port = listener.getsockname()[1]
-        assert not ports.can_listen(port)
-        assert ports.holder(port) == os.getpid()
-    assert ports.can_listen(port)
+        assert not sockets.can_listen(port)
+        assert sockets.holder(port) == os.getpid()
+    assert sockets.can_listen(port)
 
 
 ASKS = """
 import random
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 random.seed(0)  # both processes would choose the same
 print(*free_ports(250), flush=True)
 input()
@@ -76,8 +76,8 @@ def test_no_two_processes_choose_the_same_ports() -> None:
 @pytest.fixture
 def nothing_booked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     bookings: List[socket.socket] = []
-    monkeypatch.setattr(ports, "_own", deque())
-    monkeypatch.setattr(ports, "_bookings", bookings)
+    monkeypatch.setattr(sockets, "_own", deque())
+    monkeypatch.setattr(sockets, "_bookings", bookings)
     yield
     for booking in bookings:
         booking.close()
@@ -85,10 +85,10 @@ def nothing_booked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("nothing_booked")
 def test_a_process_chooses_a_port_again_only_after_all_others() -> None:
-    first = ports.free_ports(ports._BLOCK - 10)
-    again = ports.free_ports(ports._BLOCK - 10)
-    assert len(set(first + again[:10])) == ports._BLOCK
-    assert again[10:] == first[: ports._BLOCK - 20]
+    first = sockets.free_ports(sockets._BLOCK - 10)
+    again = sockets.free_ports(sockets._BLOCK - 10)
+    assert len(set(first + again[:10])) == sockets._BLOCK
+    assert again[10:] == first[: sockets._BLOCK - 20]
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,14 @@ def test_a_process_chooses_a_port_again_only_after_all_others() -> None:
 def test_ports_are_none_that_the_kernel_may_take_for_a_connection_if_there_are_others(
     outgoing: Tuple[int, int], expected: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ports, "_outgoing_ports", lambda: outgoing)
-    assert set(ports.free_ports(2000)) <= set(expected)
+    monkeypatch.setattr(sockets, "_outgoing_ports", lambda: outgoing)
+    assert set(sockets.free_ports(2000)) <= set(expected)
 
 
 @pytest.mark.usefixtures("nothing_booked")
 def test_where_others_have_booked_all_ports_one_is_chosen_nevertheless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_book", lambda block: False)
-    assert len(set(ports.free_ports(ports._BLOCK + 1))) == ports._BLOCK + 1
+    monkeypatch.setattr(sockets, "_book", lambda block: False)
+    assert len(set(sockets.free_ports(sockets._BLOCK + 1))) == sockets._BLOCK + 1
 
 
 @pytest.mark.usefixtures("nothing_booked")
@@ -123,29 +123,29 @@ def test_connections_of_a_server_that_is_gone_do_not_keep_its_port_but_no_launch
         port = listener.getsockname()[1]
         caller.connect(("127.0.0.1", port))
         listener.accept()[0].close()  # this end closes first: it stays in TIME_WAIT
-    assert ports.can_listen(port)
-    ports._own.append(port)
-    assert port not in ports.free_ports(1)  # a program without SO_REUSEADDR could not listen there
+    assert sockets.can_listen(port)
+    sockets._own.append(port)
+    assert port not in sockets.free_ports(1)  # a program without SO_REUSEADDR could not listen there
 
 
 def test_free_ports_are_free_and_all_different() -> None:
-    found = ports.free_ports(50)
+    found = sockets.free_ports(50)
     assert len(set(found)) == 50
-    assert all(ports.can_listen(port) for port in found)
+    assert all(sockets.can_listen(port) for port in found)
 
 
 def test_a_port_that_nobody_listens_on_has_no_holder() -> None:
-    port = ports.free_ports(1)[0]
-    assert ports.holder(port) is None
-    assert ports.describe_holder(port) == "connections of an earlier process"
+    port = sockets.free_ports(1)[0]
+    assert sockets.holder(port) is None
+    assert sockets.describe_holder(port) == "connections of an earlier process"
 
 
 def test_a_holder_that_may_not_be_seen_is_another_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "holder", lambda port: None)
+    monkeypatch.setattr(sockets, "holder", lambda port: None)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(1)
-        assert ports.describe_holder(listener.getsockname()[1]) == "a process of another user"
+        assert sockets.describe_holder(listener.getsockname()[1]) == "a process of another user"
 
 
 def test_the_ports_that_processes_listen_on_are_found_and_no_others(server: "subprocess.Popen[bytes]") -> None:
@@ -153,6 +153,6 @@ def test_the_ports_that_processes_listen_on_are_found_and_no_others(server: "sub
     with socket.socket() as ours:
         ours.bind(("127.0.0.1", 0))
         ours.listen(1)
-        assert ports.listened_by([server.pid]) == [port]
-        assert set(ports.listened_by([server.pid, os.getpid()])) >= {port, ours.getsockname()[1]}
-    assert ports.listened_by([]) == []
+        assert sockets.listened_by([server.pid]) == [port]
+        assert set(sockets.listened_by([server.pid, os.getpid()])) >= {port, ours.getsockname()[1]}
+    assert sockets.listened_by([]) == []

@@ -10,11 +10,9 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
-from launch.agent.network import listeners, resolver
-from launch.agent.network.listeners import Doors
-from launch.agent.network.probes import dial_all
-from launch.agent.network.target import Target
+from launch.agent.linux.sockets import free_ports
+from launch.agent.network import doors, resolver
+from launch.agent.network.doors import Doors, Target, dial_all
 from tests.support.waiting import eventually
 
 WORDS = ("who is there", "it is me")
@@ -56,7 +54,7 @@ def test_a_door_opens_to_the_callers_word_in_both_address_families() -> None:
 
 
 def test_a_door_meets_so_many_callers_at_a_time_and_hangs_up_on_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "CALLERS", 2)
+    monkeypatch.setattr(doors, "CALLERS", 2)
     (port,) = free_ports(1)
     with Doors(WORDS, "h1") as opened:
         opened.open([port])
@@ -90,14 +88,14 @@ def test_a_door_waits_for_a_caller_that_has_its_answer() -> None:
 
 
 def test_a_door_does_not_wait_for_a_caller_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners, "LEAVING_S", 0.1)
+    monkeypatch.setattr(doors, "LEAVING_S", 0.1)
     (port,) = free_ports(1)
     with socket.socket() as stranger:
-        with Doors(WORDS, "h1") as doors:
-            doors.open([port])
+        with Doors(WORDS, "h1") as listeners:
+            listeners.open([port])
             stranger.connect(("127.0.0.1", port))
             left = time.monotonic()
-        assert time.monotonic() - left < listeners.CALL_S
+        assert time.monotonic() - left < doors.CALL_S
 
 
 def test_a_stranger_is_told_nothing() -> None:

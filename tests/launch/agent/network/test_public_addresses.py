@@ -6,8 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 import pytest
 
-from launch.agent.network.public_addresses import exposed
-from launch.agent.network.resolver import Meaning, resolve
+from launch.agent.network.resolver import Meaning, exposed, resolve
 from launch.agent.wire.run_request import RunRequest
 from tests.support.agent.requested import run_plan, run_request
 

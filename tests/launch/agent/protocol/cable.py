@@ -4,7 +4,7 @@ import socket
 from threading import Thread
 from typing import List
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 
 
 class Cable:

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.spec.model import Restart
 from launch.agent.linux.processes import inspect
-from launch.agent.protocol import local_client
+from launch.agent.protocol import local_socket
 from tests.launch.agent.protocol.cable import Cable
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under
@@ -45,7 +45,7 @@ def mend(cable: Cable) -> None:
 
 def member_runs(agents: Agents) -> bool:
     """Whether the member has a living process of its task, as it says itself."""
-    status = local_client.ask(agents.folder(MEMBER).own, {"do": "status"})
+    status = local_socket.ask_agent(agents.folder(MEMBER).own, {"do": "status"})
     return bool(status["tasks"]["worker:1"]["alive"])
 
 

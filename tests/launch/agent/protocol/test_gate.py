@@ -15,8 +15,8 @@ from typing import Any, Awaitable, Callable, Iterator, List
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
 from launch.agent.linux.processes import status
+from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol import gate, links
 from launch.agent.protocol.links import Greeting, Link
 from launch.agent.protocol.messages import Advanced, Joined, Message

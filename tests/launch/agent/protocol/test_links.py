@@ -6,7 +6,7 @@ from typing import Any, Awaitable, Callable, List, Optional, Tuple, Union
 
 import pytest
 
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol import links
 from launch.agent.protocol.links import Greeting, Link, LinkError
 from launch.agent.protocol.messages import Advanced, Ping, Start, Started, encode

@@ -9,8 +9,8 @@ from typing import Any, AsyncIterator, Callable, Dict
 
 import pytest
 
-from launch.agent.protocol import local_client
-from launch.agent.protocol.local_server import Clients
+from launch.agent.protocol import local_socket
+from launch.agent.protocol.local_socket import Clients
 from tests.support.waiting import PATIENCE_S
 
 
@@ -36,13 +36,13 @@ def with_agent(folder: Path, act: Callable[[], Any], answers: Any = answer) -> A
 
 def exchange(folder: Path, text: bytes, lines: int) -> bytes:
     """What comes back for ``text``: so many lines, or what there is when the agent hangs up."""
-    with local_client.connect(folder, PATIENCE_S) as line, line.makefile("rb") as replies:
+    with local_socket.connect(folder, PATIENCE_S) as line, line.makefile("rb") as replies:
         line.sendall(text)
         return b"".join(replies.readline() for _ in range(lines))
 
 
 def test_a_request_is_answered(tmp_path: Path) -> None:
-    assert with_agent(tmp_path, lambda: local_client.ask(tmp_path, {"count": 1}, PATIENCE_S)) == {"number": 0}
+    assert with_agent(tmp_path, lambda: local_socket.ask_agent(tmp_path, {"count": 1}, PATIENCE_S)) == {"number": 0}
 
 
 def test_one_caller_may_ask_more_than_once_and_an_answer_may_have_many_lines(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_folder_may_be_deeper_than_the_path_of_a_socket_can_be(tmp_path: Path)
     deep = tmp_path / ("x" * 100) / ("y" * 100)
     deep.mkdir(parents=True)
     here = os.getcwd()
-    assert with_agent(deep, lambda: local_client.ask(deep, {"count": 1}, PATIENCE_S)) == {"number": 0}
+    assert with_agent(deep, lambda: local_socket.ask_agent(deep, {"count": 1}, PATIENCE_S)) == {"number": 0}
     assert os.getcwd() == here
 
 
@@ -63,14 +63,14 @@ def test_the_socket_is_there_while_the_agent_is(tmp_path: Path) -> None:
     assert with_agent(tmp_path, lambda: stat.S_ISSOCK(sock.stat().st_mode))
     assert not sock.exists()
     with pytest.raises(OSError):
-        local_client.ask(tmp_path, {"count": 1})
+        local_socket.ask_agent(tmp_path, {"count": 1})
 
 
 def test_where_an_agent_died_nobody_answers(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "agent.sock"))
     with pytest.raises(ConnectionRefusedError):
-        local_client.ask(tmp_path, {"count": 1})
+        local_socket.ask_agent(tmp_path, {"count": 1})
 
 
 def test_an_agent_that_does_not_answer_is_waited_for_so_long_and_no_longer(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_an_agent_that_does_not_answer_is_waited_for_so_long_and_no_longer(tmp_p
         listener.bind(str(tmp_path / "agent.sock"))
         listener.listen(1)
         with pytest.raises(socket.timeout):
-            local_client.ask(tmp_path, {"count": 1}, timeout_s=0.05)
+            local_socket.ask_agent(tmp_path, {"count": 1}, timeout_s=0.05)
 
 
 def test_an_agent_that_hangs_up_is_no_answer(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_an_agent_that_hangs_up_is_no_answer(tmp_path: Path) -> None:
             yield {}
 
     def act() -> None:
-        with local_client.connect(tmp_path, PATIENCE_S) as line:
+        with local_socket.connect(tmp_path, PATIENCE_S) as line:
             line.sendall(b'{"count": 0}\n')
             line.shutdown(socket.SHUT_WR)
             assert line.recv(1) == b""

@@ -15,7 +15,7 @@ from launch.agent.retention.pruning import Place, look, prune
 from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.retention import DEFAULT, Retention
-from launch.status.pruned import PruneAnswer
+from launch.status.removals import PruneAnswer
 from tests.launch.agent.retention.conftest import PastRuns
 from tests.launch.agent.retention.test_used_code import ONE
 from tests.launch.agent.retention.test_used_code import make as make_code

@@ -7,7 +7,7 @@ from typing import Any, List, Union
 import pytest
 
 from launch.agent.gpus import nvidia_smi
-from launch.agent.service import graph
+from launch.agent.service import chief_command
 from launch.agent.wire.run_request import RunRequest
 from tests.support.agent.requested import RUN, run_request, task_request
 
@@ -26,35 +26,35 @@ def request(folder: Path, script: str, **chief: Any) -> RunRequest:
 
 
 def test_a_mistake_is_reported_without_secrets_and_leaves_nothing(tmp_path: Path) -> None:
-    found = graph.mistake(request(tmp_path, f"test $KEY = hunter2 && {REPORT}; exit 3"))
+    found = chief_command.mistake(request(tmp_path, f"test $KEY = hunter2 && {REPORT}; exit 3"))
     assert found.cause == "job.py:3: KeyError: (secret)"
     assert list((tmp_path / "runs" / RUN).iterdir()) == []
 
 
 @pytest.mark.parametrize("script", ["exit 0", f"{REPORT}; exit 0", f"{REPORT}; exit 1", "exit 3", "kill -9 $$"])
 def test_any_other_end_is_left_to_the_tasks(tmp_path: Path, script: str) -> None:
-    assert graph.mistake(request(tmp_path, script)).cause is None
+    assert chief_command.mistake(request(tmp_path, script)).cause is None
 
 
 def test_a_graph_that_takes_too_long_is_ended_and_left_to_the_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph, "PATIENCE_S", 0.1)
-    assert graph.mistake(request(tmp_path, f"{REPORT}; exec sleep 1000")).cause is None
+    monkeypatch.setattr(chief_command, "PATIENCE_S", 0.1)
+    assert chief_command.mistake(request(tmp_path, f"{REPORT}; exec sleep 1000")).cause is None
     assert list((tmp_path / "runs" / RUN).iterdir()) == []
 
 
 def test_a_program_that_is_missing_is_left_to_the_tasks(tmp_path: Path) -> None:
     asked = request(tmp_path, "exit 3")
     missing = task_request(argv=("/nonexistent/python",), chief=True)
-    assert graph.mistake(run_request(missing, workdir=str(tmp_path), code=asked.code)).cause is None
+    assert chief_command.mistake(run_request(missing, workdir=str(tmp_path), code=asked.code)).cause is None
 
 
 def test_in_a_step_of_slurm_its_gpus_are_counted_in_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvidia_smi, "list_gpus", lambda: ["GPU-a", "GPU-b", "GPU-c"])
     monkeypatch.setenv("SLURM_STEP_ID", "0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
-    graph.mistake(request(tmp_path, f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/said", gpus=(1, 2)))
+    chief_command.mistake(request(tmp_path, f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/said", gpus=(1, 2)))
     assert (tmp_path / "said").read_text() == "2\n"
 
 
@@ -64,7 +64,7 @@ def test_it_has_the_chiefs_folder_environment_and_gpus(
 ) -> None:
     monkeypatch.setattr(nvidia_smi, "list_gpus", lambda: ["GPU-a", "GPU-b", "GPU-c"])
     said = 'echo "$0 $OWN $(cat data.csv) [$CUDA_VISIBLE_DEVICES] $TF_CONFIG"'
-    graph.mistake(request(tmp_path, f"{said} > {tmp_path}/said", gpus=gpus))
+    chief_command.mistake(request(tmp_path, f"{said} > {tmp_path}/said", gpus=gpus))
     program, own, data, seen, config = (tmp_path / "said").read_text().split(maxsplit=4)
     assert (program, own, data, seen) == ("jobs.describe", "1", "4711", f"[{visible}]")
     assert json.loads(config)["task"] == {"type": "worker", "index": 0}

@@ -13,8 +13,7 @@ import pytest
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.processes import Process, is_same
 from launch.agent.service import keeper
-from launch.agent.service.keeper import FAILED, OVER, TAKEN
-from launch.agent.service.liveness_pipe import Pulse
+from launch.agent.service.keeper import FAILED, OVER, TAKEN, Pulse
 from launch.agent.state import boot_unit, leftovers, process_records
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.agents import LEAD, MEMBER, Agents

@@ -11,8 +11,8 @@ from typing import Any, Callable, List
 import pytest
 
 from launch.agent.linux.processes import is_same
-from launch.agent.service import liveness_pipe
-from launch.agent.service.liveness_pipe import Pulse, granted_s, patience_s
+from launch.agent.service import keeper
+from launch.agent.service.keeper import Pulse, granted_s, patience_s
 from launch.agent.state import process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under
@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness_pipe, "CHANCE_S", 0.05)
+    monkeypatch.setattr(keeper, "CHANCE_S", 0.05)
 
 
 def watched(act: Callable[[Pulse], Any], patience: float) -> List[bool]:
@@ -50,7 +50,7 @@ def test_a_beat_grants_the_next_one_a_part_of_the_patience() -> None:
 def test_a_beat_grants_less_where_tasks_must_soon_be_gone() -> None:
     assert [granted_s(8.0, left) for left in (math.inf, 7.0, 1.0, -5.0)] == [
         8.0,
-        7.0 - liveness_pipe.CHANCE_S,
+        7.0 - keeper.CHANCE_S,
         1.0,
         1.0,
     ]

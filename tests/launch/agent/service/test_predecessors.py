@@ -8,8 +8,7 @@ from typing import Callable
 
 import pytest
 
-from launch.agent.service import predecessors
-from launch.agent.state import locks, process_records
+from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import lock_path
 from tests.launch.agent.verbs.test_down import state
 from tests.support.agent.agents import LEAD, RUN, Agents
@@ -49,7 +48,7 @@ def test_an_agent_begins_beside_no_process_that_the_one_before_has_left(run: Run
     agents.up()
     pid = agents.status()["tasks"][0]["pid"]
     with pytest.raises(locks.NameTaken, match=rf"processes of {RUN} cannot be ended \(pids {pid}\): restart this host"):
-        predecessors.end(agents.folder(), "r", "hosts.yaml")
+        leftovers.end_earlier_runs(agents.folder(), "r", "hosts.yaml")
     assert agents.down()["run"] == RUN
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.service import predecessors
 from launch.agent.state import containers, leftovers
 from launch.agent.state.run_folder import RunFolder
 from tests.support.containers.fake import FakeRuntime
@@ -32,7 +31,7 @@ def test_the_next_run_of_a_name_removes_containers_that_an_earlier_one_left(
         (tmp_path / "bin" / "state" / name).write_text(GONE)
     record(earlier, docker, "mine", "long-gone")
     assert leftovers.look(earlier).containers == ["mine"]
-    predecessors.end(RunFolder(tmp_path / "w", "r-20260102-000000", "h"), "r", "r.yaml")
+    leftovers.end_earlier_runs(RunFolder(tmp_path / "w", "r-20260102-000000", "h"), "r", "r.yaml")
     assert docker.names == ["foreign"] and containers.recorded(earlier) == []
 
 

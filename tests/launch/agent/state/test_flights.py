@@ -11,7 +11,7 @@ import pytest
 from cluster.protocol.flight_recorder import FlightRecorder
 from cluster.protocol.flight_records import FILE, Exchange, Wait
 from cluster.protocol.heartbeat import Heartbeat
-from launch.agent.state.flights import NO_FILE, of_host, of_task
+from launch.agent.state.newest_spans import NO_FILE, of_host, of_task
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.flight import Exchanged
 from launch.agent.wire.verb_requests import FlightRequest, RunReference

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.state.report import FILE, Report, report
+from launch.agent.state.report_file import FILE, Report, report
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.histories import Replay, failed
 

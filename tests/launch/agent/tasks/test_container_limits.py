@@ -2,7 +2,7 @@
 
 from cluster.protocol.limits import Limits
 from launch.agent.containers.command import Container
-from launch.agent.limits.terms import Host, agree
+from launch.agent.limits.enforcement import Host, agree
 from launch.agent.tasks.container_limits import in_containers
 
 HOST = Host(1 << 40, {0, 1}, {}, refusal=lambda enforcement: None)

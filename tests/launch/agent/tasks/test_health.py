@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator
 import pytest
 
 from cluster.protocol.heartbeat import PULSE, Sign
-from launch.agent.linux.cpu_time import Work
 from launch.agent.linux.processes import inspect
+from launch.agent.linux.procfs import Work
 from launch.agent.tasks.health import Seen, Vitals
 from tests.support.waiting import eventually
 

@@ -13,11 +13,11 @@ import pytest
 
 from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
-from launch.agent.linux.ports import free_ports
+from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol.messages import Advanced, Exited, GpuFailed, Measured, Started
 from launch.agent.tasks import attempt, host_tasks
 from launch.agent.tasks.host_tasks import LINGER_S
-from launch.agent.tasks.log_gap import LogBound, gap_of
+from launch.agent.tasks.task_log import LogBound, gap_of
 from tests.support.agent.bench import Bench
 from tests.support.launch.machine import lives
 from tests.support.waiting import eventually

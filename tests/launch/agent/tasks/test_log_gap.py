@@ -8,10 +8,9 @@ from typing import Any, List
 import pytest
 
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks import log_gap
-from launch.agent.tasks.log_gap import NONE, Gap, LogBound, gap_of
-from launch.agent.tasks.log_index import index_of
-from launch.agent.tasks.log_reader import TaskLog
+from launch.agent.tasks import task_log
+from launch.agent.tasks.task_log import NO_GAP, Gap, LogBound, gap_of, index_of
+from launch.agent.verbs.logs import TaskLog
 
 FIRST, NEWEST, STEP = 1 << 14, 1 << 16, 1 << 13
 WIDTH = 64  # bytes of a line
@@ -36,7 +35,7 @@ class Log:
         self.count += count
 
     def look(self) -> Gap:
-        self.now += log_gap.LOOK_S
+        self.now += task_log.BOUND_S
         self.bound.look(self.now)
         return gap_of(self.path)
 
@@ -64,7 +63,7 @@ def around(gap: Gap, count: int) -> List[str]:
 
 def test_a_log_within_its_bound_stays_whole(log: Log) -> None:
     log.write((FIRST + NEWEST + STEP) // WIDTH)
-    assert log.look() == NONE and log.read() == list(map(str, range(log.count)))
+    assert log.look() == NO_GAP and log.read() == list(map(str, range(log.count)))
 
 
 def test_of_a_longer_one_the_first_and_the_newest_lines_stay_and_its_length(log: Log) -> None:
@@ -134,7 +133,7 @@ def test_the_last_lines_are_those_behind_the_gap(count: int, log: Log) -> None:
 
 
 def test_a_log_without_lines_is_bounded_too(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_gap, "NEARBY", 1 << 10)
+    monkeypatch.setattr(task_log, "NEARBY", 1 << 10)
     log.path.write_bytes(b"x" * 1_000_000)
     assert log.look() == Gap(FIRST, 1_000_000 - NEWEST)
     assert not any("\0" in line for line in log.read())
@@ -144,13 +143,13 @@ def test_where_the_disk_frees_no_blocks_the_log_stays_whole(log: Log, monkeypatc
     def refuse(*_: int) -> None:
         raise OSError(errno.EOPNOTSUPP, "not supported")
 
-    monkeypatch.setattr(log_gap, "punch", refuse)
+    monkeypatch.setattr(task_log, "punch", refuse)
     log.write(10_000)
-    assert log.look() == log.look() == NONE and len(log.read()) == 10_000
+    assert log.look() == log.look() == NO_GAP and len(log.read()) == 10_000
 
 
 @pytest.mark.parametrize("text", ["", "x", "5", "9 3", "-1 3", "1 2 3", "1 2" + " " * 200])
 def test_a_file_that_is_no_gap_hides_no_line(text: str, log: Log) -> None:
     log.write(10)
-    log_gap.path_of(log.path).write_text(text)
+    task_log.gap_file_of(log.path).write_text(text)
     assert len(log.read()) == 10

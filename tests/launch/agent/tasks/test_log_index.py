@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.tasks.log_index import EVERY_S, LogTimes, Times, index_of
+from launch.agent.tasks.task_log import EVERY_S, LogTimes, Times, index_of
 
 
 @pytest.fixture

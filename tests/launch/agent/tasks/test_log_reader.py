@@ -9,16 +9,8 @@ from typing import Any, List
 import pytest
 
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.log_index import index_of
-from launch.agent.tasks.log_reader import (
-    BLOCK,
-    CUT,
-    LONGEST,
-    TaskLog,
-    line_start,
-    show,
-    start_of_last,
-)
+from launch.agent.tasks.task_log import index_of
+from launch.agent.verbs.logs import BLOCK, CUT, LONGEST, TaskLog, line_start, show, start_of_last
 
 
 @pytest.fixture

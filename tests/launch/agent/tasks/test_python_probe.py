@@ -7,7 +7,7 @@ from typing import Dict
 import pytest
 
 from launch.agent.containers.command import Container
-from launch.agent.tasks.python_probe import Versions
+from launch.agent.facts import Versions
 from tests.support.containers.fake import FakeRuntime
 from tests.support.waiting import PATIENCE_S
 

@@ -10,11 +10,12 @@ import pytest
 from cluster.protocol.limits import GIB, Limits
 from launch.agent.endings.exit_causes import Ending
 from launch.agent.endings.exits import Excess
-from launch.agent.limits import control_groups, memory_use
-from launch.agent.limits.terms import Terms
+from launch.agent.limits import control_groups
+from launch.agent.limits.enforcement import Terms
 from launch.agent.linux.processes import OOM_RAISE
 from launch.agent.protocol.messages import Exited
 from launch.agent.state import groups
+from launch.agent.tasks import task_limits
 from launch.agent.tasks.task_limits import LOOK_S
 from tests.support.agent.bench import Bench
 from tests.support.waiting import eventually
@@ -75,10 +76,10 @@ def test_memory_that_processes_share_does_not_kill_a_task(bench: Bench, monkeypa
     bench.start("sh", "-c", "sleep 600 & wait", terms=limited(SMALL))
     attempt = bench.tasks.running["worker:0"]
     eventually("a child", lambda: _looked(bench, attempt.kin.pids))
-    monkeypatch.setattr(memory_use, "at_most", lambda pids: GIB)
+    monkeypatch.setattr(task_limits, "at_most", lambda pids: GIB)
     _looked(bench, None)
     assert attempt.excess_bytes == 0
-    monkeypatch.setattr(memory_use, "exactly", lambda pids: GIB)
+    monkeypatch.setattr(task_limits, "exactly", lambda pids: GIB)
     _looked(bench, None)
     assert attempt.excess_bytes == GIB
 

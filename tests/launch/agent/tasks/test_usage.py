@@ -4,10 +4,10 @@ from typing import Any, Dict, Iterable
 
 import pytest
 
-from launch.agent.gpus.utilisation import Use
+from launch.agent.gpus.watching import Use
 from launch.agent.linux.processes import Process
 from launch.agent.linux.traffic import Bytes, Traffic
-from launch.agent.tasks.usage import LOOK_S, Usage
+from launch.agent.tasks.task_reports import USAGE_S, Usage
 
 # pid, parent, group, session: a leader, a child in its group, one in its session, and somebody else
 TABLE = [Process(*ids, "S", 0) for ids in ((10, 1, 10, 10), (11, 10, 10, 10), (12, 11, 12, 10), (20, 1, 20, 20))]
@@ -66,4 +66,4 @@ def test_a_host_whose_tasks_have_no_gpus_asks_no_driver() -> None:
 
 def test_it_is_looked_now_and_then() -> None:
     usage = Usage({})
-    assert [usage.due(now) for now in (5.0, 5.1, 5.0 + LOOK_S, 5.1 + LOOK_S)] == [True, False, True, False]
+    assert [usage.due(now) for now in (5.0, 5.1, 5.0 + USAGE_S, 5.1 + USAGE_S)] == [True, False, True, False]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.agent.text.gpu_notes import gpu_note
+from launch.agent.text import gpu_note
 
 DSO = "W tensorflow/stream_executor/platform/default/dso_loader.cc:55]"
 LIBCUDA = "Could not load dynamic library 'libcuda.so.1'"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from launch.agent.text.plain_text import clean, may_hold_controls, plain, without_controls
+from launch.agent.text import clean, may_hold_controls, plain, without_controls
 
 KERAS = "1/10 [=>...]" + "\b" * 12 + "\r2/10 [==>..]" + "\b" * 13 + "\r10/10 [=====]\n"
 

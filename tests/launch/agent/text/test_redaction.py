@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from launch.agent.text.redaction import Redaction, is_secret, mask
+from launch.agent.text import Redaction, is_secret, mask
 
 HARMLESS = ["PATH", "PWD", "CUDA_VISIBLE_DEVICES", "LAUNCH_RUN", "HOME", "MONKEY", "AUTHOR"]
 SECRET = ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASS", "password", "API_KEY", "MYSQL_PWD", "apikey"]

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
-from launch.agent.linux.ports import can_listen, free_ports
+from launch.agent.linux.sockets import can_listen, free_ports
 from launch.agent.verbs import check
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.container import ContainerRequest

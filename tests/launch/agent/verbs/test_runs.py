@@ -11,7 +11,7 @@ from launch.agent.state import process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import runs as verb
 from launch.agent.wire.verb_requests import RunsRequest
-from launch.status.incident import IncidentStatus
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import EffectiveTime, RunStatus
 from launch.status.run_record import KnownRun, RunRecord
 from launch.status.values import to_values

@@ -1,0 +1,121 @@
+"""Check what a job's functions returned: the batch of a dataset, its shards, the towers' losses, the optimizer.
+
+An error names what the author may write instead. Shards are refused where examples would not count once. Copies of the
+model must not depend on each other: an object that outlives a call of ``model`` keeps its tensors.
+"""
+
+import inspect
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
+
+from cluster.data.source import Source
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.model.model_state import place
+from cluster.runtime.tf_compat import tf
+from cluster.sharing.variables import Sharing
+from cluster.task import Train
+from cluster.variables.uses import sources
+
+_OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "Adamax": "Adam", "AdamW": "Adam"}
+
+
+def named_parts(job: Job, batch: Any) -> str:
+    """Return how to name the parts of a batch that is no dictionary, as the end of a sentence."""
+    number = len(batch) if isinstance(batch, tuple) else 1
+    names = _parameters(job) if len(_parameters(job)) == number else ["x", "y", "z"][:number]
+    if len(names) < number:
+        return ""
+    pairs = ", ".join(f'"{name}": {name}' for name in names)
+    return f"; name its parts: data.map(lambda {', '.join(names)}: {{{pairs}}})"
+
+
+def _parameters(job: Job) -> List[str]:
+    return [name for name in inspect.signature(job.model).parameters if name not in ("args", "training")]
+
+
+def described_batch(batch: Any) -> Any:
+    """Return a short description of a batch that is no dictionary."""
+    return f"a dataset of tuples of {len(batch)}" if isinstance(batch, tuple) else batch
+
+
+def optimizer_of_tf_train(optimizers: List[Any]) -> str:
+    """Return which of TensorFlow's optimizers to make in the place of one of Keras, as the end of a sentence."""
+    keras = [type(each).__name__ for each in optimizers if "keras" in type(each).__module__]
+    if not keras:
+        return ""
+    name = f"{_OF_KERAS.get(keras[0], keras[0])}Optimizer"
+    instead = name if hasattr(tf.train, name) else "AdamOptimizer"
+    return f"; make a tf.train.{instead} in the place of Keras's {keras[0]}"
+
+
+def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -> Tuple[Dict[str, Any], Any]:
+    """Return the next batch of a dataset, and the operation that lets the dataset begin.
+
+    Args:
+      function: the job's, named in errors.
+      make: calls it.
+      ahead: batches that are made ready before their time.
+
+    Raises:
+      JobError: the function fails, or returns something else.
+    """
+    with job.blame():
+        dataset = make()
+    job.check(function, "a tf.data.Dataset", dataset, isinstance(dataset, tf.data.Dataset))
+    iterator = tf.data.make_initializable_iterator(dataset.prefetch(ahead) if ahead else dataset)
+    batch = iterator.get_next()
+    if not isinstance(batch, dict):
+        expected = "a dataset of {name: tensor}" + named_parts(job, batch)
+        job.check(function, expected, described_batch(batch), ok=False)
+    return batch, iterator.initializer
+
+
+def refuse_unfit_shards(job: Job, train: Train, sources: Sequence[Source], has_place: bool) -> None:
+    """Refuse shards that are used in a way, or with settings, for which examples would not count once.
+
+    Args:
+      sources: of all datasets of shards that ``inputs`` made.
+      has_place: whether its batches have their place in a shard.
+
+    Raises:
+      JobError: they are, or ``train.epochs`` has nothing to count by.
+    """
+    if not sources:
+        expected = "a dataset of cluster.shards, by which train.epochs counts"
+        job.check("inputs", expected, "another one", train.epochs is None)
+        return
+    settings = {
+        "train.sync: stock": train.sync == "stock",
+        "train.backup_workers": train.backup_workers > 0,
+        "train.replication: in-graph": train.replication == "in-graph",
+    }
+    for name, is_so in settings.items():
+        job.check("inputs", f"a dataset of its own with {name}", "one of cluster.shards", not is_so)
+    found = f"{len(sources)} datasets of cluster.shards"
+    job.check("inputs", "one dataset of cluster.shards", found, len(sources) == 1)
+    job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", has_place)
+
+
+def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying: Set[Any]) -> None:
+    """Refuse a copy of the model that depends on what another copy computes for itself.
+
+    What was made with a variable is every copy's. So is what depends on no ``varying`` operation: a constant.
+
+    Args:
+      results: of each copy its loss and gradients.
+      varying: the operations of variables and of batches.
+
+    Raises:
+      JobError: there is one; names the line of what it depends on.
+    """
+    if len(results) == 1:  # the graph of most workers need not be walked
+        return
+    for index, of_copy in enumerate(results):
+        found = sources(of_copy) & sharing.of_others(index)
+        borrowed = [op for op in found if ({op} | sources(op.inputs)) & varying]
+        if borrowed:
+            first = min(borrowed, key=lambda op: str(op.name))
+            raise JobError(
+                f"{place(first)}: the loss of one tower depends on this operation of another; expected each call of"
+                " model to make its own: an object that outlives a call must keep no tensors"
+            )

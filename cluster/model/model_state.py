@@ -1,0 +1,223 @@
+"""Variables that no gradient changes but the model itself does: averages, counters, shadows.
+
+Every worker has them; the chief's are the truth. In each step the chief writes to the servers what its own model has
+changed. A worker whose step uses such a variable reads it from there before its next step. Operations that a model
+wants run beside its step, such as the moving averages of batch normalisation, change them.
+"""
+
+import os
+import re
+from typing import Any, Container, Dict, Iterable, Mapping, Sequence, Set
+
+from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
+from cluster.variables.functions import Functions
+from cluster.variables.masters import Masters
+from cluster.variables.uses import ancestors, finish_turns, ops_of, readers, sources, ways_out, writes
+
+# The files of this package, of TensorFlow and of Keras.
+_LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|keras)/")
+_RANDOM = "seed_generator_state"  # Keras 3's: where its next random numbers come from, each worker's own
+
+
+class State:
+    """The state of a model in one worker's graph.
+
+    Args:
+      variables: the worker's, by name; the optimizer's own left out.
+      trained: names of those that have a gradient.
+      step: the operations that a step runs.
+      later: the operations of copies of the model after the first: of other towers and accumulated batches.
+
+    ``changed`` are the names of those that a step changes; ``used`` of those that it uses, and no gradient changes.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Any],
+        trained: Container[str],
+        step: Set[Any],
+        later: Container[Any] = (),
+    ):
+        self._variables, self._step = variables, step
+        own = {name: each for name, each in variables.items() if not name.endswith(_RANDOM)}
+        self._writes = changes(own, step)
+        self._refuse_trained(trained)
+        _refuse_several(self._writes, later)
+        self.changed = list(self._writes)
+        self.used = [name for name, each in own.items() if name not in trained and each.op in step]
+
+    def _refuse_trained(self, trained: Container[str]) -> None:
+        for name, found in self._writes.items():
+            if name in trained:
+                raise JobError(
+                    f"{place(next(iter(found)))}: the model assigns the variable {name}, which the optimizer trains;"
+                    " expected one or the other: give tf.get_variable a constraint, or make it trainable=False"
+                )
+
+    def write_last(self, step: Sequence[Any]) -> None:
+        """Let what is changed beside the loss be changed when the whole step has been computed, by every tower.
+
+        Args:
+          step: what a step computes with the old values: losses and gradients.
+        """
+        _write_last(self._writes, step)
+
+    def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
+        """Refuse a state that each worker would have for itself, by its own examples, and that its results depend on.
+
+        A checkpoint holds the chief's alone: no other worker could go on from it.
+
+        Args:
+          batch: the tensors of this worker's examples.
+          results: losses and gradients.
+
+        Raises:
+          JobError: there is one.
+        """
+        needed, behind, examples = ancestors(results), sources(results), {each.op for each in batch}
+        for name, found in self._writes.items():
+            own = [op for op in found if op in needed and examples & sources(op.inputs)]
+            if own and self._variables[name].op in behind:
+                raise JobError(
+                    f"{place(own[0])}: each worker would change the variable {name} by its own examples, and its loss"
+                    " depends on it; expected a local variable, which each worker has for itself, or one state for all,"
+                    " by the chief's examples, which an operation in tf.GraphKeys.UPDATE_OPS changes"
+                )
+
+    def refuse_by_each_worker(self, results: Sequence[Any]) -> None:
+        """Refuse, where all workers have one variable, a change that every worker's step makes.
+
+        Args:
+          results: losses and gradients.
+
+        Raises:
+          JobError: there is one.
+        """
+        _refuse_several(self._writes, ancestors(results), "worker")
+
+    def publish(self, masters: Masters) -> Any:
+        """Make the operation that writes to the servers what this step has changed."""
+        done = [end for found in self._writes.values() for op in found for end in ways_out(op, self._step)]
+        with tf.control_dependencies(done):
+            return tf.group(*[op for name in self.changed for op in masters.write(name, _now(self._variables[name]))])
+
+
+def _now(variable: Any) -> Any:
+    return variable.read_value()
+
+
+def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any, Any]]:
+    """Return which of these variables a step changes, by name, each with what ``writes`` gives of that step."""
+    functions = Functions(tf.get_default_graph())
+    found = {name: writes(each, functions) for name, each in variables.items()}
+    of_step = {name: {op: way for op, way in all_of.items() if op in step} for name, all_of in found.items()}
+    return {name: each for name, each in of_step.items() if each}
+
+
+def settle(state: State, results: Sequence[Any], step: Set[Any], later: Container[Any], workers: int = 1) -> None:
+    """Let what the model changes itself, its local variables included, change when a whole step has been computed.
+
+    Args:
+      results: what a step computes with the old values: losses and gradients.
+      step: the operations that a step of the chief runs.
+      later: the operations of copies of the model after the first.
+      workers: how many train, each with local variables of its own.
+
+    Raises:
+      JobError: a local variable is changed for several copies, or by the chief alone.
+    """
+    local = LocalState(tf.local_variables(), step, results)
+    local.refuse_shared(later)
+    if workers > 1:
+        local.refuse_beside()
+    state.write_last(results)
+    local.write_last()
+
+
+def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> None:
+    for op in {op for of_variable in found.values() for op in of_variable}:
+        finish_turns(op)
+    needed = ancestors(step)
+    last = list(dict.fromkeys(op for thing in step for op in ops_of(thing)))
+    for way in dict.fromkeys(way for of_variable in found.values() for way in of_variable.values()):
+        if way not in needed:
+            way._add_control_inputs(last)
+
+
+def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any], of: str = "tower") -> None:
+    """Refuse a change that a copy of the model after the first makes in a step: it would come several times."""
+    for name, of_variable in found.items():
+        again = [op for op in of_variable if op in later]
+        if again:
+            raise JobError(
+                f"{place(again[0])}: every {of} would change the variable {name} once in a step; expected one"
+                " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
+            )
+
+
+class LocalState:
+    """Local variables that a step changes and that its results depend on: a state of each worker's own.
+
+    Args:
+      variables: the worker's local ones.
+      step: the operations that a step of the chief runs.
+      results: losses and gradients.
+    """
+
+    def __init__(self, variables: Iterable[Any], step: Set[Any], results: Sequence[Any]):
+        self._variables = {each.op.name: each for each in variables}
+        self._step, self._results = step, results
+        self._changes = changes(self._variables, step)
+
+    def refuse_shared(self, later: Container[Any]) -> None:
+        """Refuse such a state of one tower's examples that another tower uses and would overwrite.
+
+        Raises:
+          JobError: there is one.
+        """
+        for name, found in self._changes.items():
+            users = {op for op, _ in readers(self._variables[name]) if op in self._step}
+            if len({op in later for op in users}) > 1:
+                raise JobError(
+                    f"{place(next(iter(found)))}: the step changes the local variable {name}, which all copies of"
+                    " the model share; expected one for each: make it with tf.Variable(…,"
+                    " collections=[tf.GraphKeys.LOCAL_VARIABLES]), or have one copy: train.towers and train.accumulate"
+                    " 1, and for launch verify one worker"
+                )
+
+    def write_last(self) -> None:
+        """Let such a state change when the whole step has been computed, as ``State.write_last`` does."""
+        _write_last(self._changes, self._results)
+
+    def refuse_beside(self) -> None:
+        """Refuse, with several workers, such a state that is changed beside the loss: only the chief would change it.
+
+        Raises:
+          JobError: there is one.
+        """
+        needed, behind = ancestors(self._results), sources(self._results)
+        for name, found in self._changes.items():
+            beside = [op for op in found if op not in needed]
+            if beside and self._variables[name].op in behind:
+                raise JobError(
+                    f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has the local"
+                    f" variable {name} for itself; expected a loss that waits for the change: put tf.identity of the"
+                    " loss under tf.control_dependencies"
+                )
+
+
+def place(op: Any) -> str:
+    """Return ``file:line`` of the author that made an operation, else its name."""
+    frames: Sequence[Any] = op.traceback or ()
+    own = [frame for frame in frames if not _LIBRARIES.match(frame[0])]
+    return f"{own[-1][0]}:{own[-1][1]}" if own else str(op.name)
+
+
+def with_updates(value: Any, updates: Sequence[Any]) -> Any:
+    """``value``, fetched in every step, once these update operations have run.
+
+    Of all towers of all workers only the chief's first one has any: more would move one average several times a step.
+    """
+    with tf.control_dependencies(updates):
+        return tf.identity(value) if updates else value

@@ -1,0 +1,190 @@
+"""The sections ``container``, ``elastic`` and ``on``: their rules that the JSON Schema does not state.
+
+``elastic`` goes with ``spares``. The receivers of a run's events are in ``on``, and ``notice`` has the same rules for
+secrets as they have.
+"""
+
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from cluster.errors import Problem
+from cluster.protocol.command_template import names_in
+from cluster.protocol.images import is_file
+from cluster.spec.model import Hook
+from cluster.spec.place import Path
+from cluster.spec.schema import Findings
+from cluster.spec.yaml_document import Document
+
+# Options with which the launcher would lose a task from sight.
+TAKEN_OPTIONS = ("-d", "--detach", "--name")
+
+
+def container_rules(document: Document) -> Iterator[Problem]:
+    """Yield a problem for an image of another runtime, a ``setup`` beside a container, and options that hide a task."""
+    yield from _image(document)
+    if document.value.get("setup") is not None:
+        hint = "remove one of them: an environment is built with the hosts' Python, and tasks run with the image's"
+        yield document.problem(("setup",), "no container beside it", "container", hint, at_key=True)
+    for index, word in enumerate(document.value["container"].get("args", ())):
+        option = word.partition("=")[0]
+        if option in TAKEN_OPTIONS:
+            expected = f"an option other than {option}, with which the launcher loses sight of a task"
+            yield document.problem(("container", "args", index), expected, f"'{word}'", "leave it out")
+
+
+def _image(document: Document) -> Iterator[Problem]:
+    """Refuse a name for apptainer, which would fetch it for every task, and a path for the other runtimes."""
+    given: Dict[str, Any] = document.value["container"]
+    image, runtime = given["image"], given.get("runtime")
+    if runtime == "apptainer" and not is_file(image):
+        hint = f"make the file first: `apptainer pull /path/on/the/hosts.sif docker://{image}`"
+        yield document.problem(("container", "image"), "an absolute path, for apptainer", f"'{image}'", hint)
+    elif runtime in ("podman", "docker") and is_file(image):
+        expected = f"the name of an image, for {runtime}"
+        yield document.problem(("container", "image"), expected, f"'{image}'", "use runtime: apptainer for a file")
+
+
+def elastic_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:
+    """Yield every problem of ``elastic`` and ``spares``.
+
+    Args:
+      workers: the number of tasks that compute gradients; None where that could not be read.
+    """
+    if document.value.get("spares") and document.value.get("elastic") is None:
+        expected, hint = "elastic beside spares", "add elastic: {min_workers: 1}, or leave spares out"
+        yield document.problem(("spares",), expected, "none", hint, at_key=True)
+    if document.value.get("elastic") is None or not findings.fit("elastic"):
+        return
+    yield from _unfit_for_elastic(document, findings)
+    if findings.fit("train", "backup_workers"):
+        yield from _min_workers(document, workers)
+
+
+def _unfit_for_elastic(document: Document, findings: Findings) -> Iterator[Problem]:
+    """Yield a problem for each setting that ``elastic`` excludes.
+
+    An elastic run starts again from a checkpoint, and its tasks take their cluster from ``TF_CONFIG``.
+    """
+    if document.value.get("command") is not None:
+        found, hint = "command", "leave elastic out: the launcher does not know this program's checkpoints"
+        yield document.problem(("elastic",), "a job", found, hint, at_key=True)
+    train: Any = document.value.get("train")
+    if findings.fit("train", "replication") and (train or {}).get("replication") == "in-graph":
+        found, hint = "in-graph", "leave elastic out, or train between-graph"
+        yield document.problem(("train", "replication"), "between-graph with elastic", found, hint)
+    if findings.fit("train", "sync") and (train or {}).get("sync") == "stock":
+        hint = "leave elastic out, or train with sync: plain"
+        yield document.problem(("train", "sync"), "overlapped or plain with elastic", "stock", hint)
+
+
+def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:
+    train: Dict[str, Any] = document.value.get("train") or {}
+    least, backups = document.value["elastic"]["min_workers"], train.get("backup_workers", 0)
+    if workers is not None and least > workers:
+        expected = f"at most as many as there are workers ({workers})"
+        yield document.problem(("elastic", "min_workers"), expected, str(least))
+    elif backups and least <= backups:
+        expected = f"more than train.backup_workers ({backups})"
+        yield document.problem(("elastic", "min_workers"), expected, str(least))
+
+
+class WrittenReceiver(NamedTuple):
+    """A receiver, and the path at which it was written.
+
+    ``is_short`` marks a URL, or the words of a command, in the place of a mapping.
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+    is_short: bool = False
+
+    def at(self, key: str) -> Path:
+        """Return the path of the value of a key."""
+        return self.path if self.is_short else (*self.path, key)
+
+    @property
+    def words(self) -> Iterator[Tuple[Path, str]]:
+        """Yield the words of its command, and the path of each."""
+        return (((*self.at("command"), index), word) for index, word in enumerate(self.values.get("command", ())))
+
+    @property
+    def templates(self) -> Iterator[Tuple[Path, str]]:
+        """Yield the texts in which names of secrets may stand, and the path of each."""
+        if "url" in self.values:
+            yield self.at("url"), self.values["url"]
+        yield from (((*self.path, "headers", name), text) for name, text in self.values.get("headers", {}).items())
+
+
+def hooks_of(values: Mapping[str, Any]) -> Tuple[Hook, ...]:
+    """Return every receiver of every event, in the order of the file."""
+    return tuple(
+        Hook(
+            event,
+            command=tuple(each.values.get("command", ())),
+            url=each.values.get("url"),
+            headers=dict(each.values.get("headers", {})),
+        )
+        for event, given in (values.get("on") or {}).items()
+        for each in _receivers((), given)
+    )
+
+
+def hook_rules(document: Document, findings: Findings) -> Iterator[Problem]:
+    """Yield every problem of ``on``, and of secrets in ``notice``, that the schema does not state."""
+    events, listed = document.value.get("on"), document.value.get("secrets")
+    secrets = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+    for event, given in events.items() if isinstance(events, dict) else ():
+        if findings.fit("on", event):
+            yield from _mixture(document, ("on", event), given)
+            for receiver in _receivers(("on", event), given):
+                yield from _ways(document, receiver)
+                yield from _urls_as_programs(document, receiver)
+                yield from _misplaced_secrets(document, receiver, secrets)
+    if document.value.get("notice") is not None and findings.fit("notice"):
+        yield from _misplaced_secrets(document, WrittenReceiver(("notice",), document.value["notice"]), secrets)
+
+
+def _receivers(path: Path, given: Any) -> List[WrittenReceiver]:
+    """Return the receivers that are written at ``path``."""
+    if isinstance(given, str):
+        return [WrittenReceiver(path, {"url": given}, is_short=True)]
+    if isinstance(given, dict):
+        return [WrittenReceiver(path, given)]
+    items = given or ()
+    if items and all(isinstance(each, str) for each in items):
+        return [WrittenReceiver(path, {"command": items}, is_short=True)]
+    return [WrittenReceiver((*path, index), each) for index, each in enumerate(items) if isinstance(each, dict)]
+
+
+def _mixture(document: Document, path: Path, given: Any) -> Iterator[Problem]:
+    """Refuse a list in which words stand beside receivers."""
+    if isinstance(given, list) and len({isinstance(each, str) for each in given}) > 1:
+        expected, hint = "the words of one command, or a list of receivers", "write the command as {command: […]}"
+        yield document.problem(path, expected, "both in one list", hint)
+
+
+def _ways(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
+    """Refuse a receiver with two ways or none, and headers without a URL."""
+    given = [key for key in ("url", "command") if key in receiver.values]
+    if len(given) != 1:
+        yield document.problem(receiver.path, "either url or command", "both" if given else "neither")
+    elif "headers" in receiver.values and given == ["command"]:
+        yield document.problem((*receiver.path, "headers"), "the key url beside it", "command", at_key=True)
+
+
+def _urls_as_programs(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
+    """Refuse a URL in the place of a program: a list of texts is a command."""
+    path, program = next(receiver.words, (receiver.path, ""))
+    if program.startswith(("http://", "https://")):
+        yield document.problem(path, "a program", "a URL", "write it without the brackets, or as {url: …}")
+
+
+def _misplaced_secrets(document: Document, receiver: WrittenReceiver, secrets: Collection[str]) -> Iterator[Problem]:
+    """Refuse secrets among the words of a command, and names in a URL or header that are no secret."""
+    for path, word in receiver.words:
+        for name in set(names_in(word)).intersection(secrets):
+            hint = f"the command has the secret in its environment, as ${name}; arguments can be read by others"
+            yield document.problem(path, "a word without a secret", f"{{{name}}}", hint)
+    for path, text in receiver.templates:
+        for name in sorted(set(names_in(text)).difference(secrets)):
+            hint = f"list it: secrets: [{', '.join([*secrets, name])}]"
+            yield document.problem(path, "the names of secrets in braces", f"{{{name}}}", hint)

@@ -1,0 +1,244 @@
+"""Warnings about a job that trains, but not as its author means: args that nothing reads, workers with the same batch.
+
+The job's ``args`` record the keys that its functions read. A misspelt key is read by none.
+
+Where ``inputs`` gives each worker all examples, and not a shard, workers begin with the same batch. Each worker makes
+a number of its first batch together with its first step, and leaves it on ``ps:0``. There the chief compares the
+numbers of all. A batch of one example, many times over, is compared with no other: a sharded dataset may have such
+batches. A worker that was started again leaves no number: it may read again what another one has read.
+"""
+
+import difflib
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
+
+from cluster.job import Job
+from cluster.model.device_pool import Member
+from cluster.runtime.devices import ps_device, worker_device
+from cluster.runtime.tf_compat import tf
+from cluster.task import TRAINERS
+from cluster.verify.digests import digest, flat
+
+
+class ReadArgs(Dict[str, Any]):
+    """A dictionary with the same content as ``given``.
+
+    Who takes all of it at once, as ``{**args}``, a loop and ``json.dumps`` do, has read every key.
+
+    ``asked``: the keys that were read, and those that were looked for in vain.
+    """
+
+    def __init__(self, given: Mapping[str, Any]):
+        super().__init__(given)
+        self._given = list(given)
+        self.asked: Set[str] = set()
+
+    def unread(self) -> List[str]:
+        """Return the keys that were not read yet."""
+        return [name for name in self._given if name not in self.asked]
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value, and record that it was read."""
+        self.asked.add(name)
+        return super().get(name, default)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove the key, and record that it was read."""
+        self.asked.add(name)
+        return super().pop(name, *default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return the value, which is the default from now on where there was none."""
+        self.asked.add(name)
+        return super().setdefault(name, default)
+
+    def __iter__(self) -> Iterator[str]:
+        self._ask_for_all()
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Return all keys, and record that they were read."""
+        self._ask_for_all()
+        return super().keys()
+
+    def values(self) -> Any:
+        """Return all values, and record that they were read."""
+        self._ask_for_all()
+        return super().values()
+
+    def items(self) -> Any:
+        """Return all pairs, and record that they were read."""
+        self._ask_for_all()
+        return super().items()
+
+    def copy(self) -> Dict[str, Any]:
+        """Return a plain dictionary, and record that all keys were read."""
+        return dict(self)
+
+    def _ask_for_all(self) -> None:
+        self.asked.update(super().__iter__())
+
+
+class UnreadArgs:
+    """The warnings about ``args`` that no function of a job has read."""
+
+    def __init__(self, args: ReadArgs, job: Job):
+        self._args, self._path = args, Path(job.path)
+        self._known: Dict[str, bool] = {}
+
+    def warnings(self) -> List[str]:
+        """Return a sentence for each key that no function has read, and that does not stand in the job's file.
+
+        A function may read a key later: ``predict`` when the model is exported, or a generator of examples.
+        """
+        return [self._warning(name) for name in self._args.unread() if not self._is_in_file(name)]
+
+    def _warning(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._args.asked, 1)
+        step = f"did you mean args.{near[0]}?" if near else "correct its name, or take it out"
+        return f"args.{name}: expected a key that the job reads, found one that no function has read; {step}"
+
+    def _is_in_file(self, name: str) -> bool:
+        if name not in self._known:
+            self._known[name] = re.search(rf"""["']{re.escape(name)}["']""", self._text()) is not None
+        return self._known[name]
+
+    def _text(self) -> str:
+        with suppress(OSError, UnicodeDecodeError):
+            return self._path.read_text(encoding="utf-8")
+        return ""
+
+
+_EXAMPLES, _VALUES = 16, 1 << 20  # of a batch that are looked at: the first step takes no longer for a large one
+_MOST_NAMED = 3
+
+
+class FirstBatches:
+    """The number of the first batch of each task in a pool, in the current graph.
+
+    Args:
+      batches: of each task, as its dataset gives them; none where each example counts once.
+      is_first: whether this process is the task's first.
+    """
+
+    def __init__(self, job: Job, pool: Sequence[Member], batches: Sequence[Mapping[str, Any]], is_first: bool):
+        self._job, self._names = job, _names_of_workers(pool[0])
+        self._is_chief = pool[0].task.is_chief
+        is_useful = len(self._names) > 1 and bool(batches)
+        self._is_due, self._is_open = is_useful and is_first, is_useful and self._is_chief
+        self._same: List[str] = []
+        if is_useful:
+            self._number = tf.stack([_on_its_host(member, batch) for member, batch in zip(pool, batches)])
+            self._make_table([member.task.worker_index for member in pool])
+
+    def _make_table(self, workers: Sequence[int]) -> None:
+        self._own = tf.placeholder(tf.int64, [len(workers)])
+        with tf.device(ps_device(0)):
+            table = tf.raw_ops.MutableHashTableV2(
+                key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"first_batches_of_{len(self._names)}_workers"
+            )
+            keys = tf.constant(workers, tf.int64)
+            self._leave = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=self._own)
+            self._all = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
+
+    @property
+    def fetches(self) -> List[Any]:
+        """Return what to fetch with the next step: nothing after the first."""
+        return [self._number] if self._is_due else []
+
+    def note(self, session: Any, fetched: List[Any]) -> None:
+        """Take what was fetched off the list, and leave it where the chief finds it."""
+        if self._is_due:
+            session.run(self._leave, {self._own: fetched.pop(0)})
+            self._is_due = False
+
+    def compare(self, session: Any) -> None:
+        """Chief: compare the numbers that are there, until those of all workers have been."""
+        if self._is_open:
+            numbers = dict(zip(*(column.tolist() for column in session.run(self._all))))
+            self._same = [self._names[worker] for worker in same(numbers)]
+            self._is_open = len(numbers) < len(self._names)
+
+    def warnings(self) -> List[str]:
+        """Return a sentence about the workers that began with the same batch; nothing where none did."""
+        if not self._same:
+            return []
+        more = len(self._same) - _MOST_NAMED
+        named = ", ".join(self._same if more < 2 else [*self._same[:_MOST_NAMED], f"{more} more"])
+        return [
+            f"{self._job.place('inputs')}: expected inputs to begin with another batch on each worker, found the same"
+            f" on {named}; give each its part: data.shard(task.num_workers, task.worker_index)"
+        ]
+
+
+def _names_of_workers(member: Member) -> List[str]:
+    """Return the name of each worker of the member's cluster, in the order of ``Task.worker_index``."""
+    cluster = member.task.cluster
+    return [f"{role}:{index}" for role in TRAINERS for index in range(len(cluster.get(role, ())))]
+
+
+def _on_its_host(member: Member, batch: Mapping[str, Any]) -> Any:
+    with tf.device(worker_device(member.task.role, member.task.index)):
+        return fingerprint(batch)
+
+
+def same(numbers: Mapping[int, int]) -> List[int]:
+    """Return the most workers that have one number, if it is of more than one; 0 is no number."""
+    found: Dict[int, List[int]] = {}
+    for worker, number in sorted(numbers.items()):
+        if number:
+            found.setdefault(number, []).append(worker)
+    most: List[int] = max(found.values(), key=len, default=[])
+    return most if len(most) > 1 else []
+
+
+def fingerprint(batch: Mapping[str, Any]) -> Any:
+    """Return a number of a batch, int64 []; 0 for one whose examples are all the same."""
+    tensors = [each for each in flat(batch) if _is_plain(each)]
+    seen = [part for each in tensors for part in (tf.shape(each), tf.reshape(each, [-1])[:_VALUES])]
+    repeats = [
+        _repeats(part, rows) for value in tf.nest.flatten(dict(batch)) for part, rows in _tensors_with_examples(value)
+    ]
+    return tf.where(tf.reduce_all(tf.stack([tf.constant(True), *repeats])), tf.zeros([], tf.int64), digest(seen))
+
+
+def _is_plain(value: Any) -> bool:
+    kind = value.dtype if isinstance(value, tf.Tensor) else None
+    return kind is not None and (kind.is_floating or kind.is_integer or kind.is_complex or kind in (tf.bool, tf.string))
+
+
+def _tensors_with_examples(value: Any) -> List[Any]:
+    """Return pairs of a tensor and the number of examples.
+
+    The examples are the same if and only if each tensor is one piece, as many times over.
+    """
+    if isinstance(value, tf.SparseTensor):
+        rows = tf.cast(value.dense_shape[0], tf.int32)
+        return [(value.indices[:, 1:], rows), (value.values, rows), (_counts_of_rows(value.indices[:, 0], rows), rows)]
+    if isinstance(value, tf.RaggedTensor):
+        rows = tf.cast(value.nrows(), tf.int32)
+        return [(each, rows) for each in (*value.nested_row_lengths(), value.flat_values)]
+    return [(value, tf.reduce_prod(tf.shape(value)[:1]))] if _is_plain(value) else []
+
+
+def _counts_of_rows(rows: Any, number: Any) -> Any:
+    """Return how often each of so many rows occurs."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(rows), rows, number)
+
+
+def _repeats(value: Any, rows: Any) -> Any:
+    """Return whether a tensor is one piece, ``rows`` times over; of a large one, the first pieces are looked at."""
+    values = tf.reshape(value if not value.dtype.is_integer else tf.cast(value, tf.int64), [-1])
+    size, few = tf.size(values) // tf.maximum(rows, 1), tf.minimum(rows, _EXAMPLES)
+    pieces = tf.reshape(values[: few * size], [few, size])
+    return tf.logical_and(tf.equal(tf.size(values), rows * size), tf.reduce_all(tf.equal(pieces, pieces[:1])))

@@ -1,0 +1,164 @@
+"""Report one worker's training: a first line on what it is about to do, then its progress.
+
+The progress goes to its agent in files, and to its log in lines. The first line describes the settings, and what each
+step exchanges with each ps.
+"""
+
+import math
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import Any, List, Mapping, Optional, Sequence, Set
+
+from cluster.errors import NonFiniteError
+from cluster.model.device_pool import Member
+from cluster.protocol.flight_records import Exchange
+from cluster.protocol.outcome import Outcome, Progress, Reporter
+from cluster.protocol.quantity import quantity
+from cluster.scoring.readings import in_words
+from cluster.steps.replica import Replica
+from cluster.task import NO_LIMIT, Train
+from cluster.variables.placement import Placement, imbalance
+
+
+def description(pool: Sequence[Member], settings: Train, placement: Placement, slices: Optional[int]) -> str:
+    """Return the settings, the end, and the size of a worker's training.
+
+    Args:
+      slices: of each large variable; None or 0 for whole ones.
+    """
+    held = placement.bytes_per_server()
+    towers = sum(len(member.devices) for member in pool)
+    cut = f", in {quantity(slices, 'slice')} each" if slices else ""
+    return (
+        f"{settings.mode}, {settings.replication}, {_planned_end(settings)},"
+        f" {quantity(pool[0].task.num_workers, 'worker')},"
+        f" {quantity(towers, 'tower')} of batch {settings.tower_batch_size} here;"
+        f" {sum(held):,} bytes of variables"
+        f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){cut}"
+    )
+
+
+def _planned_end(settings: Train) -> str:
+    epochs = [f"for {quantity(settings.epochs, 'epoch')}"] if settings.epochs else []
+    steps = [f"to step {settings.steps}"] if settings.steps else []
+    return ", at most ".join([*epochs, *steps])
+
+
+def exchanges(replica: Replica) -> List[Exchange]:
+    """Return what a step pushes to each ps and pulls from it: buckets, or without them one variable by the other."""
+    servers = replica.placement.servers
+    pushes = Counter([bucket.server for bucket in replica.buckets] or servers.values())
+    return [Exchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]
+
+
+_ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them
+
+
+class TrainingProgress:
+    """Report training progress: a file and a line on stdout, at most once a second."""
+
+    def __init__(self, reporter: Reporter, steps: Optional[int]):
+        self._reporter, self._steps = reporter, steps
+        self.taken = 0  # steps in all
+        self._examples = 0
+        self._ignored = 0
+        self._loss = math.nan  # of the last batch in which an example counts
+        self._last: Optional[Progress] = None
+        self._warned: Set[str] = set()
+
+    def begin(self, step: int) -> None:
+        """Print that this worker joined at ``step``, and begin to measure step times.
+
+        The next step is the first after joining.
+        """
+        self._first = True
+        self._taken = 0
+        self._since = time.monotonic()
+        print(f"joined at step {step}", flush=True)
+
+    def note(
+        self,
+        step: int,
+        loss: float,
+        examples: int,
+        saved: Mapping[str, Any],
+        dropped: int = 0,
+        waited_s: Optional[float] = None,
+    ) -> Optional[float]:
+        """Note one step, and report progress if a report is due.
+
+        Args:
+          examples: of this worker's batch; with none, ``loss`` has no meaning.
+          saved: fields of ``Progress`` for checkpoints; of a worker that is not the chief, none.
+          dropped, waited_s: those of ``Progress``, up to now.
+
+        Returns:
+          The step time in milliseconds if it was reported now, else None.
+        """
+        self._taken += 1
+        self.taken += 1
+        self._examples += examples
+        if examples:
+            self._loss = loss
+            self._ignored += not math.isfinite(loss)
+        if self._first or self._reporter.due() or step >= (self._steps or NO_LIMIT):
+            elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
+            progress = Progress(
+                step, _number_in_words(self._loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
+                dropped_gradients=dropped, waited_s=waited_s, **saved,
+            )  # fmt: skip
+            self._report(progress, self._loss)
+            return elapsed_ms
+        return None
+
+    def _report(self, progress: Progress, loss: float) -> None:
+        self._reporter.progress(progress, force=True)
+        self._last, self._first = progress, False
+        self._taken, self._since = 0, time.monotonic()
+        ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
+        rate = f"{progress.step_time_ms:.1f} ms/step"
+        goal = f"/{self._steps}" if self._steps else ""
+        print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
+        self._warn(progress.warnings)
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """Print each warning once."""
+        for text in warnings:
+            if text not in self._warned:
+                print(f"warning: {text}", flush=True)
+        self._warned.update(warnings)
+
+    def refuse_nothing_trained(self, task: str) -> None:
+        """Refuse a run in which this worker has trained nothing in at least ``_ENOUGH`` steps, or all of the run.
+
+        A run that looks as if it had trained must have done so.
+
+        Raises:
+          NonFiniteError: every gradient of this worker was ignored.
+        """
+        if self._ignored == self.taken >= min(_ENOUGH, self._steps or _ENOUGH) > 0:
+            raise NonFiniteError(
+                f"{task}: expected gradients that are finite numbers, found none in {self.taken} steps; look at the"
+                " data and the learning rate; train.on_nan: stop names the first loss or gradient"
+            )
+
+    def report_now(self, step: int, saved: Mapping[str, Any]) -> None:
+        """Report the newest progress again, with ``step`` and the checkpoint fields ``saved``."""
+        self._last = replace(self._last or Progress(step), step=step, **saved)
+        self._warn(self._last.warnings)
+        self._reporter.progress(self._last, force=True)
+
+    def end(self, outcome: Outcome) -> Outcome:
+        """Write the last progress and the outcome."""
+        last = self._last or Progress(int(outcome.step or 0))
+        checkpoint_step = outcome.checkpoint_step
+        self._reporter.progress(replace(last, step=int(outcome.step or 0), checkpoint_step=checkpoint_step), force=True)
+        self._reporter.outcome(outcome)
+        metrics = in_words(outcome.metrics)
+        print(f"finished at step {outcome.step}{': ' + metrics if metrics else ''}", flush=True)
+        return outcome
+
+
+def _number_in_words(loss: float) -> Optional[float]:
+    return loss if math.isfinite(loss) else None  # JSON has no NaN

@@ -1,0 +1,244 @@
+"""One step of plain TensorFlow from given values, with a whole batch or its parts, and how far from it a run may be.
+
+A whole batch and its parts do not have the same sums to the last bit. An optimizer that divides by the size of a
+gradient, as Adam does, makes a whole step of the last bit of a tiny gradient. So does a kink, as of an absolute value.
+How far a step sways by itself is found by taking it again, with gradients computed beside the same
+values.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+
+from cluster.verify.named_values import Values
+from cluster.verify.own_gradients import Rows, mean, plus, times
+from cluster.verify.plain import Plain, Taken
+
+_OF_SIZE = 8  # last bits of a value that may differ
+_OF_MOVE = 64  # last bits, of how far any element of a variable has moved
+_OF_SWAY = 4.0
+_BESIDE = 4  # last bits by which values are off to see how far a step sways
+_BFLOAT16 = 2.0**-7  # numpy has no such type
+
+
+class Tolerance:
+    """The difference that is allowed after one step, element by element.
+
+    Args:
+      eps: of the coarsest numbers with which the model computes.
+      before, expected: the variables before and after a step of the reference.
+    """
+
+    def __init__(self, eps: float, before: Values, expected: Values):
+        self._eps, self._before, self._expected = eps, before, expected
+        self._swayed: Dict[str, Any] = {}
+
+    def widen(self, again: Values) -> None:
+        """Allow for how far the same step was off another time."""
+        for name, value in again.items():
+            if _is_float(value):
+                off = _off(value, self._expected[name])
+                self._swayed[name] = np.maximum(self._swayed.get(name, 0.0), off)
+
+    def unlike(self, name: str, found: Any) -> Any:
+        """Return which elements of a variable are too far from those of the reference, bool of its shape."""
+        expected = np.asarray(self._expected[name])
+        if found.shape != expected.shape or found.dtype != expected.dtype:
+            return np.ones(found.shape, bool)
+        if not _is_float(found):
+            return np.asarray(found != expected)
+        return ~(_off(found, expected) <= self._allowed(name))
+
+    def _allowed(self, name: str) -> Any:
+        before, expected = np.asarray(self._before[name]), np.asarray(self._expected[name])
+        size = np.maximum(_size(before), _size(expected))
+        moved = _most(_off(expected, before))
+        swayed = self._swayed.get(name, 0.0)
+        sway = swayed + np.median(swayed) if np.size(swayed) else swayed
+        return _OF_SIZE * eps_of(expected.dtype) * size + _OF_MOVE * self._eps * moved + _OF_SWAY * sway
+
+
+def eps_of(dtype: Any) -> float:
+    """Return the part by which two numbers of a type, or of its name, are apart."""
+    if str(dtype) == "bfloat16":
+        return _BFLOAT16
+    return float(np.finfo(np.dtype(dtype)).eps)
+
+
+def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
+    """Return values of which some variables are off by some last bits, up and down."""
+    signs = np.random.RandomState(seed)
+    return {
+        name: _beside(value, eps, signs) if name in names and _is_float(value) else value
+        for name, value in values.items()
+    }
+
+
+def grads_beside(grads: List[Any], eps: float, seed: int) -> List[Any]:
+    """Return gradients that are off by some last bits of their largest element, up and down."""
+    signs = np.random.RandomState(seed)
+    return [
+        Rows(_noisy(grad.values, eps, signs), grad.indices) if isinstance(grad, Rows) else _noisy(grad, eps, signs)
+        for grad in grads
+    ]
+
+
+def _noisy(value: Any, eps: float, signs: Any) -> Any:
+    most = _most(_size(np.asarray(value)))
+    return (value + _BESIDE * eps * most * signs.choice([-1.0, 1.0], np.shape(value))).astype(value.dtype)
+
+
+def _beside(value: Any, eps: float, signs: Any) -> Any:
+    return np.asarray(value * (1 + _BESIDE * eps * signs.choice([-1.0, 1.0], np.shape(value)))).astype(value.dtype)
+
+
+def _is_float(value: Any) -> bool:
+    dtype = np.asarray(value).dtype
+    return dtype.kind in "fc" or str(dtype) == "bfloat16"
+
+
+def _off(one: Any, other: Any) -> Any:
+    """Return how far elements are apart; a NaN, or an infinity, is where it is in both."""
+    with np.errstate(all="ignore"):
+        off = np.abs(_wide(one) - _wide(other))
+        return np.where(np.isnan(off) & _alike(one, other), 0.0, off)
+
+
+def _alike(one: Any, other: Any) -> Any:
+    one, other = _wide(one), _wide(other)
+    return (one == other) | (np.isnan(one) & np.isnan(other))
+
+
+def _size(value: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(np.abs(_wide(value)))
+
+
+def _most(values: Any) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _wide(value: Any) -> Any:
+    value = np.asarray(value)
+    return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+
+def largest(found: Any, expected: Any) -> float:
+    """Return the most by which two values are apart."""
+    return _most(np.atleast_1d(_off(found, expected))) if _is_float(found) or found.dtype.kind in "iu" else 0.0
+
+
+def all_finite(values: Mapping[str, Any]) -> bool:
+    """Return whether no value is a NaN or an infinity."""
+    return all(bool(np.isfinite(_wide(value)).all()) for value in values.values() if _is_float(value))
+
+
+_TRIES = 8  # at most, to see how far a step sways
+
+
+class Reference:
+    """A step of plain TensorFlow, and how far it may be off.
+
+    Of several parts the gradients are those of the mean loss, and updates are those of the first part: so the towers
+    of a run compute a model whose examples depend on each other.
+
+    Args:
+      plain: the author's functions.
+      eps: of the coarsest numbers with which the model computes.
+      before: the variables, by name.
+      parts: the arrays of each part of the batch; one for the whole.
+
+    Attributes:
+      loss, after: the mean loss, and the variables after the step.
+    """
+
+    def __init__(self, plain: Plain, eps: float, before: Values, parts: Sequence[Any]):
+        self.plain, self._eps, self._before, self._parts = plain, eps, before, list(parts)
+        self._found: Optional[List[Any]] = None
+        grads = self.grads if self.is_of_parts else None
+        taken = self.take(grads)
+        self.after = taken.after
+        if grads is None:
+            self.loss = taken.loss
+        self._tolerance = Tolerance(eps, {**taken.after, **before}, taken.after)
+        self._tries = 0
+        self._never_alike: Optional[List[str]] = None
+
+    @property
+    def is_of_parts(self) -> bool:
+        """Return whether the batch is in several parts."""
+        return len(self._parts) > 1
+
+    @property
+    def is_finite(self) -> bool:
+        """Return whether the step has only finite numbers."""
+        return all_finite({**self.after, "loss": self.loss})
+
+    def take(self, grads: Optional[Sequence[Any]] = None) -> Taken:
+        """Take the step again, with gradients in place of those that TensorFlow computes."""
+        return self.plain.take(self._before, self._parts[0], grads)
+
+    def unlike(self, found: Values) -> List[str]:
+        """Return the names of variables that are farther from this step's than rounding explains."""
+        names = self._unlike(found)
+        while names and self._tries < _TRIES and not self.never_alike:
+            self._tolerance.widen(self._beside().after)
+            names = self._unlike(found)
+        return names
+
+    @property
+    def never_alike(self) -> List[str]:
+        """Return the names of variables to which the same step, taken again, gives another value."""
+        if self._never_alike is None:
+            again = self.take(self._grads(self._before) if self.is_of_parts else None)
+            self._never_alike = self._unlike(again.after)
+        return self._never_alike
+
+    def elements(self, name: str, found: Values) -> Any:
+        """Return which elements of a variable are too far off, bool of its shape."""
+        return self._tolerance.unlike(name, found[name])
+
+    def with_term(self, name: str, number: float) -> Taken:
+        """Take the step with the terms of a collection counted so many times more."""
+        return self.take(plus(self.grads, self.terms[name], number))
+
+    def scaled(self, factor: float) -> Taken:
+        """Take the step with multiplied gradients."""
+        return self.take(times(self.grads, factor))
+
+    @property
+    def grads(self) -> List[Any]:
+        """Return the gradients of the mean loss, as TensorFlow computes them."""
+        if self._found is None:
+            self._found = self._grads(self._before)
+        return self._found
+
+    @property
+    def terms(self) -> Dict[str, List[Any]]:
+        """Return the gradients of the sum of each collection's terms."""
+        return self.plain.terms_of(self._before, self._parts[0])
+
+    def explains(self, found: Values, after: Values, names: Sequence[str]) -> bool:
+        """Return whether, of these variables, values are as near to ``after`` as rounding explains."""
+        tolerance = Tolerance(self._eps, {**after, **self._before}, after)
+        return not any(tolerance.unlike(name, found[name]).any() for name in names)
+
+    def _unlike(self, found: Values) -> List[str]:
+        return [name for name in found if name in self.after and self.elements(name, found).any()]
+
+    def _beside(self) -> Taken:
+        self._tries += 1
+        values = beside(self._before, self._model_names, self._eps, self._tries)
+        return self.take(grads_beside(self._grads(values), self._eps, self._tries))
+
+    @property
+    def _model_names(self) -> List[str]:
+        return [name for name in self._before if name in self.plain.model_names]
+
+    def _grads(self, values: Values) -> List[Any]:
+        given = [self.plain.give(values, part) for part in self._parts]
+        examples = [each.examples for each in given]
+        if values is self._before:
+            self.loss = sum(each.loss * each.examples for each in given) / sum(examples)
+        return mean([each.grads for each in given], examples)

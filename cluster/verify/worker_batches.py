@@ -1,0 +1,145 @@
+"""The batches of the workers once more, in the chief's process: each read from its ``inputs``, and all as one.
+
+A step of plain TensorFlow takes them as one whole batch, or as the parts of it that the towers have, one after the
+other.
+"""
+
+from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
+
+from cluster.job import Job
+from cluster.model.device_pool import Member
+from cluster.model.model_graph import ModelGraph
+from cluster.model.seeds import set_seed
+from cluster.runtime.server import keep
+from cluster.runtime.tf_compat import tf
+from cluster.shards import COUNTS
+from cluster.task import Task, Train
+from cluster.verify.digests import batch_digest, flat
+
+HERE = "/device:CPU:0"
+
+
+class Batch(NamedTuple):
+    """One batch: the arrays of its tensors, flat, its digest, and what each copy of the model is given beside it."""
+
+    values: List[Any]
+    digest: int
+    given: Sequence[Sequence[Any]] = ()
+
+
+class Reader(ModelGraph):
+    """The dataset of one worker, in a graph and a session of its own.
+
+    The graph begins as the worker's does: numbers that are drawn from its seed are the same.
+
+    Attributes:
+      structure: what the dataset gives, as tensors of that graph.
+    """
+
+    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any]):
+        super().__init__(job, task, train, args, [Member(task, [])])
+        with tf.Graph().as_default() as graph:
+            set_seed(task, args)
+            self.step = tf.train.get_or_create_global_step()
+            (self.structure,), self.start_input = self._inputs(estimate=False)
+            self._batch = [flat(self.structure), batch_digest(self.structure)]
+            prepare = [tf.local_variables_initializer(), tf.tables_initializer()]
+        self._session = keep(tf.Session(graph=graph, config=session_config()))
+        self._session.run(prepare)
+        self._session.run(self.start_input)
+
+    def _host(self, task: Task) -> str:
+        return HERE
+
+    def next(self) -> Batch:
+        """Read the batch of the next step."""
+        values, number = self._session.run(self._batch)
+        return Batch(values, int(number))
+
+
+def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
+    """Make, in the current graph, what a batch of the same kind is fed through, flat and as a batch."""
+    fed = [tf.placeholder(tensor.dtype, tensor.shape) for tensor in flat(structure)]
+    return fed, tf.nest.pack_sequence_as(dict(structure), fed, expand_composites=True)
+
+
+def session_config() -> Any:
+    """Compute as the tasks of a run that is verified do: on CPUs, with one thread, and without rewriting the graph."""
+    config = tf.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0}, allow_soft_placement=True)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    return config
+
+
+def feeding(fed: Sequence[Sequence[Any]], batches: Sequence[Batch]) -> Mapping[Any, Any]:
+    """Return what to feed to a session, for the placeholders and the batch of each worker."""
+    holes = [hole for of_worker in fed for hole in of_worker]
+    values = [value for batch in batches for value in batch.values]
+    return dict(zip(holes, values))
+
+
+Arrays = List[Any]  # of a batch's tensors, flat
+
+
+class Cut(NamedTuple):
+    """The whole batch of a step, its parts in the order of workers and towers, and whether all examples count."""
+
+    whole: Arrays
+    parts: List[Arrays]
+    all_count: bool
+
+
+class WholeBatch:
+    """Join and cut the workers' batches, in a graph and a session of its own.
+
+    Args:
+      structures: what the dataset of each worker gives.
+      number: of the parts of one worker's batch.
+
+    Attributes:
+      whole, part: tensors like those of a whole batch and of a part.
+    """
+
+    def __init__(self, structures: Sequence[Mapping[str, Any]], number: int):
+        with tf.Graph().as_default() as graph, tf.device(HERE):
+            self._fed, batches = zip(*map(placeholders, structures))
+            counts = [batch.pop(COUNTS) for batch in batches if COUNTS in batch]
+            parts = [part for batch in batches for part in _split(batch, number)]
+            self.whole, self.part = _joined(batches), parts[0]
+            all_count = tf.reduce_all([tf.reduce_all(tf.equal(each, 1)) for each in counts])
+            self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
+        self._session = keep(tf.Session(graph=graph, config=session_config()))
+
+    def cut(self, batches: Sequence[Batch]) -> Cut:
+        """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
+        whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, batches))
+        given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
+        parts = [[*part, *copy] for part, copy in zip(parts, given)]
+        return Cut(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
+
+
+def _joined(batches: Sequence[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else tf.nest.map_structure(lambda *each: _join(each), *batches)
+
+
+def _join(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], tf.SparseTensor):
+        return tf.sparse.concat(0, list(values), expand_nonconcat_dim=True)
+    return tf.concat(list(values), 0)
+
+
+def _split(batch: Any, number: int) -> List[Any]:
+    return [tf.nest.map_structure(lambda value, at=at: _part(value, at, number), batch) for at in range(number)]
+
+
+def _part(value: Any, at: int, number: int) -> Any:
+    """Return the part ``at`` of ``number`` equal ones of a tensor, which may be sparse or ragged."""
+    if number == 1:
+        return value
+    if isinstance(value, tf.SparseTensor):
+        rows = value.dense_shape[0] // number
+        begin = tf.concat([[at * rows], tf.zeros_like(value.dense_shape[1:])], 0)
+        return tf.sparse.slice(value, begin, tf.concat([[rows], value.dense_shape[1:]], 0))
+    if isinstance(value, tf.RaggedTensor):
+        rows = value.nrows() // number
+        return value[at * rows : (at + 1) * rows]
+    return tf.split(value, number)[at]

@@ -1,0 +1,268 @@
+"""Build a Python environment on this host with pip, as ``launch setup`` asks every host to do.
+
+The conversation: the request; ``{"want": [SHA-256, …]}`` for the files that are not here, then their bytes, one after
+the other; ``{"stage": …}`` while it goes on, at least every ``BEAT_S``; at last ``{"done": …}`` or ``{"error": …}``.
+When the launcher goes, the build ends and leaves nothing running.
+
+The stages, and the reason of a failure, are read from pip's output.
+"""
+
+import errno
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Optional
+from urllib.parse import urlsplit
+
+from launch.agent.environments.environment import VERSION, Busy, Environment, remove_unused
+from launch.agent.environments.wheel_store import Broken, Store
+from launch.agent.linux import processes
+from launch.agent.linux.file_lock import NoLocks
+from launch.agent.state.run_folder import expand
+from launch.agent.wire.verb_requests import BuildRequest
+
+_STAGES = (
+    (re.compile(r"^Collecting ([A-Za-z0-9._-]+)"), "fetching {}"),
+    (re.compile(r"^Building wheels? for collected packages: (.*)"), "building {}"),
+    (re.compile(r"^Installing collected packages: (.*)"), "installing {}"),
+)
+_UNREACHABLE = (
+    "connection broken",
+    "NewConnectionError",
+    "ConnectTimeout",
+    "ReadTimeout",
+    "ProxyError",
+    "SSLError",
+    "MaxRetryError",
+)
+_ADDRESS = re.compile(r"host='([^']+)', port=(\d+)")
+_LACKING = re.compile(r"No module named '?(ensurepip|venv)\b")
+_NO_MATCH = re.compile(r"No matching distribution found for ([^\s;(]+)")
+_WRONG_HASH = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+) from (\S+)", re.MULTILINE)
+
+
+def stage_of(lines: Iterable[str]) -> Optional[str]:
+    """Return pip's stage, from the newest of ``lines`` that shows one: ``fetching numpy``."""
+    for line in reversed(list(lines)):
+        for pattern, words in _STAGES:
+            found = pattern.match(line.strip())
+            if found:
+                return words.format(_shortly(found.group(1)))
+    return None
+
+
+def _shortly(names: str) -> str:
+    listed = names.split(", ")
+    return listed[0] if len(listed) == 1 else f"{len(listed)} packages"
+
+
+def explain_failure(output: str, log: str, python: str, free_mib: int, index: str = "") -> str:
+    """Return why a build failed, and what to do next.
+
+    Args:
+      output: the output of the build's last step; ``log`` is the path of the whole output.
+      free_mib: of the disk, before the failed build was removed; a full disk may keep pip from printing the error.
+      python: the interpreter the environment is built on, as ``3.7``.
+      index: the host of the package index, where it is known.
+    """
+    if "No space left on device" in output or "Disk quota exceeded" in output or free_mib == 0:
+        return f"the disk is full ({free_mib} MB are free); free some space, or move workdir to a larger disk"
+    lacking = _LACKING.search(output)
+    if lacking:
+        return (
+            f"Python {python} has no {lacking.group(1)}, which makes environments; install it (Debian: apt install "
+            f"python{python}-venv), or name another Python with the key python"
+        )
+    missing = _NO_MATCH.search(output)
+    if missing and not any(word in output for word in _UNREACHABLE):
+        return (
+            f"no file of {missing.group(1)} suits Python {python} here; add one to the wheel folder or the index, "
+            f"or name another Python with the key python (pip's output: {log})"
+        )
+    if any(word in output for word in _UNREACHABLE):
+        return (
+            f"the package index {index or _address(output)} cannot be reached from there; name one that can in "
+            f"setup.index_url, or send the wheels from here: launch setup --wheels DIR (pip's output: {log})"
+        )
+    if "DO NOT MATCH THE HASHES" in output:
+        wrong = _WRONG_HASH.search(output)
+        what = wrong.group(1) if wrong else "a package"
+        return f"the index has another file of {what} than the lock names; write the lock again (pip's output: {log})"
+    printed = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in printed if line.startswith("ERROR:")]
+    return f"{(errors or printed or ['no reason given'])[-1]}; correct that and retry (the whole output: {log})"
+
+
+def _address(output: str) -> str:
+    found = _ADDRESS.search(output)
+    return f"{found.group(1)}:{found.group(2)}" if found else "that pip is set up with"
+
+
+LOOK_S = 0.2
+BEAT_S = 5.0
+BUILD_S = 3600.0  # a build that takes longer hangs
+# What would lead pip to another place than the environment, or the environment to other packages.
+_ASTRAY = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
+
+Send = Callable[[Dict[str, Any]], None]
+
+
+class Gone(Exception):
+    """The launcher has gone; nobody waits for the environment any more."""
+
+
+class NotBuilt(Exception):
+    """The environment cannot be built; the text is the reason and the advice."""
+
+
+class Build:
+    """One build, which reports its stages.
+
+    Args:
+      read: takes at most so many of the bytes that the launcher sends.
+      gone: waits so many seconds, less when the launcher goes, and returns whether the launcher has gone.
+    """
+
+    def __init__(self, request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]):
+        self._request, self._send, self._read, self._gone = request, send, read, gone
+        self._workdir = expand(request.workdir)
+        self._environment = Environment(self._workdir, request.environment)
+        self._store = Store(self._workdir)
+        self._until = time.monotonic() + BUILD_S
+        self._sent_at = 0.0
+        self._stage = ""
+
+    def run(self) -> None:
+        """Build the environment; report ``done`` or ``error``, or nothing to a launcher that has gone."""
+        try:
+            built = not self._environment.is_ready() and self._build_alone()
+            self._environment.touch()
+            self._store.remove_unused()
+            removed = remove_unused(self._workdir, kept=self._environment.path.name)
+            self._send({"done": "built" if built else "up to date", "removed": removed})
+        except (NotBuilt, Broken, NoLocks) as error:
+            self._send({"error": str(error)})
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            self._send({"error": self._explain("No space left on device" if full else str(error))})
+        except (Gone, EOFError):
+            return
+
+    def _build_alone(self) -> bool:
+        """Build the environment when nobody else holds it; return whether anything was left to build."""
+        while True:
+            try:
+                with self._environment.held(alone=True):
+                    return not self._environment.is_ready() and self._build()
+            except Busy:
+                self._show("waiting for another build, or for tasks, in this environment")
+                self._wait()
+
+    def _build(self) -> bool:
+        self._environment.clear()
+        try:
+            self._take_files()
+            self._install()
+        except BaseException:
+            self._environment.clear()  # gives the space back; what was printed stays
+            raise
+        return True
+
+    def _take_files(self) -> None:
+        missing = self._store.missing(self._request.files)
+        self._send({"want": [file.sha256 for file in missing]})
+        for file in missing:
+            self._store.receive(file, self._read)
+
+    def _install(self) -> None:
+        path, locks = self._environment.path, self._request.locks
+        lock = locks.get(VERSION, locks["*"])
+        (path / "tmp").mkdir(mode=0o700, parents=True)
+        self._environment.log.write_bytes(b"")
+        self._environment.log.chmod(0o600)
+        self._show(f"making an environment of Python {VERSION}")
+        self._step([sys.executable, "-m", "venv", "--without-pip", str(path)])
+        # By itself: venv would swallow what went wrong.
+        self._step([str(self._environment.python), "-m", "ensurepip", "--default-pip"])
+        if self._request.files:
+            self._store.link(self._request.files, path / "tmp" / "wheels")
+        for name, text in (("tools", lock.tools), ("all", lock.all)):
+            if text:
+                self._step([*self._pip(), "--requirement", self._written(f"{name}.txt", text)])
+        shutil.rmtree(str(path / "tmp"))
+        self._environment.seal()
+
+    def _written(self, name: str, text: str) -> str:
+        file = self._environment.path / name
+        file.write_text(text)
+        return str(file)
+
+    def _pip(self) -> List[str]:
+        """The start of pip's argv. Bytecode is left to the first import: all of TensorFlow's takes minutes."""
+        argv = [str(self._environment.python), "-m", "pip", "install", "--no-deps", "--require-hashes"]
+        argv += ["--no-build-isolation", "--no-compile", "--progress-bar", "off"]
+        argv += ["--no-index"] if self._request.offline else []
+        return argv + (["--find-links", str(self._environment.path / "tmp/wheels")] if self._request.files else [])
+
+    def _environ(self) -> Dict[str, str]:
+        env = {key: value for key, value in os.environ.items() if key not in _ASTRAY}
+        env.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
+        env.update(TMPDIR=str(self._environment.path / "tmp"))
+        if self._request.index_url:
+            env["PIP_INDEX_URL"] = self._request.index_url  # not in argv: it may hold a password
+            # One without TLS is wanted, if it is named; what comes from it has the lock's hash or is refused.
+            env["PIP_TRUSTED_HOST"] = self._index()
+        return env
+
+    def _step(self, argv: List[str]) -> None:
+        """Runs one program to its end, or ends it when the launcher goes or the time is over."""
+        log = self._environment.log
+        began = log.stat().st_size
+        process = processes.start(argv, self._environ(), self._environment.path, log)
+        try:
+            while not processes.has_exited(process.pid):
+                self._show(stage_of(_tail(log, began)) or self._stage)
+                self._wait()
+        finally:
+            _end(process.pid)
+            code = process.wait()
+        if code != 0:
+            raise NotBuilt(self._explain("\n".join(_tail(log, began))))
+
+    def _explain(self, output: str) -> str:
+        free_mib = shutil.disk_usage(str(self._environment.path.parent)).free >> 20
+        return explain_failure(output, str(self._environment.log), VERSION, free_mib, self._index())
+
+    def _index(self) -> str:
+        """The index's host, without what may be secret in its URL; "" for the one that pip is set up with."""
+        return urlsplit(self._request.index_url or "").netloc.rpartition("@")[2]
+
+    def _show(self, stage: str) -> None:
+        """Report the stage when it is new, and else every ``BEAT_S``."""
+        if stage != self._stage or time.monotonic() - self._sent_at > BEAT_S:
+            self._stage, self._sent_at = stage, time.monotonic()
+            self._send({"stage": stage})
+
+    def _wait(self) -> None:
+        if self._gone(LOOK_S):
+            raise Gone
+        if time.monotonic() > self._until:
+            raise NotBuilt(f"not ready within {BUILD_S / 60:.0f} min, while {self._stage}")
+
+
+def _end(leader: int) -> None:
+    """Kills what is left of a step that ended, or has to end; half an environment is thrown away anyway."""
+    while processes.group_members(leader):
+        processes.signal_group(leader, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _tail(log: Path, began: int) -> List[str]:
+    """Return the lines that were printed since the log had ``began`` bytes."""
+    with open(str(log), "rb") as file:
+        file.seek(began)
+        return file.read().decode(errors="replace").splitlines()

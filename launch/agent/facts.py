@@ -1,0 +1,220 @@
+"""The facts of this host that ``launch check`` and ``launch diagnose`` both collect, section by section.
+
+Sections run side by side under one deadline. Every section is a thread of its own, since a section may hang on a
+machine in trouble: in a file server, in a driver. Nobody waits for a section beyond the deadline.
+
+The version and the packages of the tasks' Python are asked of that very Python with the tasks' environment. It really
+imports TensorFlow: an installed TensorFlow does not always work.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from launch.agent.containers import runtimes
+from launch.agent.containers.command import Container
+from launch.agent.environments.environment import Environment
+from launch.agent.gpus.inventory import driver_and_gpus
+from launch.agent.gpus.nvidia_smi import NoAnswer
+from launch.agent.linux import file_lock
+from launch.agent.linux.kernel_log import Unreadable
+from launch.agent.linux.processes import describe_exit, die_with
+from launch.agent.state.run_folder import expand
+from launch.agent.tasks.one_shot import OneShot
+from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap
+from launch.status.values import to_values
+
+Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or what becomes JSON
+Section = Callable[[], Iterator[Piece]]
+
+
+def pieces(sections: Mapping[str, Section], within_s: float) -> Iterator[Union[Piece, Gap]]:
+    """Yield the pieces of all sections as they come, and a gap for each section that fails or is late."""
+    until = time.monotonic() + within_s
+    found: queue.Queue[Tuple[str, Union[Piece, Gap, None]]] = queue.Queue()
+    running = dict.fromkeys(sections)
+    for name, section in sections.items():
+        threading.Thread(target=_run_section, args=(name, section, found), name=name, daemon=True).start()
+    while running:
+        try:
+            name, piece = found.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            yield from (Gap(late, f"not done within {within_s:.0f} s", late=True) for late in running)
+            return
+        if piece is None:
+            del running[name]
+        else:
+            yield piece
+
+
+def _run_section(name: str, section: Section, found: "queue.Queue[Tuple[str, Union[Piece, Gap, None]]]") -> None:
+    try:
+        for piece in section():
+            found.put((name, piece))
+    except (Unreadable, NoAnswer) as why:
+        found.put((name, Gap(name, str(why))))
+    except Exception as error:  # one section must not keep the others from being reported
+        found.put((name, Gap(name, f"{type(error).__name__}: {error}")))
+    finally:
+        found.put((name, None))
+
+
+_QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of GPUs may be all in use
+# Whatever an import itself prints goes to stderr; each answer is told at once, since the next import may crash.
+_QUESTION = """
+import json, os, sys
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+def report(name, **values):
+    answers.write(json.dumps([name, values]) + "\\n")
+    answers.flush()
+report("python", version=sys.version.split()[0], path=sys.executable)
+def packages():
+    for folder in sys.path:
+        for entry in os.listdir(folder) if os.path.isdir(folder) else ():
+            name, _, version = entry[: -len(".dist-info")].rpartition("-")
+            if entry.endswith(".dist-info") and name:
+                yield name.replace("_", "-").lower(), version
+for name in sys.argv[1:]:
+    try:
+        if name == "--packages":
+            report("packages", **dict(packages()))
+            continue
+        report(name, version=str(__import__(name).__version__))
+    except BaseException as error:
+        report(name, error="%s: %s" % (type(error).__name__, error))
+"""
+
+
+class Versions:
+    """The answers of a Python, which is asked while this host does other things.
+
+    Args:
+      env: the tasks' own variables.
+      modules: in the order in which they are imported.
+      packages: also return the installed packages, {name: version}, which imports nothing.
+      container: the container that has the Python; None for this host's own.
+    """
+
+    def __init__(
+        self,
+        python: str,
+        env: Mapping[str, str],
+        modules: Sequence[str] = ("numpy", "tensorflow"),
+        packages: bool = False,
+        container: Optional[Container] = None,
+    ):
+        asked = [*(["--packages"] if packages else []), *modules]
+        self._wanted = ["python", *(["packages"] if packages else []), *modules]
+        self._failure: Optional[str] = None
+        self._program = OneShot(container, "check")
+        command = self._program.command([python, "-c", _QUESTION, *asked], {**env, **_QUIET}, "/")
+        try:
+            self._process = subprocess.Popen(
+                command.argv, env=command.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, start_new_session=True, preexec_fn=die_with(os.getpid()),
+            )  # fmt: skip
+        except OSError as error:
+            self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
+
+    def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
+        """{"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}"""
+        if self._failure is not None:
+            return {"python": {"error": self._failure}}
+        try:
+            told, errors = self._process.communicate(timeout=timeout_s)
+            end = describe_exit(self._process.returncode)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            self._program.end()
+            told, errors = self._process.communicate()
+            end = f"not done within {timeout_s:.0f} s"
+        found: Dict[str, Dict[str, str]] = dict(json.loads(line) for line in told.decode().splitlines())
+        unanswered = [name for name in self._wanted if name not in found]
+        if unanswered:
+            found[unanswered[0]] = {"error": _last_line(end, errors.decode(errors="replace").splitlines())}
+        return found
+
+
+def _last_line(end: str, lines: List[str]) -> str:
+    return f"{end}: {lines[-1][:200]}" if lines else end
+
+
+SAMPLE = b"\0" * 65536  # what is written to see whether a folder takes it
+MARGIN_S = 1.0  # for the answers to be sent
+
+
+def sections(request: FactsRequest, within_s: float) -> Dict[str, Section]:
+    """Return the sections; their pieces are fields of ``HostFacts``, and each folder is a section of its own."""
+    until = time.monotonic() + within_s - MARGIN_S
+
+    def disk_of(folder: str) -> Section:
+        return lambda: _disk(request, folder)
+
+    return {
+        "versions": lambda: _versions(request, until),
+        "gpus": lambda: iter([("gpus", to_values(driver_and_gpus()))]),
+        **{f"disk {folder}": disk_of(folder) for folder in request.folders},
+    }
+
+
+def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
+    environment = Environment(expand(request.workdir), request.environment) if request.environment else None
+    python = str(environment.python) if environment else request.python
+    python = python if request.container is None else request.container.python
+    modules = ("numpy", "tensorflow") if request.trial else ()
+    try:
+        container = runtimes.of_run(request.container, expand(request.workdir))
+    except runtimes.Lacking:  # the section of the container has the reason
+        return
+    asked = Versions(python, request.env, modules, packages=not request.trial, container=container)
+    ready = environment is None or environment.is_ready()
+    answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
+    yield "versions", {"environment_ready": ready, **answers}
+
+
+def _disk(request: FactsRequest, folder: str) -> Iterator[Piece]:
+    yield "disks", {folder: to_values(disk(expand(folder), request.trial, request.trial and folder == request.workdir))}
+
+
+def disk(folder: Path, trial: bool = False, with_locks: bool = False) -> Union[Disk, Failed]:
+    """Return the room in a folder, or in its nearest existing parent; or what keeps it from use.
+
+    Args:
+      trial: whether a sample is written.
+      with_locks: whether a file system without locks is of no use.
+    """
+    place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
+    try:
+        state = os.statvfs(str(place))
+        if trial:
+            _write_sample(place, with_locks)
+    except file_lock.NoLocks as error:
+        return Failed(str(error))
+    except OSError as error:
+        return Failed(os.strerror(error.errno or 0))
+    return Disk(
+        is_there=place == folder,
+        writable=os.access(str(place), os.W_OK) and not state.f_flag & os.ST_RDONLY,
+        bytes=state.f_blocks * state.f_frsize,
+        free_bytes=state.f_bavail * state.f_frsize,
+        inodes=state.f_files,
+        free_inodes=state.f_favail,
+    )
+
+
+def _write_sample(place: Path, with_locks: bool) -> None:
+    """Write a file that leaves no name. Raises OSError, and NoLocks."""
+    with tempfile.TemporaryFile(dir=str(place)) as sample:
+        sample.write(SAMPLE)
+        sample.flush()
+        os.fsync(sample.fileno())  # some file systems say only then that they are full
+        if with_locks:
+            file_lock.lock(sample.fileno(), place / "sample")

@@ -1,0 +1,170 @@
+"""GPUs while tasks use them: their use, and those that fail, as the driver and the kernel report it without a wait.
+
+A look takes the driver's last answer and asks for the next one, since a driver that hangs answers later or never.
+
+    an Xid in the kernel's messages  the driver met an error after which only a reset, or a restart of the host, helps
+    a card that the driver lost      it reports that, or lists the card no more
+    no answer for ``FAILED_S``       the driver hangs, and every card with it
+
+The codes are those for which NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as
+13, 31 and 43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see
+the codes.
+"""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional
+
+from launch.agent.gpus import nvidia_smi
+from launch.agent.gpus.nvidia_smi import CardLost, card_of
+from launch.agent.linux.kernel_log import KMSG, NewMessages
+
+PATIENCE_S = nvidia_smi.ANSWER_S  # a driver that hangs answers later or never
+MIB = 1 << 20
+_ASK_USE = nvidia_smi.question("gpu", "index", "utilization.gpu", "memory.used")
+
+
+class Use(NamedTuple):
+    """The use of one GPU; None for a value that the driver does not report.
+
+    ``percent`` is the percentage of the recent time in which the GPU computed, and ``memory_bytes`` the memory in use.
+    """
+
+    percent: Optional[float]
+    memory_bytes: Optional[int]
+
+
+class GpuUse:
+    """The use of every GPU of this host. Each look takes the last answer and asks for the next."""
+
+    def __init__(self) -> None:
+        self._asked: Optional[subprocess.Popen[bytes]] = None
+        self._asked_at = 0.0
+        self._newest: Dict[int, Use] = {}
+
+    def look(self, now: float) -> Dict[int, Use]:
+        """Return {index: use}, as it was at the look before.
+
+        The result is empty where there is no driver, or the driver hangs.
+        """
+        if self._asked is not None and self._asked.poll() is None:
+            if now - self._asked_at > PATIENCE_S:
+                self._asked.kill()
+                self._newest = {}
+            return self._newest
+        if self._asked is not None and self._asked.stdout is not None:
+            with self._asked.stdout as answer:
+                self._newest = read_use(answer.read().decode(errors="replace"))
+        self._ask(now)
+        return self._newest
+
+    def _ask(self, now: float) -> None:
+        self._asked_at = now
+        try:
+            self._asked = subprocess.Popen(
+                _ASK_USE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        except OSError:
+            self._asked = None
+
+
+def read_use(answer: str) -> Dict[int, Use]:
+    """Parse an answer of nvidia-smi into {index: use}.
+
+    The answer has a line ``0, 87, 14541`` for each GPU, in percent and MiB, or ``[N/A]``.
+    """
+    rows = nvidia_smi.rows(answer)
+    return {int(row[0]): _use(row) for row in rows if len(row) == 3 and row[0].isdigit()}
+
+
+def _use(row: List[str]) -> Use:
+    percent, mib = (int(text) if text.isdigit() else None for text in row[1:])
+    return Use(percent, None if mib is None else mib * MIB)
+
+
+LOOK_S = 15.0
+FAILED_S = 60.0  # a driver under load may take many seconds
+XIDS = {
+    48: "double-bit error of its memory",
+    64: "its memory could not be repaired",
+    79: "it has fallen off the bus",
+    95: "uncontained error of its memory",
+    119: "its system processor does not answer",
+    120: "error of its system processor",
+    140: "unrecovered error of its memory",
+}
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<card>[0-9A-Fa-f]+:\w\w:\w\w)\S*\): (?P<code>\d+)\b")
+_ASK_CARDS = nvidia_smi.question("gpu", "index", "pci.bus_id")
+
+
+class Failures:
+    """The GPUs of this host that have failed. Each look takes the last answer of the driver, and asks again.
+
+    Args:
+      messages: the kernel's.
+    """
+
+    def __init__(self, messages: Path = KMSG) -> None:
+        self._messages = NewMessages(messages)
+        self._asked: Optional[subprocess.Popen[bytes]] = None
+        self._asked_at = self._look_at = 0.0
+        self._cards: Dict[str, int] = {}  # of the first answer: {card: index}
+        self._failed: Dict[int, str] = {}
+
+    def due(self, now: float) -> bool:
+        """Return whether the next look is due; once true, false for ``LOOK_S``."""
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_S
+        return True
+
+    def look(self, now: float) -> Dict[int, str]:
+        """Return {index: reason} of the GPUs that have failed since the first look; a card's first reason stays."""
+        for match in _XID.finditer(self._messages.read()):
+            code = int(match.group("code"))
+            if code in XIDS:
+                self._fail(card_of(match.group("card")), f"Xid {code}, {XIDS[code]}")
+        if self._asked is None:
+            self._ask(now)
+        elif self._asked.poll() is not None:
+            self._take(self._asked)
+            self._ask(now)
+        elif now - self._asked_at > FAILED_S:
+            self._asked.kill()
+            for card in self._cards:
+                self._fail(card, f"the driver has not answered for {FAILED_S:.0f} s")
+        return self._failed
+
+    def _ask(self, now: float) -> None:
+        self._asked_at = now
+        try:
+            self._asked = subprocess.Popen(
+                _ASK_CARDS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        except OSError:
+            self._asked = None
+
+    def _take(self, asked: "subprocess.Popen[bytes]") -> None:
+        if asked.stdout is None:
+            return
+        with asked.stdout as answer:
+            self.judge(answer.read().decode(errors="replace"))
+
+    def judge(self, answer: str) -> None:
+        """Compare an answer of the driver with its first one."""
+        try:
+            nvidia_smi.refuse_lost(answer)
+        except CardLost as lost:
+            self._fail(lost.card, f"the driver cannot reach it ({lost.why})")
+            return
+        rows = [row for row in nvidia_smi.rows(answer) if len(row) == 2 and row[0].isdigit()]
+        found = {card_of(row[1]): int(row[0]) for row in rows}
+        self._cards = self._cards or found
+        for card in set(self._cards).difference(found) if found else ():
+            self._fail(card, "the driver lists it no more")
+
+    def _fail(self, card: str, why: str) -> None:
+        """Record that a card has failed; one that the driver has not listed before is nobody's."""
+        if card in self._cards:
+            self._failed.setdefault(self._cards[card], f"GPU {self._cards[card]} ({card}): {why}")

@@ -1,0 +1,245 @@
+"""The TCP sockets of this host: ports that are free, the processes that listen, and the connections of some processes.
+
+They are read from the kernel's own table, as ``ss -tan`` shows it. A connection has what waits in its queues.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import struct
+from collections import deque
+from pathlib import Path
+from typing import Any, Deque, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from launch.agent.linux.processes import command_line
+from launch.agent.linux.procfs import names_in
+
+_STATES = {
+    "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",
+    "07": "CLOSE", "08": "CLOSE_WAIT", "09": "LAST_ACK", "0A": "LISTEN", "0B": "CLOSING", "0C": "NEW_SYN_RECV",
+}  # fmt: skip
+
+
+class Row(NamedTuple):
+    """One socket. Queues are in bytes: what the other side has not acknowledged, and what nobody here has read.
+
+    ``retransmits``: how often in a row what is sent was not answered in time. ``inode`` shows whose it is.
+    """
+
+    local: Tuple[str, int]
+    remote: Tuple[str, int]
+    state: str
+    send_queue: int
+    receive_queue: int
+    retransmits: int
+    inode: int
+
+
+def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[Row]:
+    """Every TCP socket."""
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (root / table).read_text().splitlines()[1:]
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            yield _row(line.split())
+
+
+def _row(fields: List[str]) -> Row:
+    sent, received = fields[4].split(":")
+    return Row(
+        _address(fields[1]), _address(fields[2]), _STATES.get(fields[3], fields[3]), int(sent, 16), int(received, 16),
+        int(fields[6], 16), int(fields[9]),
+    )  # fmt: skip
+
+
+def _address(text: str) -> Tuple[str, int]:
+    """``0100007F:08AE`` is 127.0.0.1, port 2222: words of 32 bits in the machine's own order."""
+    words, port = text.split(":")
+    packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
+    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed), int(port, 16)
+
+
+_LISTEN = "LISTEN"
+_FIRST, _END, _BLOCK = 10000, 1 << 16, 100
+
+_own: Deque[int] = deque()  # the ports that this process may hand out
+_bookings: List[socket.socket] = []
+
+
+def can_listen(port: int, strictly: bool = False) -> bool:
+    """Return whether a server could listen on this port of every interface, as TensorFlow's does.
+
+    Args:
+      strictly: as a server without SO_REUSEADDR, from which connections of an earlier process keep the port.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not strictly)
+        try:
+            probe.bind(("0.0.0.0", port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def free_ports(count: int) -> List[int]:
+    """Return ports that any server could listen on at this moment, all different.
+
+    This process books blocks of ports, and hands out those of its own blocks, the longest unused first. So no other
+    launcher chooses a port between this choice and the moment in which a task listens.
+
+    Raises:
+      OSError: there are not so many.
+    """
+    free: List[int] = []
+    untried = len(_own)
+    while len(free) < count:
+        if untried == 0:
+            block = _book_block()
+            _own.extendleft(reversed(block))
+            untried = len(block)
+        port = _own.popleft()
+        _own.append(port)
+        untried -= 1
+        if can_listen(port, strictly=True):
+            free.append(port)
+    return free
+
+
+def _book_block() -> Sequence[int]:
+    """Return a block that no other process has booked; where all are booked, one that another may use as well.
+
+    Blocks are outside of the range that the kernel takes the ports of outgoing connections from, so that none of them
+    is taken by chance before it is used. Where that range is nearly all ports, they are in it.
+    """
+    import random  # loads OpenSSL, which no verb on a host needs
+
+    first, last = _outgoing_ports()
+    blocks = _blocks(_FIRST, first) + _blocks(last + 1, _END) or _blocks(_FIRST, _END)
+    others = [block for block in blocks if block[0] not in _own]
+    if not others:
+        raise OSError(errno.EADDRINUSE, "every port is in use")
+    random.shuffle(others)
+    return next(filter(_book, others), others[0])
+
+
+def _book(block: Sequence[int]) -> bool:
+    booking = socket.socket(socket.AF_UNIX)
+    try:
+        booking.bind(f"\0launch-ports-{block[0]}")  # a name that the kernel frees when this process ends
+    except OSError:
+        booking.close()
+        return False
+    _bookings.append(booking)
+    return True
+
+
+def _blocks(begin: int, end: int) -> List[Sequence[int]]:
+    return [range(first, first + _BLOCK) for first in range(begin, end - _BLOCK + 1, _BLOCK)]
+
+
+def _outgoing_ports() -> Tuple[int, int]:
+    """Return the first and the last port that the kernel takes for outgoing connections."""
+    try:
+        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        return int(first), int(last)
+    except (OSError, ValueError):
+        return 32768, 60999
+
+
+def listeners() -> Dict[int, int]:
+    """Socket inode of every listening TCP port: {port: inode}."""
+    return {row.local[1]: row.inode for row in tcp_rows() if row.state == _LISTEN}
+
+
+def listened_by(pids: Iterable[int]) -> List[int]:
+    """The ports that these processes listen on."""
+    held = held_sockets(pids)
+    return sorted(port for port, inode in listeners().items() if inode in held)
+
+
+def held_sockets(pids: Iterable[int]) -> Set[int]:
+    """The inodes of the sockets that these processes hold."""
+    links = {link for pid in pids for link in _handles(pid)}
+    return {int(link[len("socket:[") : -1]) for link in links if link.startswith("socket:[")}
+
+
+def holder(port: int) -> Optional[int]:
+    """The pid that listens on a port; None where nobody does, or nobody that this user may see."""
+    inode = listeners().get(port)
+    link = f"socket:[{inode}]"
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        if link in _handles(pid):
+            return pid
+    return None
+
+
+def _handles(pid: int) -> Iterator[str]:
+    """Yield the targets of a process's open files, as ``/proc`` names them.
+
+    A process that is gone, or another user's, has none.
+    """
+    for fd in names_in(Path(f"/proc/{pid}/fd")):
+        with contextlib.suppress(OSError):  # closed since
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+
+
+def describe_holder(port: int) -> str:
+    """``pid 42 (python train.py)``, for a port that is taken."""
+    pid = holder(port)
+    if pid is not None:
+        return f"pid {pid} ({command_line(pid)[:120]})"
+    return "a process of another user" if port in listeners() else "connections of an earlier process"
+
+
+MOST_SHOWN = 4000  # rows that are told
+STUCK = 20  # of those that hang, as values
+HANGING = ("SYN_SENT", "SYN_RECV", "LAST_ACK", "CLOSE_WAIT", "FIN_WAIT1")
+
+
+class Connection(NamedTuple):
+    """A socket and who holds it."""
+
+    pid: int
+    row: Row
+
+    @property
+    def hangs(self) -> bool:
+        """Return whether sent bytes are not acknowledged, or only one side has closed."""
+        return self.row.retransmits > 0 or self.row.state in HANGING
+
+    def __str__(self) -> str:
+        row = self.row
+        queues = f"{row.send_queue:>10} {row.receive_queue:>10} {row.retransmits:>4}"
+        return f"{self.pid:>8} {row.state:12} {queues}  {_shown(row.local)} {_shown(row.remote)}"
+
+
+def connections_of(pids: Iterable[int]) -> List[Connection]:
+    """Return the connections that these processes hold, those that hang first."""
+    holders = {inode: pid for pid in pids for inode in held_sockets([pid])}
+    found = [Connection(holders[row.inode], row) for row in tcp_rows() if row.inode in holders]
+    return sorted(found, key=lambda each: (not each.hangs, each.pid, each.row.remote))
+
+
+def connection_table(connections: List[Connection]) -> str:
+    """Return a table with one line for each connection, ``MOST`` at most."""
+    head = f"{'pid':>8} {'state':12} {'to send':>10} {'to read':>10} {'retr':>4}  here there"
+    more = [f"and {len(connections) - MOST_SHOWN} more"] if len(connections) > MOST_SHOWN else []
+    return "\n".join([head, *map(str, connections[:MOST_SHOWN]), *more])
+
+
+def connection_summary(connections: List[Connection]) -> Dict[str, Any]:
+    """{"count", "hanging": how many hang, "first": some of those}"""
+    hanging = [each for each in connections if each.hangs]
+    first = [
+        {"pid": each.pid, "state": each.row.state, "remote": _shown(each.row.remote), "to_send": each.row.send_queue}
+        for each in hanging[:STUCK]
+    ]
+    return {"count": len(connections), "hanging": len(hanging), "first": first}
+
+
+def _shown(address: Any) -> str:
+    return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"

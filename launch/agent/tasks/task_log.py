@@ -1,0 +1,194 @@
+"""The log of an attempt as its agent keeps it: the times of its lines, and its bound.
+
+A task writes straight into its log, so that nothing is between the task and the disk. So the log itself has no times.
+Beside it, in ``attempt_0.log.times``, the agent writes the log's size as ``TIME SIZE``: one line a second while the log
+grows. A line that begins at byte p was there by the first time whose size is beyond p.
+
+No other file could take the log's place without a loss of lines. So of a log beyond its bound the first and the newest
+bytes stay, and the kernel frees the blocks between. The log keeps its length, and reads as zeros there. Every line
+keeps its offset, on which the index of times and each reader rely. Beside the log, ``attempt_0.log.gap`` has the two
+ends of the gap as ``BEGIN END``; it is written before the blocks are freed. Both ends are beginnings of lines, if there
+are any nearby.
+"""
+
+import contextlib
+import ctypes
+import os
+import time
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import Callable, List, NamedTuple, Optional
+
+from cluster.protocol.shared_files import open_to_append, open_to_read, read_at_most, replace_file
+from launch.agent.state.log import say_once
+
+EVERY_S = 1.0
+TIMES_PIECE = 1 << 20  # bytes of an index that are read at once
+LONGEST_TIME = 100  # bytes of a line that says anything
+
+
+def index_of(log: Path) -> Path:
+    """Return the path of the file with a log's times."""
+    return log.with_name(f"{log.name}.times")
+
+
+class LogTimes:
+    """Write the times of one log; ``clock`` returns the time of day."""
+
+    def __init__(self, log: Path, clock: Callable[[], float] = time.time):
+        self._log, self._clock = log, clock
+        self._size, self._look_at = 0, 0.0
+
+    def note(self, now: float, at_once: bool = False) -> None:
+        """Notes the log's size if it has grown; looks every ``EVERY_S``, or ``at_once``."""
+        if now < self._look_at and not at_once:
+            return
+        self._look_at = now + EVERY_S
+        try:
+            size = os.path.getsize(str(self._log))
+            if size != self._size:
+                self._size = size
+                with open_to_append(index_of(self._log)) as index:
+                    index.write(f"{self._clock():.1f} {size}\n".encode())
+        except OSError as error:
+            say_once(f"the times of {self._log} are not kept: {error.strerror}")
+
+
+class Times:
+    """Reads the times of one log, which may still grow."""
+
+    def __init__(self, log: Path):
+        self._log, self._read = log, 0
+        self._times: List[float] = []
+        self._sizes: List[int] = []
+
+    def update(self) -> None:
+        """Read the times that were written since the last update."""
+        try:
+            with open_to_read(index_of(self._log)) as index:
+                index.seek(self._read)
+                while self._take(index.read(TIMES_PIECE)):
+                    index.seek(self._read)
+        except OSError:  # there is none, or something else that a task has made of it
+            return
+
+    def _take(self, noted: bytes) -> bool:
+        """Take whole lines; return whether there were any.
+
+        The method skips a line that is not a time and a size.
+        """
+        whole = noted[: noted.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            with contextlib.suppress(ValueError):
+                moment, size = line[:LONGEST_TIME].split()
+                noted_at, noted_size = float(moment), int(size)
+                self._times.append(noted_at)
+                self._sizes.append(noted_size)
+        return bool(whole)
+
+    def time_of(self, offset: int) -> float:
+        """Return the time at which the byte at ``offset`` was there.
+
+        A byte beyond every noted size is as old as the log's last change.
+        """
+        entry = bisect_right(self._sizes, offset)
+        return self._times[entry] if entry < len(self._times) else self._log.stat().st_mtime
+
+    def written_before(self, moment: float) -> int:
+        """Return the number of bytes that were there before this time of day."""
+        entry = bisect_left(self._times, moment)
+        return self._sizes[entry - 1] if entry else 0
+
+
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2  # modes of fallocate(2)
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def punch(handle: int, begin: int, end: int) -> None:
+    """Free a part of an open file. Raises OSError, also where the file system cannot."""
+    fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # whose offsets have 64 bits everywhere
+    if fallocate(handle, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_int64(begin), ctypes.c_int64(end - begin)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+FIRST, NEWEST = 16 << 20, 240 << 20  # bytes of a log that stay
+STEP = 16 << 20  # bytes that a gap grows by, at the least
+BOUND_S = 5.0
+NEARBY = 1 << 16  # bytes in which the beginning of a line is looked for
+NOTICE = "({} MiB of this log are gone from here: a log keeps its first {} MiB and its newest {} MiB)"
+
+
+class Gap(NamedTuple):
+    """The part of a log that is gone, by the offsets of its beginning and of its end."""
+
+    begin: int
+    end: int
+
+    def holds(self, offset: int) -> bool:
+        """Return whether the byte at an offset is gone."""
+        return self.begin <= offset < self.end
+
+    @property
+    def notice(self) -> str:
+        """Return the line that readers find in its place."""
+        return NOTICE.format((self.end - self.begin) >> 20, FIRST >> 20, NEWEST >> 20)
+
+
+NO_GAP = Gap(0, 0)
+
+
+def gap_file_of(log: Path) -> Path:
+    """Return the path of the file with a log's gap."""
+    return log.with_name(f"{log.name}.gap")
+
+
+def gap_of(log: Path) -> Gap:
+    """Return the gap of a log; one without bytes where there is none."""
+    try:
+        begin, end = map(int, read_at_most(gap_file_of(log), 100).split())
+    except (OSError, ValueError):  # there is none, or something else that a task has made of it
+        return NO_GAP
+    return Gap(begin, end) if 0 <= begin < end else NO_GAP
+
+
+class LogBound:
+    """Keep one log within its bound, as its task goes on writing."""
+
+    def __init__(self, log: Path, first: int = FIRST, newest: int = NEWEST, step: int = STEP):
+        self._log, self._first, self._newest, self._step = log, first, newest, step
+        self._gap: Optional[Gap] = None
+        self._look_at = 0.0
+        self._is_possible = True
+
+    def look(self, now: float) -> None:
+        """Free what is beyond the bound; looks every ``LOOK_S``."""
+        if now < self._look_at or not self._is_possible:
+            return
+        self._look_at = now + BOUND_S
+        try:
+            size = os.lstat(str(self._log)).st_size
+            if size > self._first + self._newest + self._step:
+                self._free(size)
+        except OSError as error:
+            self._is_possible = False
+            with contextlib.suppress(OSError):
+                gap_file_of(self._log).unlink()
+            say_once(f"{self._log} has no bound: {os.strerror(error.errno or 0)}")
+
+    def _free(self, size: int) -> None:
+        known = gap_of(self._log) if self._gap is None else self._gap
+        if known.end and size - known.end <= self._newest + self._step:
+            return
+        begin = known.begin if known.end else self._line_after(self._first)
+        self._gap = Gap(begin, self._line_after(size - self._newest))
+        replace_file(gap_file_of(self._log), f"{self._gap.begin} {self._gap.end}\n")
+        with open_to_append(self._log) as file:
+            punch(file.fileno(), *self._gap)
+
+    def _line_after(self, offset: int) -> int:
+        """Return where the first line after an offset begins; the offset itself where none does nearby."""
+        with open_to_read(self._log) as file:
+            file.seek(offset)
+            return offset + file.read(NEARBY).find(b"\n") + 1

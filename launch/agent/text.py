@@ -1,0 +1,179 @@
+"""Make the output of programs fit to be shown: without what a terminal obeys, and without secrets.
+
+What a task prints, and what a host sends, reaches the terminals of people. A title, a colour, a cursor that moves or a
+clipboard that is set must not: ``plain`` returns the text as a terminal would leave it.
+
+A value is a secret where the run's plan marks it, or the name of its variable does (``AWS_SECRET_ACCESS_KEY``). It is
+one, too, where a text has it as a password: in an address, behind ``--password``, ``token=`` and the like. What is in
+an environment under such a name is taken out wherever it stands, in a log too.
+
+TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. They are no error: it goes
+on with processors. Each process adds its own time, so that equal notes differ; ``gpu_note`` recognises them.
+"""
+
+import re
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and DCS: titles, clipboard
+    r"|\x1b[ -/]*[0-Z\\^-~]"
+)
+# Also what turns the direction of text, and what ends a line for some and not for others.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|6[6-9]))")  # as JSON writes them
+
+
+def plain(line: str) -> str:
+    """Return a line as a terminal finally shows it.
+
+    Of a progress bar that overwrites itself, the result is the newest state.
+    """
+    if not _CONTROLS.search(line):
+        return line
+    states = (
+        without_controls(_apply_backspaces(state)).rstrip() for state in reversed(line.rstrip("\r\n").split("\r"))
+    )
+    return next((state for state in states if state), "")
+
+
+def _apply_backspaces(text: str) -> str:
+    """Let each backspace take a character away."""
+    kept = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
+
+
+def without_controls(text: str) -> str:
+    """Return a text of any number of lines without escape sequences and control characters, save newlines and tabs."""
+    return _CONTROLS.sub("", _SEQUENCES.sub("", text)) if _CONTROLS.search(text) else text
+
+
+def last_line(printed: bytes) -> str:
+    """Return the last line that is not empty, as a terminal shows it."""
+    lines = [plain(line).strip() for line in printed.decode(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if line), "")
+
+
+def may_hold_controls(json_line: str) -> bool:
+    """Return whether a line of JSON may have a string with a control character."""
+    return bool(_ESCAPED.search(json_line) or _CONTROLS.search(json_line))
+
+
+def clean(values: Any) -> Any:
+    """Return values from JSON with every string in them ``without_controls``."""
+    if isinstance(values, str):
+        return without_controls(values)
+    if isinstance(values, list):
+        return [clean(value) for value in values]
+    if isinstance(values, dict):
+        return {clean(key): clean(value) for key, value in values.items()}
+    return values
+
+
+HIDDEN = "(secret)"
+LONGEST = 200  # characters of a program's last line in a message
+SHORTEST = 6  # characters; a shorter value stands in many a harmless line
+_WORDS = r"passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
+_NAME = re.compile(rf"{_WORDS}|(?:^|_)(?:key|pass|auth)(?:$|_)|_pwd$", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
+_NAMED = re.compile(rf"([\w.-]*(?:{_WORDS})[\w.-]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]+)", re.IGNORECASE)
+_FLAG = re.compile(rf"(--?[\w-]*(?:{_WORDS})[\w-]*\s+)(\S+)", re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"^(?:CUDA|TF|LAUNCH|OMP|MKL|KMP|GRPC|NCCL|XLA|LC|MALLOC|OPENBLAS)_\w+$"
+    r"|^(?:PATH|LD_LIBRARY_PATH|LD_PRELOAD|LANG|HOME|USER|SHELL|TZ|PWD|TMPDIR|PYTHON[A-Z]+)$"
+)
+
+
+def mask(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with every line of every secret in it replaced by ``(secret)``."""
+    lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
+    for line in sorted(lines, key=len, reverse=True):  # a secret may hold another
+        text = text.replace(line, "(secret)")
+    return text
+
+
+def last_words(printed: bytes, secrets: Iterable[str]) -> str:
+    """Return the last line of what a program has printed, without secrets; at most ``LONGEST`` characters of it."""
+    return mask(last_line(printed), secrets)[:LONGEST]
+
+
+class Redaction:
+    """Knows the secrets of one host's part of a run.
+
+    Args:
+      secrets: values that must not be shown.
+      environments: of the run's tasks and processes; values whose names sound like a secret's are secrets too.
+      names: of variables that are secrets, whatever they sound like.
+    """
+
+    def __init__(
+        self,
+        secrets: Iterable[str] = (),
+        environments: Iterable[Mapping[str, str]] = (),
+        names: Iterable[str] = (),
+    ):
+        known = frozenset(names)
+        named = {value for each in environments for name, value in each.items() if name in known or is_secret(name)}
+        self._secrets = sorted({*secrets, *(value for value in named if len(value) >= SHORTEST)})
+
+    def text(self, text: str) -> str:
+        """``text`` without secrets."""
+        text = mask(text, self._secrets)
+        for pattern, instead in ((_IN_ADDRESS, HIDDEN), (_FLAG, rf"\1{HIDDEN}"), (_NAMED, rf"\1{HIDDEN}")):
+            text = pattern.sub(instead, text)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value without secrets; a text under a secret's name is one."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {
+                key: HIDDEN if isinstance(each, str) and each and is_secret(str(key)) else self.value(each)
+                for key, each in value.items()
+            }
+        return self._values(value) if isinstance(value, (list, tuple)) else value
+
+    def _values(self, values: Sequence[Any]) -> List[Any]:
+        """Return a list without secrets; what follows a secret's flag is one, as in argv."""
+        before = [None, *values[:-1]]
+        return [HIDDEN if _is_flag(flag) else self.value(each) for flag, each in zip(before, values)]
+
+    def environment(self, values: Mapping[str, str]) -> Dict[str, str]:
+        """Every name, and the values of those that are known to be harmless."""
+        return {
+            name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
+            for name in sorted(values)
+        }
+
+
+def _is_flag(word: Any) -> bool:
+    return isinstance(word, str) and word.startswith("-") and "=" not in word and is_secret(word.replace("-", "_"))
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the name of a variable, key or flag sounds like a secret's."""
+    return _NAME.search(name) is not None
+
+
+_LOGGED = re.compile(
+    r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] \S*"
+    r"(?:dso_loader|cudart_stub|cuda_driver|cuda_diagnostics|cuda_platform|gpu_device)\.cc:\d+\] (?P<text>.*)$"
+)
+_NOTE = re.compile(
+    r"^(?:Could not load dynamic library '|Could not find cuda drivers|Ignore above cudart dlerror"
+    r"|failed call to cuInit: |Cannot dlopen some GPU libraries"
+    r"|no NVIDIA GPU device is present|kernel driver does not appear to be running)"
+)
+
+
+def gpu_note(line: str) -> Optional[str]:
+    """Return such a line without its time and place, so that tasks write equal ones; None for any other line."""
+    logged = _LOGGED.match(line)
+    text = logged.group("text") if logged else ""
+    return f"TensorFlow: {text.split('; dlerror:')[0]}" if _NOTE.match(text) else None

@@ -1,0 +1,164 @@
+"""Ask every host: the request to each, made of a plan, and the conversations, side by side under one deadline.
+
+Of this package only this module touches hosts. Each host has one connection.
+"""
+
+import os
+import time
+from collections import defaultdict
+from dataclasses import replace
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+
+from cluster.protocol.addresses import host_of, port_of
+from launch.agent.wire.check_request import CheckFacts, CheckRequest, OpenedPorts
+from launch.agent.wire.host_facts import Clock, FactsRequest
+from launch.agent.wire.run_request import TaskRequest
+from launch.agent.wire.verb_requests import RunReference
+from launch.check.ways import dials
+from launch.errors import HostProblem
+from launch.fleet import Fleet
+from launch.hosts.answer_shapes import TIME
+from launch.hosts.channel import Host
+from launch.hosts.conversation import Conversation
+from launch.plan.agent_requests import container
+from launch.plan.plan import Plan
+from launch.status.values import to_values
+
+KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
+
+
+def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, CheckRequest]:
+    """Return the request to every host of a plan.
+
+    Args:
+      words: two secrets of this check: one that a caller sends, and one with which our listener answers.
+      deadline_s: after so many seconds a host ends its part by itself.
+    """
+    tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
+    for task in plan.tasks:
+        tasks[task.host].append(task)
+    local = tuple(host for host in plan.hosts if plan.spec.is_here(host))
+    targets = dials(plan)
+    names = {
+        id(shared): tuple(dict.fromkeys(host_of(address) for address, _ in shared))
+        for shared in {id(each): each for each in targets.values()}.values()
+    }
+    return {
+        host: CheckRequest(
+            run=RunReference(plan.spec.name, host, plan.spec.workdir), words=tuple(words), within_s=deadline_s,
+            ports=_ports(plan, host, tasks[host]), here=local if host in local else (host,),
+            facts=_facts(plan, host, tasks[host]), names=names[id(targets[host])], targets=targets[host],
+            knock_s=min(KNOCK_S, deadline_s / 4), guard=plan.spec.guard is not None,
+            limits={each.name: each.limits for each in tasks[host] if each.limits is not None},
+            programs=_programs(plan, host, tasks[host]),
+        )
+        for host in plan.hosts
+    }  # fmt: skip
+
+
+def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ...]:
+    control = [port_of(plan.control)] if plan.control is not None and host == plan.lead else []
+    return (*(task.port for task in tasks), *control)
+
+
+def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Optional[str]]:
+    """Return the PATH to look on for each program that the host is to have; None for the host's own."""
+    programs: Dict[str, Optional[str]] = dict.fromkeys(agent_programs(plan, host))
+    if plan.spec.container is None:  # else the image has them
+        programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
+    return {program: path for program, path in programs.items() if _is_looked_for(program)}
+
+
+def agent_programs(plan: Plan, host: str) -> Dict[str, str]:
+    """Return the programs that a host's agent runs beside tasks, and the key of each: ``on``, or ``notice``."""
+    hooks = {hook.command[0]: "on" for hook in plan.spec.hooks if hook.command and host == plan.lead}
+    return {**hooks, **({plan.spec.notice.command[0]: "notice"} if plan.spec.notice else {})}
+
+
+def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:
+    """Return the request for the facts that matter to the host's tasks."""
+    asked = next((task for task in tasks if task.role != "ps"), tasks[0])
+    workdir, checkpoints = plan.spec.workdir, plan.spec.train.checkpoint.dir
+    folders = (workdir, checkpoints) if checkpoints and host == plan.lead else (workdir,)
+    environment = plan.environments.get(host)
+    python, variables = plan.python[host], _own_variables(asked)
+    return FactsRequest(workdir, python, environment, variables, folders, trial=True, container=container(plan))
+
+
+def _own_variables(task: TaskRequest) -> Dict[str, str]:
+    """Return the variables of a task that may affect an import."""
+    return {name: value for name, value in task.env.items() if not name.startswith(("LAUNCH_", "CUDA_"))}
+
+
+def _is_looked_for(program: str) -> bool:
+    """Return whether a program is the host's own.
+
+    A path within the job's folder is shipped with that folder.
+    """
+    return not os.path.dirname(program) or program.startswith(("/", "~"))
+
+
+def shipped_programs(plan: Plan) -> List[str]:
+    """Return the programs of ``command:``, ``on`` and ``notice`` that are shipped in the job's folder."""
+    own = [plan.tasks[0].argv[0]] if plan.spec.container is None else []
+    programs = dict.fromkeys([*own, *agent_programs(plan, plan.lead)])
+    return [program for program in programs if not _is_looked_for(program)]
+
+
+OPENING_SHARE = 0.5  # of the deadline: for every host to connect and listen
+LOOK_SHARE = 0.8  # of the time that is left then: for a host to find what it can
+CLOCK_READINGS = 5
+
+Answers = Tuple[Dict[str, CheckFacts], List[HostProblem]]
+
+
+def interview(fleet: Fleet, requests: Mapping[str, CheckRequest], deadline_s: float) -> Answers:
+    """Ask all hosts within the deadline; return their facts and the problems of the others.
+
+    The hosts that listen in time do not wait for those that do not. Listeners are closed
+    only when every host has knocked.
+
+    Raises:
+      Interrupted: a signal came.
+    """
+    until = time.monotonic() + deadline_s
+    talking: Dict[str, Conversation] = {}
+
+    def begin(host: Host) -> Tuple[OpenedPorts, Clock]:
+        host.connect()
+        talking[host.name] = conversation = fleet.contact(host.name, "check", to_values(requests[host.name]))
+        left_s = until - time.monotonic()
+        return conversation.record(OpenedPorts, left_s), read_clock(conversation, left_s)
+
+    def look(host: Host) -> CheckFacts:
+        left_s = max(0.0, until - time.monotonic())
+        conversation = talking[host.name]
+        conversation.send({"do": "look", "within_s": LOOK_SHARE * left_s})
+        opened, clock = opening[host.name]
+        return replace(conversation.record(CheckFacts, left_s), ports=opened.ports, clock=clock)
+
+    try:
+        opening, late = fleet.each(begin, list(requests), timeout_s=OPENING_SHARE * deadline_s)
+        facts, later = fleet.each(look, list(opening), timeout_s=until - time.monotonic())
+    finally:
+        for conversation in list(talking.values()):
+            conversation.close()
+    return facts, [*late, *later]
+
+
+def read_clock(conversation: Conversation, timeout_s: float) -> Clock:
+    """Measure by how much a host's clock is ahead of ours.
+
+    As in NTP, the host reads its clock some time between our question and its answer. So
+    of several readings the one with the shortest way there and back is the most exact.
+    """
+    readings = (_reading(conversation, timeout_s) for _ in range(CLOCK_READINGS))
+    return min(readings, key=lambda reading: reading.error_s)
+
+
+def _reading(conversation: Conversation, timeout_s: float) -> Clock:
+    asked, began = time.time(), time.monotonic()
+    conversation.send({"do": "time"})
+    there = conversation.answer(timeout_s, TIME)["time"]
+    half_s = (time.monotonic() - began) / 2
+    return Clock(round(there - asked - half_s, 6), round(half_s, 6))

@@ -1,0 +1,176 @@
+"""The ways between hosts: those that tasks and agents will need, and the rules about those that are closed.
+
+TensorFlow's tasks connect both ways: a worker dials the ps for variables, and a ps dials the worker for its
+gradients, since the task that needs a tensor fetches it. With a job, workers reach no other worker, and the
+evaluator fetches checkpoints from the chief. A program under ``command:`` may open sessions that reach every task,
+so every way must be open. The agents of all hosts dial the lead's.
+"""
+
+from collections import defaultdict
+from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+
+from launch.agent.network.doors import Target
+from launch.agent.wire.check_request import Unreached
+from launch.agent.wire.run_request import TaskRequest
+from launch.check.findings import Evidence, Finding
+from launch.plan.plan import Plan
+from launch.view.console import fold
+
+CONTROL = "control"  # the lead's agent, among the roles
+_Ways = Mapping[str, Tuple[str, ...]]
+_BETWEEN_GRAPH: _Ways = {"worker": ("ps",), "ps": ("worker",)}
+_IN_GRAPH: _Ways = {"worker": ("ps", "worker"), "ps": ("worker",)}
+_ANY: _Ways = {"worker": ("ps", "worker"), "ps": ("ps", "worker")}
+
+
+def dials(plan: Plan) -> Dict[str, Tuple[Target, ...]]:
+    """Return the targets that each host dials.
+
+    Hosts with tasks of the same roles share one tuple, so the result stays small.
+    """
+    homes = _homes(plan)
+    shared: Dict[FrozenSet[str], Tuple[Target, ...]] = {}
+    found = {}
+    for host, roles in _roles(plan).items():
+        reached = frozenset(reached for role in roles for reached in _reached(plan, role))
+        if plan.control is not None and host != plan.lead:
+            reached |= {CONTROL}
+        if reached not in shared:
+            shared[reached] = tuple(target for role in sorted(reached) for target in homes[role])
+        found[host] = shared[reached]
+    return found
+
+
+def _roles(plan: Plan) -> Dict[str, Set[str]]:
+    roles: Dict[str, Set[str]] = {host: set() for host in plan.hosts}
+    for task in plan.tasks:
+        roles[task.host].add(_part(task))
+    return roles
+
+
+def _part(task: TaskRequest) -> str:
+    """Return the role of a task; a chief counts as a worker."""
+    return "worker" if task.role == "chief" else task.role
+
+
+def _reached(plan: Plan, role: str) -> Tuple[str, ...]:
+    if role == "evaluator":
+        return ("chief",)
+    if plan.spec.command is not None:
+        return _ANY[role]
+    return (_IN_GRAPH if plan.spec.train.replication == "in-graph" else _BETWEEN_GRAPH)[role]
+
+
+def _homes(plan: Plan) -> Dict[str, List[Target]]:
+    """Return the targets of each role: {role: targets}.
+
+    ``chief`` has the one task that is the chief.
+    """
+    homes: Dict[str, List[Target]] = defaultdict(list)
+    for task in plan.tasks:
+        homes[_part(task)].append(Target(task.address, task.host))
+        if task.chief:
+            homes["chief"].append(Target(task.address, task.host))
+    if plan.control is not None:
+        homes[CONTROL].append(Target(plan.control, plan.lead))
+    return homes
+
+
+_ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
+_FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} keeps out"
+
+# Of each kind of failure (launch.agent.network.doors): what it means, and what mends it.
+EXPLAINED = {
+    "unresolved": ("the name has no address there ({detail})", _ADDRESS),
+    "loopback": ("the name resolves to the asking host itself ({detail}), as localhost does", _ADDRESS),
+    "refused": ("refused although our listener was up: a firewall rejects it, or {detail} is elsewhere", _FIREWALL),
+    "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
+    "no-route": ("no way there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
+    "other": (
+        "answered by something that is not our listener, such as a proxy: {detail!r}",
+        "connect the hosts directly, or give the task another address with the key address",
+    ),
+    "wrong-host": ("answered by {detail}: the address is not that of {host}", _ADDRESS),
+}
+
+
+class Wall(NamedTuple):
+    """Ways that are closed alike: from each of some hosts to each of some addresses.
+
+    ``detail`` is that of the first address, such as the address that the hosts find for its name.
+    """
+
+    kind: str
+    callers: Tuple[str, ...]
+    ways: Tuple[Target, ...]
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{fold(self.callers)} → {_folded(self.ways)}"
+
+    @property
+    def ends(self) -> Tuple[str, ...]:
+        """The hosts that should answer."""
+        return tuple(dict.fromkeys(way.host for way in self.ways))
+
+    @property
+    def suspects(self) -> Tuple[str, ...]:
+        """Return the hosts to examine first.
+
+        A name fails on the host that looks it up. Another way fails more probably at the end that many ways share.
+        """
+        at_start = self.kind in ("unresolved", "loopback", "wrong-host") or len(self.callers) < len(self.ends)
+        return self.callers if at_start else self.ends
+
+
+def ways(evidence: Evidence) -> Iterator[Finding]:
+    """Every host reaches the addresses that its tasks and its agent dial."""
+    for wall in walls(evidence):
+        what, mend = EXPLAINED[wall.kind]
+        words = {
+            "detail": wall.detail, "caller": wall.callers[0], "callers": fold(wall.callers), "host": wall.ends[0],
+            "name": wall.ways[0].name, "ports": ", ".join(dict.fromkeys(str(way.port) for way in wall.ways)),
+        }  # fmt: skip
+        yield Finding(wall.kind, wall.suspects, f"{wall}: {what.format(**words)}", mend.format(**words))
+
+
+def walls(evidence: Evidence) -> List[Wall]:
+    """Return the closed ways, with hosts that miss the same ones together.
+
+    A way that leads to a host without our listener does not count as closed.
+    """
+    callers: Dict[Tuple[str, str, Target], Set[str]] = defaultdict(set)
+    for host, facts in evidence.facts.items():
+        for failure in facts.unreached:
+            if _listened(evidence, failure):
+                callers[failure.kind, failure.detail, Target(failure.address, failure.host)].add(host)
+    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Target]]] = defaultdict(list)
+    for (kind, detail, way), hosts in callers.items():
+        alike[kind, frozenset(hosts)].append((detail, way))
+    return [
+        Wall(kind, tuple(host for host in evidence.facts if host in hosts), tuple(way for _, way in found), found[0][0])
+        for (kind, hosts), found in alike.items()
+    ]
+
+
+def _listened(evidence: Evidence, failure: Unreached) -> bool:
+    """Return whether our listener was up at the end of a way.
+
+    It was not up where the port is taken, or the host did not take part to the end.
+    """
+    there = evidence.facts.get(failure.host)
+    port = failure.address.rpartition(":")[2]
+    return there is not None and port in there.ports and there.ports[port] is None
+
+
+def _folded(ways: Sequence[Target]) -> str:
+    """``h[1-3]:2222``"""
+    names: Dict[str, List[str]] = defaultdict(list)
+    for way in ways:
+        name, _, port = way.address.rpartition(":")  # an IPv6 address keeps its brackets
+        names[port].append(name)
+    return ", ".join(f"{_fold_names(found)}:{port}" for port, found in names.items())
+
+
+def _fold_names(names: Sequence[str]) -> str:
+    return " ".join(names) if any(":" in name for name in names) else fold(names)

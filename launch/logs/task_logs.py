@@ -1,0 +1,225 @@
+"""Read task logs from every host in the order of time, each line with its task and host.
+
+The reader has two modes. *In order* reads the lines that exist: each host sends its part in the order of time, and
+the launcher holds one line of each host. *As they come* reads the lines that the tasks go on to print.
+"""
+
+import heapq
+import math
+import os
+import time
+from queue import Empty, Queue
+from threading import Thread
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+from cluster.spec.model import TaskSpec
+from launch.agent.text import mask
+from launch.agent.wire.verb_requests import LogsRequest
+from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
+from launch.fleet import AnyTask, Fleet
+from launch.history.known_runs import locate, status_in
+from launch.hosts.channel import Silence
+from launch.hosts.conversation import Conversation
+from launch.logs.folding import Folded, Line, Window, shown
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.view import run_end
+
+T = TypeVar("T", TaskSpec, TaskStatus, AnyTask)
+LOOK_S = 0.5
+HURRY_S = 0.05  # for each host, once the time is over
+ARRIVED_S = 10.0  # for lines that have arrived: those of all hosts are read by time, not host by host
+TOGETHER_S = 3.0  # equal lines of so short a time are printed as one
+WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
+AHEAD = 1000  # lines that hosts may be ahead of who reads
+TAIL = 15  # lines of the culprit's log
+LONGEST = 300  # characters of each of them
+
+
+def select(tasks: Sequence[T], patterns: Sequence[str]) -> List[T]:
+    """Return the tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
+
+    Raises:
+      UsageError: a pattern means no task.
+    """
+    meant = patterns or ["*"]
+    for pattern in meant:
+        if not any(_matches(task, pattern) for task in tasks):
+            known = ", ".join(dict.fromkeys([*(task.name for task in tasks), *(task.host for task in tasks)]))
+            raise UsageError(f"TASK: expected a task, ROLE:* or a host among {known[:300]}; found {pattern!r}")
+    return [task for task in tasks if any(_matches(task, pattern) for pattern in meant)]
+
+
+def _matches(task: AnyTask, pattern: str) -> bool:
+    return pattern in ("*", task.name, f"{task.role}:*", task.host)
+
+
+def print_logs(
+    fleet: Fleet,
+    tasks: Sequence[AnyTask],
+    say: Callable[[str], None],
+    follow: bool = False,
+    raw: bool = False,
+    times: bool = False,
+    since: Optional[float] = None,
+    until: Optional[float] = None,
+    tail: Optional[int] = None,
+    patience_s: float = math.inf,
+) -> List[HostProblem]:
+    """Print every line of the tasks' logs, until the logs end or a signal comes.
+
+    Args:
+      follow: go on with new lines while the run lives.
+      raw: print a line of each task; otherwise equal lines of many tasks are one with a count.
+      times: print the time of day in front of each line.
+      since, until: times of day in seconds; only the lines between them.
+      tail: only so many last lines of each task.
+      patience_s: seconds after which a host that has not sent the end of its lines is a problem.
+
+    Raises:
+      BrokenPipeError: ``say`` raised it, since nobody reads the output any more.
+    """
+    problems: List[HostProblem] = []
+    window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
+    requests = {
+        host: LogsRequest(fleet.reference(host), names, follow, since, until, tail)
+        for host, names in _names_by_host(tasks).items()
+    }
+    readers = _readers(fleet, requests, problems, patience_s)
+    for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
+        if fleet.interrupts.received:
+            break
+        say(shown(folded, times))
+    return problems
+
+
+def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> Iterator[Folded]:
+    for line, now in lines:
+        if line is not None:
+            window.take(line, now)
+        yield from window.due(now)
+    yield from window.rest()
+
+
+def _names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
+    names: Dict[str, Tuple[str, ...]] = {}
+    for task in tasks:
+        names[task.host] = (*names.get(task.host, ()), task.name)
+    return names
+
+
+def _readers(
+    fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem], patience_s: float
+) -> List[Iterator[Line]]:
+    """Return a reader of the tasks' lines for each host that can be reached."""
+    named = [host for host in requests if host in fleet.hosts]
+    conversations, missed = fleet.each(
+        lambda host: fleet.contact(host.name, "logs", requests[host.name]), named, interruptible=False
+    )
+    problems += [*missed, *(_unnamed(fleet, host) for host in requests if host not in named)]
+    until = time.monotonic() + patience_s
+    return [_lines(fleet, conversation, problems, until) for conversation in conversations.values()]
+
+
+def _unnamed(fleet: Fleet, host: str) -> HostProblem:
+    """Return the problem of a host of an earlier run that the file does not name any more."""
+    what = f"{fleet.spec.path} does not name it, so its lines are missing"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, and leave out --include and --exclude")
+
+
+def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
+    """Yield the lines of all hosts by time."""
+    for line in heapq.merge(*readers, key=lambda line: line.time):
+        yield line, line.time
+
+
+def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Optional[Line], float]]:
+    """Yield the lines of all hosts with their arrival times; None after a while without one."""
+    came: Queue[Optional[Line]] = Queue(AHEAD)
+    for reader in readers:
+        Thread(target=_hand_over, args=(reader, came), daemon=True).start()
+    reading = len(readers)
+    while reading and not fleet.interrupts.received:
+        try:
+            line = came.get(timeout=WAIT_S / 2)
+            reading -= line is None
+        except Empty:
+            line = None
+        yield line, time.monotonic()
+
+
+def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
+    for line in reader:
+        came.put(line)
+    came.put(None)
+
+
+def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[Line]:
+    """Yield the lines of one host; a break of the connection, or no end until then, is added to ``problems``."""
+    secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
+    try:
+        for answer in _answers(fleet, conversation, until):
+            yield Line(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
+    except HostProblem as problem:
+        problems.append(problem)
+    finally:
+        conversation.close()
+
+
+def _answers(fleet: Fleet, conversation: Conversation, until: float) -> Iterator[Dict[str, Any]]:
+    """Yield the answers of a host until its end or a signal.
+
+    Raises HostProblem when the connection breaks, and when the end has not come at ``until``.
+    """
+    while not fleet.interrupts.received:
+        try:
+            answer = conversation.receive(LOOK_S if time.monotonic() < until else HURRY_S)
+        except Silence:
+            _must_be_before(until, conversation.host, "silence")
+            continue
+        if answer is None:
+            return
+        _must_be_before(until + ARRIVED_S, conversation.host, "further lines")
+        yield answer
+
+
+def _must_be_before(until: float, host: str, found: str) -> None:
+    if time.monotonic() >= until:
+        raise HostProblem(host, ProblemKind.SLOW, f"expected the end of its logs in time, found {found}")
+
+
+def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
+    """Print the last lines of the task that the run's cause names, if any.
+
+    The lines are those of the attempt that failed first.
+    """
+    task = run_end.culprit(status)
+    first = None if task is None else run_end.first_failure(status, task)
+    if first is not None:
+        say(f"last lines of {fleet.path_on(first.host, first.log)}")
+        for line in first.lines:
+            say(f"  {line}")
+    elif task is not None:
+        say(f"last lines of {fleet.path_on(task.host, task.log)}")
+        print_logs(fleet, [task], lambda line: say(f"  {line}"[:LONGEST]), raw=True, tail=TAIL)
+
+
+def print_first_cause(fleet: Fleet, tasks: Sequence[AnyTask], say: Callable[[str], None]) -> None:
+    """Print a failed run's cause, and the last lines of the task that failed first.
+
+    The function prints nothing unless that task is one of ``tasks``.
+    """
+    try:
+        answer = fleet.ask_lead("status", fleet.reference(fleet.lead))
+        status = status_in(fleet.lead, answer)
+        if status is None and answer["status"] is not None:  # of a host that does not lead the run
+            status = locate(fleet).status
+    except (CannotStart, HostProblem, UsageError):
+        return
+    if status is None or status.state != "failed":
+        return
+    task = run_end.culprit(status)
+    if task is not None and any(each.name == task.name for each in tasks):
+        say(f"first cause: {status.cause}")
+        print_log_of_culprit(fleet, status, say)
+        say("every line, by time:")

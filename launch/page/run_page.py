@@ -1,0 +1,225 @@
+"""The page of a run as one HTML document: its values, with the style and script around them; nothing else is loaded.
+
+The values are JSON, made of the run's status in the same words as ``launch status``. They are in a ``script`` element
+that no browser runs. Names and log lines come from hosts, so every character that could end that element is escaped.
+The content security policy names the hashes of the one style and the one script. So a browser runs nothing else, even
+if an escape were missing.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from html import escape
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from cluster.protocol.quantity import quantity
+from launch.agent.text import without_controls
+from launch.status import incident_status
+from launch.status.incident_status import IncidentStatus
+from launch.status.run import RunStatus
+from launch.status.task import TaskStatus
+from launch.view import run_text
+from launch.view.units import of_duration
+
+LONGEST = 300  # characters of a line of a log
+MOST_LINES = 2000  # of all logs together, so that the page stays below 10 MB
+FEWEST, MOST = 2, 100  # lines of one task
+MOST_FOLLOWED = 20  # consequences of one incident
+
+Points = Sequence[Tuple[int, float]]
+
+
+def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
+    """Return what the page shows of a status.
+
+    Args:
+      points: the loss at each step since somebody records it: [(step, loss)].
+    """
+    return {
+        "run": status.run,
+        "state": status.state,
+        "updated": status.updated,
+        "elapsed_s": run_text.elapsed(status),
+        "figures": figures(status),
+        "step": status.global_step,
+        "steps": status.steps,
+        "lines": lines(status),
+        "cause": status.cause,
+        "metrics": [run_text.metric(*each) for each in status.metrics.items()],
+        "points": [[step, loss] for step, loss in points if math.isfinite(loss)],
+        "copies": copies(status),
+        "incidents": [incident(each) for each in status.incidents],
+        "tasks": [task(each) for each in status.tasks],
+    }
+
+
+def figures(status: RunStatus) -> List[List[str]]:
+    """Return the few numbers that are read first, each a name and a number with its unit."""
+    step, elapsed_s, left_s = status.global_step or 0, run_text.elapsed(status), run_text.left(status)
+    found = [["step", f"{step}/{status.steps}" if status.steps else f"{step}"]]
+    if status.loss is not None:
+        found.append(["loss", f"{status.loss:.4g}"])
+    if status.steps_per_second:
+        found.append(["steps/s", f"{status.steps_per_second:.1f}"])
+        found.append(["examples/s", f"{status.examples_per_second or 0:,.0f}"])
+    found += [["elapsed", of_duration(elapsed_s)]] if elapsed_s is not None else []
+    share = status.effective.share if status.effective else None
+    found += [["effective", f"{100 * share:.0f} %"]] if share is not None else []
+    return [*found, *([["left, about", of_duration(left_s)]] if left_s is not None else [])]
+
+
+def lines(status: RunStatus) -> List[str]:
+    """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
+    parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
+    parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
+    parts += [*run_text.formation(status), *run_text.effective(status)]
+    if status.evaluation:
+        parts.append(run_text.evaluation(status.evaluation))
+    starting = run_text.starting(status)
+    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
+    return [*parts, *([starting] if starting else []), *troubles, *run_text.warnings(status)]
+
+
+def copies(status: RunStatus) -> List[str]:
+    """Return the newest checkpoint and its copies on other hosts, a line each."""
+    found = []
+    if status.checkpoint_step is not None:
+        found.append(f"checkpoint of step {status.checkpoint_step}{f': {status.checkpoint}' * bool(status.checkpoint)}")
+    for host, step in status.replicas.items():
+        found.append(f"copy on {host}: {'none yet' if step is None else f'step {step}'}")
+    return found
+
+
+def incident(found: IncidentStatus) -> Dict[str, Any]:
+    """Return an incident: when it was, how long training stood, and everything that is known in words."""
+    details = [f"cause: {found.cause}"] if found.cause else []
+    details += [
+        f"{each.at_s:.1f} s: {each.title}: {each.cause or each.kind}" for each in found.followed[:MOST_FOLLOWED]
+    ]
+    more = found.followed_count - min(len(found.followed), MOST_FOLLOWED)
+    details += [quantity(more, "more consequence")] if more > 0 else []
+    details += [f"{each.at_s:.1f} s: {each.what}" for each in found.did]
+    details += [f"log: {found.host}:{found.log}"] if found.log else []
+    return {
+        "number": found.number,
+        "at_s": found.at_s,
+        "lasted_s": found.lost_seconds if found.lost_seconds is not None else found.again_s,
+        "open": found.open,
+        "text": incident_status.sentence(found),
+        "details": details,
+        "log": [clean(line) for line in found.lines],
+    }
+
+
+def task(found: TaskStatus) -> Dict[str, Any]:
+    """Return a task's row."""
+    known = found.step_time_ms is not None
+    return {
+        "name": found.name,
+        "host": found.host,
+        "state": found.state,
+        "doing": found.doing,
+        "slow": found.straggler,
+        "step": found.step,
+        "work_ms": run_text.own_ms(found) if known else None,
+        "wait_ms": found.wait_ms,
+        "restarts": found.restarts,
+        "gpu_percent": found.gpu_percent,
+        "cause": found.cause,
+    }
+
+
+def lines_of_each(tasks: int) -> int:
+    """Return how many last lines of each task's log the page has room for."""
+    return max(FEWEST, min(MOST, MOST_LINES // max(1, tasks)))
+
+
+def clean(line: str, longest: int = LONGEST) -> str:
+    """Return a line of a log as the page shows it: no control characters, and no more than ``longest``."""
+    text = without_controls(line)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+_HERE = Path(__file__).parent
+_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def document(
+    facts: Mapping[str, Any],
+    logs: Optional[Mapping[str, Any]] = None,
+    live: bool = False,
+    steps: Optional[Mapping[str, Any]] = None,
+) -> str:
+    """Return the page.
+
+    Args:
+      facts: the values of ``launch.page.run_page``.
+      logs: the values of ``launch.logs.last_lines``; None while nobody has read them yet.
+      steps: the values of ``launch.timeline.drawing``; None while nobody has read them, or in a page without them.
+      live: the page fetches newer values from its server, which is the only thing that it can reach.
+    """
+    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    values = {"facts": facts, "logs": logs, "steps": steps, "live": live}
+    plain = "\n".join([*summary(facts), *(steps or {}).get("lines", [])])
+    title = f"{escape(str(facts['run']))} {escape(str(facts['state']))}"
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script, live)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{title}</title>",
+            f"<style>{style}</style></head><body>",
+            f"<header><h1>{title}</h1></header>",
+            '<p id="problem" role="status" hidden></p>',
+            f'<main id="page"><noscript><pre>{escape(plain)}</pre></noscript></main>',
+            f'<script type="application/json" id="values">{embedded(values)}</script>',
+            f"<script>{script}</script>",
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def policy(style: str, script: str, live: bool) -> str:
+    """Return the content security policy of a page with this style and script."""
+    connects = "'self'" if live else "'none'"
+    hashes = [f"'sha256-{_hash(text)}'" for text in (style, script)]
+    return (
+        f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; connect-src {connects}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def embedded(values: Any) -> str:
+    """Return JSON that no text in it can end the ``script`` element of."""
+    return as_json(values).translate(_UNSAFE)
+
+
+def as_json(values: Any) -> str:
+    """Return JSON that a browser reads: numbers that are not finite are null."""
+    return json.dumps(_finite(values), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(values: Any) -> Any:
+    if isinstance(values, float):
+        return values if math.isfinite(values) else None
+    if isinstance(values, Mapping):
+        return {key: _finite(each) for key, each in values.items()}
+    return [_finite(each) for each in values] if isinstance(values, (list, tuple)) else values
+
+
+def summary(facts: Mapping[str, Any]) -> List[str]:
+    """Return the page in lines, for readers that run no script."""
+    cause = [f"cause: {facts['cause']}"] if facts["cause"] else []
+    held_out = [f"held-out data: {', '.join(facts['metrics'])}"] if facts["metrics"] else []
+    incidents = [f"incident {each['number']}: {each['text']}" for each in facts["incidents"]]
+    tasks = [f"{each['name']}@{each['host']} {each['state']}" for each in facts["tasks"]]
+    figures = ", ".join(f"{name} {value}" for name, value in facts["figures"])
+    return [figures, *facts["lines"], *cause, *held_out, *facts["copies"], *incidents, *tasks]

@@ -1,0 +1,153 @@
+"""Connections that fail: the reason, the next step, and the retry of those that a retry may help.
+
+The pauses between attempts have full jitter: each is uniform between zero and a bound that doubles. So many clients
+that were refused together do not return together.
+"""
+
+import random
+import socket
+import time
+from dataclasses import dataclass
+from typing import Callable, Tuple, TypeVar
+
+import paramiko
+
+from launch.errors import HostProblem, ProblemKind
+from launch.remote.openssh import ByHand
+
+# Words of Paramiko, for which it has no class of its own.
+NO_ANSWER, OTHER_HOST_KEY = "Timeout opening channel", "no acceptable host key"
+IS_SSHD_UP = "check that the host is up and runs sshd"
+
+
+class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
+    """The host shows a key, and none is known for it."""
+
+
+class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
+    """The host shows a key that its administrators have taken back."""
+
+
+class BadCertificate(paramiko.SSHException):  # type: ignore[misc]
+    """Only an authority is known for the host, and the host's certificate is not one of it for this host, now."""
+
+
+class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
+    """Neither a key nor a Kerberos ticket was accepted.
+
+    Args:
+      ticket: why there was no ticket, or who refused it.
+    """
+
+    def __init__(self, refused: str, ticket: str):
+        super().__init__(refused)
+        self.ticket = ticket
+
+
+def is_dropped(error: Exception) -> bool:
+    """Return whether sshd accepted the connection and dropped it before it refused anybody.
+
+    The reason is too many connections at once, or a busy host.
+    """
+    if isinstance(error, (EOFError, ConnectionResetError, BrokenPipeError)):
+        return True
+    # This class itself: those derived from it say that a key, a user or an algorithm was refused.
+    return type(error) is paramiko.SSHException and not _no_answer(error)
+
+
+def _no_answer(error: Exception) -> bool:
+    return isinstance(error, (socket.timeout, TimeoutError)) or NO_ANSWER in str(error)
+
+
+def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
+    """Return why a host cannot be reached, and the next step, with a command where there is one.
+
+    Args:
+      name: the host.
+      place: the name and the port that were dialled.
+    """
+    host, port = place
+    known = by_hand.settings.known_hosts
+
+    def problem(kind: ProblemKind, what: str, advice: str = "") -> HostProblem:
+        return HostProblem(name, kind, what, advice)
+
+    if isinstance(error, paramiko.BadHostKeyException) or OTHER_HOST_KEY in str(error):
+        return problem(
+            ProblemKind.HOST_KEY,
+            f"its host key differs from the one in {known}: a reinstalled machine, or an intercepted connection",
+            f"remove the old key with `{by_hand.forget()}`, verify the new key, then accept it with "
+            f"`{by_hand.accept()}`",
+        )
+    if isinstance(error, RevokedHostKey):
+        revoked = "its host key is revoked (@revoked in the known hosts): an intercepted connection, or an old key"
+        return problem(ProblemKind.HOST_KEY, revoked, "ask its administrator; it needs another key")
+    if isinstance(error, BadCertificate):
+        renew = "ask its administrator for a certificate of this authority (@cert-authority in the known hosts)"
+        return problem(ProblemKind.HOST_KEY, f"its host key has no valid certificate: {error}", renew)
+    if isinstance(error, UnknownHostKey):
+        see = f"verify the key, then accept it with `{by_hand.accept()}`"
+        return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
+    if isinstance(error, paramiko.AuthenticationException):
+        login = f"try `{by_hand.login()}`, and check the keys ssh.user and ssh.key"
+        found = problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
+        ticket = f"GSSAPIAuthentication is set for it, and fails: {error.ticket}" if isinstance(error, NoTicket) else ""
+        return found.with_advice(ticket)
+    if isinstance(error, socket.gaierror):
+        unknown = f"this machine cannot resolve the name {host} ({error.strerror})"
+        return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")
+    if isinstance(error, paramiko.ChannelException):
+        beyond = f"the gateway cannot reach {host} port {port} ({error.text})"
+        return problem(ProblemKind.UNREACHABLE, beyond, IS_SSHD_UP)
+    if _no_answer(error):
+        unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
+        return problem(ProblemKind.UNREACHABLE, unheard, "check that the host is up")
+    if is_dropped(error):
+        drops = f"{host} port {port} drops every login ({str(error) or type(error).__name__})"
+        return problem(ProblemKind.SSHD, drops, "see sshd's log there, and MaxStartups in its sshd_config")
+    if isinstance(error, (OSError, paramiko.ssh_exception.NoValidConnectionsError)):
+        return problem(ProblemKind.UNREACHABLE, f"no SSH at {host} port {port} ({error.strerror or error})", IS_SSHD_UP)
+    return problem(ProblemKind.UNREACHABLE, f"SSH to {host} port {port} failed: {type(error).__name__}: {error}")
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """The pauses between attempts; no attempt begins later than ``total_s`` after the first one."""
+
+    total_s: float
+    first_s: float = 0.25
+    longest_s: float = 4.0
+
+    def pause_s(self, failures: int, chance: float) -> float:
+        """Return the seconds to wait after ``failures`` failures; ``chance`` is uniform from 0 to 1."""
+        return chance * min(self.longest_s, self.first_s * 2.0 ** (failures - 1))
+
+
+def persist(
+    attempt: Callable[[], T],
+    passes: Callable[[Exception], bool],
+    backoff: Backoff,
+    wait: Callable[[float], bool],
+    chance: Callable[[], float] = random.random,
+    clock: Callable[[], float] = time.monotonic,
+) -> T:
+    """Return the result of ``attempt``; retry after each failure that ``passes`` calls temporary.
+
+    ``wait`` waits the given seconds, and returns whether to give up meanwhile.
+
+    Raises:
+      Exception: the last one of ``attempt``.
+    """
+    began, failures = clock(), 0
+    while True:
+        try:
+            return attempt()
+        except Exception as error:
+            failures += 1
+            pause_s = backoff.pause_s(failures, chance())
+            late = clock() + pause_s > began + backoff.total_s
+            if not passes(error) or late or wait(pause_s):
+                raise

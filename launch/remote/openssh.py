@@ -1,0 +1,103 @@
+"""OpenSSH's own client: its configuration, and the same connection as commands that a person can copy.
+
+A configuration includes other files, which Paramiko leaves out. The commands must lead to the host that the launcher
+reached.
+"""
+
+import glob
+import os
+import re
+import shlex
+from typing import Iterator, List, NamedTuple, Optional
+
+import paramiko
+
+from cluster.spec.model import Ssh
+
+DEPTH = 16  # files within files; OpenSSH's own bound
+_INCLUDE = re.compile(r"\s*include[\s=]+(.+)", re.IGNORECASE)
+_SECTION = re.compile(r"\s*(host|match)[\s=]", re.IGNORECASE)
+
+
+def read_config(path: Optional[str]) -> paramiko.SSHConfig:
+    """Return the configuration in a file; an empty one where there is no such file."""
+    full = os.path.expanduser(path) if path else ""
+    text = "\n".join(_lines(full, DEPTH)) if os.path.isfile(full) else ""
+    return paramiko.SSHConfig.from_text(text)
+
+
+def _lines(path: str, depth: int) -> Iterator[str]:
+    """Yield a file's lines, with the lines of included files in their place.
+
+    Each section goes on after the files that it includes.
+    """
+    section = "Host *"
+    with open(path) as file:
+        for line in map(str.rstrip, file):
+            section = line if _SECTION.match(line) else section
+            include = _INCLUDE.match(line)
+            if include is None:
+                yield line
+            elif depth:
+                for included in _files(include.group(1)):
+                    yield from _lines(included, depth - 1)
+                    yield section
+
+
+def _files(patterns: str) -> Iterator[str]:
+    for pattern in patterns.split():
+        # Relative to ~/.ssh, wherever the file is that says it.
+        where = os.path.join(os.path.expanduser("~/.ssh"), os.path.expanduser(pattern.strip('"')))
+        yield from sorted(glob.glob(where))
+
+
+# OpenSSH asks, shows the key and records it under the name that it is looked up by: an alias, a port, behind a
+# gateway. It looks nowhere but in the file that the launcher reads, and makes a connection of its own.
+_ASKS = "StrictHostKeyChecking=ask", "GlobalKnownHostsFile=/dev/null", "ControlPath=none"
+
+
+class ByHand(NamedTuple):
+    """One host's connection.
+
+    Attributes:
+      name: as the SSH configuration knows the host.
+      jump: the gateways before it which the configuration does not name; "" for none.
+      entry: its name among the known hosts.
+    """
+
+    name: str
+    user: str
+    port: int
+    jump: str
+    entry: str
+    settings: Ssh
+
+    def login(self) -> str:
+        """Return the command that logs in as the launcher does."""
+        known = [] if self.settings.known_hosts == Ssh.known_hosts else self._known()
+        return _line(["ssh", *known, *self._options(), self.name])
+
+    def accept(self) -> str:
+        """Return the command that shows the host's key, and records it if the person agrees."""
+        asks = [word for each in _ASKS for word in ("-o", each)]
+        return _line(["ssh", *asks, *self._known(), *self._options(), self.name, "true"])
+
+    def forget(self) -> str:
+        """Return the command that removes the recorded key."""
+        return _line(["ssh-keygen", "-R", self.entry, "-f", os.path.expanduser(self.settings.known_hosts)])
+
+    def _known(self) -> List[str]:
+        known = os.path.expanduser(self.settings.known_hosts)
+        return ["-o", f'UserKnownHostsFile="{known}"' if " " in known else f"UserKnownHostsFile={known}"]
+
+    def _options(self) -> List[str]:
+        config, key = self.settings.config, self.settings.key
+        # Its usual configuration needs no naming; with none, the launcher reads none.
+        named = [] if config == Ssh.config else ["-F", os.path.expanduser(config) if config else "none"]
+        jump = ["-J", self.jump] if self.jump else []
+        chosen = ["-i", os.path.expanduser(key)] if key else []
+        return [*named, *jump, *chosen, "-l", self.user, "-p", str(self.port)]
+
+
+def _line(words: List[str]) -> str:
+    return " ".join(map(shlex.quote, words))

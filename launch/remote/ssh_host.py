@@ -1,0 +1,103 @@
+"""A host reached over SSH: one connection, and the programs that run over it."""
+
+import socket
+import time
+from contextlib import contextmanager
+from typing import Any, Iterator, Optional, Sequence
+
+import paramiko
+
+from launch.errors import HostProblem, ProblemKind
+from launch.hosts.channel import CHUNK, Channel, Host, Silence, command_line
+from launch.remote.access import Access, hang_up
+
+OPEN_S = 20.0
+
+
+class SshChannel(Channel):
+    """One SSH session that runs one program."""
+
+    def __init__(self, session: Any):
+        super().__init__()
+        self._session = session
+        self._errors = b""
+
+    def send(self, data: bytes) -> None:
+        self._session.settimeout(OPEN_S)
+        self._session.sendall(data)
+
+    def receive(self, timeout_s: float) -> bytes:
+        self._drain_errors()
+        self._session.settimeout(timeout_s)
+        try:
+            data: bytes = self._session.recv(CHUNK)
+        except socket.timeout:
+            raise Silence from None
+        return data
+
+    def end(self) -> None:
+        self._session.shutdown_write()
+
+    def _drain_errors(self) -> None:
+        while self._session.recv_stderr_ready():
+            self._errors = (self._errors + self._session.recv_stderr(CHUNK))[-CHUNK:]
+
+    def complaint(self) -> str:
+        until = time.monotonic() + OPEN_S
+        while not self._session.exit_status_ready() and time.monotonic() < until:
+            self._session.status_event.wait(0.1)
+        self._drain_errors()
+        return self._errors.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class SshHost(Host):
+    """A host reached by its name in the hosts file, as the SSH configuration resolves that name."""
+
+    def __init__(self, name: str, python: str, access: Access, before: Sequence[str] = ()):
+        super().__init__(name, python, before)
+        self._access = access
+        self._connection: Optional[Any] = None
+
+    def prepare(self) -> None:
+        self._access.prepare(self.name)
+
+    def connect(self) -> None:
+        self._connection = self._access.open(self.name)
+
+    def open(self, argv: Sequence[str]) -> Channel:
+        refused = "sshd opens no further session ({})"
+        with self._connected(refused, "raise MaxSessions in its sshd_config") as connection:
+            session = connection.create_session()
+            session.settimeout(OPEN_S)
+            session.exec_command(command_line(argv, self.before))
+        return SshChannel(session)
+
+    def dial(self, port: int) -> Any:
+        near, far = ("127.0.0.1", 0), ("127.0.0.1", port)
+        refused = f"sshd does not forward to port {port} there ({{}})"
+        with self._connected(refused, "set AllowTcpForwarding yes in its sshd_config") as connection:
+            return connection.transport.open_channel("direct-tcpip", far, near, timeout=OPEN_S)
+
+    @contextmanager
+    def _connected(self, refused: str, advice: str) -> Iterator[Any]:
+        """Give a connection on which to open a channel.
+
+        Where sshd refuses the channel, the HostProblem has ``refused`` with sshd's own text.
+        """
+        if self._connection is None:
+            self.connect()
+        try:
+            yield self._connection
+        except paramiko.ChannelException as error:
+            raise HostProblem(self.name, ProblemKind.SSHD, refused.format(error.text), advice=advice) from error
+        except Exception as error:
+            raise self._access.problem(self.name, self._connection, error) from error
+
+    def close(self) -> None:
+        super().close()
+        if self._connection is not None:
+            hang_up(self._connection)
+            self._connection = None

@@ -1,0 +1,134 @@
+"""Run one program on one node by ``srun``: its command, its complaints, and the ends of its processes.
+
+On stderr it writes why it started no step, and how the program of a step ended. Most of its processes end with what
+the launcher asks; some last as long as an agent.
+"""
+
+import contextlib
+import re
+import subprocess
+import threading
+import time
+from typing import Collection, Dict, List, Mapping, Optional, Sequence
+
+from launch.errors import HostProblem, ProblemKind
+from launch.hosts.channel import command_line
+from launch.slurm.allocation import JOB
+
+# A step shares all of the job with the job's other steps, and takes all that the job has on the node: processors,
+# memory and GPUs. Everything that an environment or a partition may choose otherwise is chosen here.
+_OPTIONS = (
+    "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--chdir=/", "--export=ALL",
+    "--job-name=launch",
+)  # fmt: skip
+# Of Slurm's variables srun reads dozens as options; those of the batch job mean another step than ours.
+_KEPT = (JOB, "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
+
+# The first process of a step, in a syntax that every Python can read. It starts another Python with the words that
+# follow in argv, adopts whatever that leaves, and ends last. A signal to the whole step is for the others: they end,
+# and then this does.
+HOLD = """\
+import ctypes, os, signal, sys
+def all_to(what):
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+        signal.signal(number, what)
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+all_to(signal.SIG_IGN)
+if os.fork() == 0:
+    all_to(signal.SIG_DFL)
+    os.execv(sys.executable, [sys.executable] + sys.argv[1:])
+nothing = os.open(os.devnull, os.O_RDWR)
+for number in 0, 1, 2:
+    os.dup2(nothing, number)
+while True:
+    try:
+        os.wait()
+    except OSError:
+        break
+"""
+
+
+def command(host: str, argv: Sequence[str], before: Sequence[str] = (), raw: bool = False) -> List[str]:
+    """Return the ``srun`` that runs ``argv`` on a node, by a shell, for which a leading ``~/`` means home.
+
+    Args:
+      before: commands for the shell.
+      raw: pass the program's output on byte by byte; else Slurm passes it on line by line.
+    """
+    options = [*_OPTIONS, *(["--unbuffered"] if raw else []), f"--nodelist={host}"]
+    return ["srun", *options, "/bin/sh", "-c", command_line(argv, before)]
+
+
+def holding(argv: Sequence[str]) -> List[str]:
+    """Return the argv of a Python program that ends only after every process that it started, in any session."""
+    return [argv[0], "-S", "-c", HOLD, *argv[1:]]
+
+
+def environment(environ: Mapping[str, str], secrets: Collection[str]) -> Dict[str, str]:
+    """Return the environment of ``srun``, which exports it to the program: no secrets, and no options of a job."""
+    kept = {name: value for name, value in environ.items() if name in _KEPT or not name.startswith(("SLURM_", "SRUN_"))}
+    return {name: value for name, value in kept.items() if name not in secrets}
+
+
+# "srun: error: h2: task 0: Exited with exit code 1" says less than what the program itself wrote.
+_END_OF_TASK = re.compile(r"srun: error: \S+: task 0: ")
+_REASON = re.compile(r"srun: (?:error|fatal): (.*)")
+_OWN = "srun: "
+
+
+def complaint_of_program(text: str) -> str:
+    """Return what the program of a step wrote on stderr, or why there was no step; without srun's further lines."""
+    lines = [line for line in text.splitlines() if not _END_OF_TASK.match(line)]
+    return "\n".join(line for line in lines if not line.startswith(_OWN) or _REASON.match(line))
+
+
+def problem(host: str, job: str, complaint: str) -> Optional[HostProblem]:
+    """Return the problem of a host on which ``srun`` started nothing; None where it gives no reason for that."""
+    reasons = [found[1] for found in map(_REASON.match, complaint.splitlines()) if found]
+    if not reasons:
+        return None
+    what = f"srun failed there: {reasons[0]}"
+    return HostProblem(host, ProblemKind.UNREACHABLE, what, advice=f"see `scontrol show job {job}`")
+
+
+END_S = 5.0  # for steps whose programs have seen the end of their stdin
+_LEFT: List["subprocess.Popen[bytes]"] = []  # kept, since Python wants every child reaped
+
+
+def leave(srun: "subprocess.Popen[bytes]") -> None:
+    """Leave a step alone, because an agent is in it."""
+    _LEFT[:] = [*_living(_LEFT), srun]
+
+
+class Ending:
+    """The steps that are to end. The launcher waits for all of them together, at its own end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sruns: List[subprocess.Popen[bytes]] = []
+
+    def add(self, srun: "subprocess.Popen[bytes]") -> None:
+        """Note a step whose program has seen the end of its stdin."""
+        with self._lock:
+            self._sruns = [*_living(self._sruns), srun]
+
+    def close(self) -> None:
+        """Wait for all steps; end those that have not ended in time."""
+        late = _outliving(self._sruns, END_S)
+        for srun in late:
+            srun.terminate()  # it then ends its step; killed, it would leave the step running
+        for srun in _outliving(late, END_S):
+            srun.kill()
+
+
+def _outliving(sruns: Sequence["subprocess.Popen[bytes]"], seconds: float) -> List["subprocess.Popen[bytes]"]:
+    """Return those that have not ended after so many seconds."""
+    until = time.monotonic() + seconds
+    for srun in sruns:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            srun.wait(max(0.0, until - time.monotonic()))
+    return _living(sruns)
+
+
+def _living(sruns: Sequence["subprocess.Popen[bytes]"]) -> List["subprocess.Popen[bytes]"]:
+    return [srun for srun in sruns if srun.poll() is None]

@@ -1,0 +1,231 @@
+"""The status of one incident: what went wrong, what followed, and what was done; and the same in plain words."""
+
+from dataclasses import dataclass, field
+from typing import List, Optional, Sequence
+
+from cluster.protocol.quantity import quantity
+from launch.status.meanings import means
+from launch.status.task import title_of
+
+_AT_S = means("Seconds from the start of the run to the event.")
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """One of ``followed`` of an incident: what went wrong only because of it."""
+
+    at_s: float = field(default=0.0, metadata=_AT_S)
+    kind: str = field(default="", metadata=means("Kind of the event, one of an incident's kinds."))
+    role: Optional[str] = field(
+        default=None, metadata=means("Role of the affected task; null where the event is about a host.")
+    )
+    index: Optional[int] = field(
+        default=None,
+        metadata=means("Index of the affected task within its role; null where the event is about a host."),
+    )
+    host: Optional[str] = field(default=None, metadata=means("Host of the event."))
+    attempt: Optional[int] = field(
+        default=None, metadata=means("Attempt of the affected task, from 0; null where the event is about a host.")
+    )
+    exit_code: Optional[int] = field(
+        default=None,
+        metadata=means("Exit code of the process; negative: minus the signal's number. null where no process ended."),
+    )
+    cause: Optional[str] = field(
+        default=None, metadata=means("Cause of the event in one line; null where none is known.")
+    )
+    log: Optional[str] = field(
+        default=None, metadata=means("Path of that attempt's log, on its host; null where there is none.")
+    )
+
+    @property
+    def title(self) -> str:
+        """Return ``worker:1@gpu02``, or the host alone."""
+        return title_of(self.role, self.index, self.host)
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One of ``did`` of an incident."""
+
+    at_s: float = field(default=0.0, metadata=_AT_S)
+    what: str = field(default="", metadata=means("Action, in words."))
+
+
+@dataclass(frozen=True)
+class IncidentStatus:
+    """One of ``incidents`` in ``status --json`` and ``report.json``."""
+
+    number: int = field(
+        default=0,
+        metadata=means("Number of the incident, from 1. The last incident's number is the count."),
+    )
+    kind: str = field(default="", metadata=means("Kind of the incident; docs/faults.md lists the values."))
+    open: bool = field(
+        default=False,
+        metadata=means("True until the task is back and training has passed the newest step from before the incident."),
+    )
+    at_s: float = field(default=0.0, metadata=_AT_S)
+    role: Optional[str] = field(
+        default=None, metadata=means("Role of the affected task; null where the incident is about a host or the run.")
+    )
+    index: Optional[int] = field(
+        default=None, metadata=means("Index of the affected task within its role; null as for role.")
+    )
+    host: Optional[str] = field(
+        default=None, metadata=means("Host of the incident; null where the incident is about the run.")
+    )
+    attempt: Optional[int] = field(
+        default=None, metadata=means("Attempt of the affected task, from 0; null as for role.")
+    )
+    step: Optional[int] = field(default=None, metadata=means("Newest global step at that time; null before the first."))
+    cause: Optional[str] = field(
+        default=None, metadata=means("Cause of the incident in one line; null where none is known.")
+    )
+    error: Optional[str] = field(
+        default=None,
+        metadata=means(
+            "Error that ended the process, from its outcome or its log, empty where neither has one; null where the"
+            " incident is about a host or the run, and in reports of older versions."
+        ),
+    )
+    exit_code: Optional[int] = field(
+        default=None,
+        metadata=means("Exit code of the process; negative: minus the signal's number. null where no process ended."),
+    )
+    signal: Optional[str] = field(
+        default=None, metadata=means("Name of the signal that ended the process, such as SIGKILL; null for none.")
+    )
+    log: Optional[str] = field(
+        default=None, metadata=means("Path of that attempt's log, on its host; null where there is none.")
+    )
+    lines: List[str] = field(default_factory=list, metadata=means("Last lines of that log."))
+    stack: Optional[str] = field(default=None, metadata=means("Stack of a frozen task; else null."))
+    followed: List[Consequence] = field(
+        default_factory=list,
+        metadata=means("Consequences of the incident. A long list keeps the first and the newest."),
+    )
+    followed_count: int = field(default=0, metadata=means("Number of consequences, with those that followed omits."))
+    did: List[Deed] = field(
+        default_factory=list, metadata=means("Actions of the launcher. A long list keeps the first and the newest.")
+    )
+    restarted_s: Optional[float] = field(
+        default=None,
+        metadata=means(
+            "Seconds from the incident to the start of the task's next process; null before, and without a restart."
+        ),
+    )
+    again_s: Optional[float] = field(
+        default=None,
+        metadata=means("Seconds from the incident until the task trained again; null before, and for a command."),
+    )
+    resumed_from: Optional[int] = field(
+        default=None,
+        metadata=means(
+            "Global step that training went back to; null where it did not go back, or where that is unknown."
+        ),
+    )
+    lost_steps: Optional[int] = field(
+        default=None,
+        metadata=means("Number of steps that training went back; null until again_s is known, and for a command."),
+    )
+    lost_seconds: Optional[float] = field(
+        default=None,
+        metadata=means(
+            "Seconds until training made a step newer than any before; null while open is true, and for a command."
+        ),
+    )
+
+    @property
+    def title(self) -> str:
+        """Return ``worker:1@gpu02``, ``gpu02``, or nothing."""
+        return title_of(self.role, self.index, self.host)
+
+
+_ENDS = {
+    "signal": "killed by {signal}",
+    "out-of-memory": "killed by {signal}: out of memory",
+    "exit": "left with exit code {exit_code}",
+}
+LONGEST = 200  # characters of a cause
+
+
+def lines(incidents: Sequence[IncidentStatus], most: int = 10) -> List[str]:
+    """Return the number of incidents, then the first, the open and the newest, in lines.
+
+    A single incident has one line: ``1 incident: …``.
+    """
+    if not incidents:
+        return []
+    count = incidents[-1].number
+    if count == 1:
+        return [f"1 incident: {sentence(incidents[0])}"]
+    ranked = sorted(incidents, key=lambda each: (each.number == incidents[0].number, each.open, each.number))
+    shown = sorted(ranked[-most:], key=lambda each: each.number)
+    left_out = f", of which {len(shown)} are shown" if count > len(shown) else ""
+    return [f"{count} incidents{left_out}:", *(f"  {each.number}. {sentence(each)}" for each in shown)]
+
+
+def sentence(incident: IncidentStatus) -> str:
+    """Return an incident in one sentence.
+
+    Example: ``worker:1@gpu02 killed by SIGKILL at step 412, training again after 4.1 s, nothing lost``.
+    """
+    at = "" if incident.step is None else f" at step {incident.step}"
+    return ", ".join([f"{what(incident)}{at}", *_followed(incident), *_went_on(incident)])
+
+
+def what(incident: IncidentStatus) -> str:
+    """Return the event itself: ``worker:1@gpu02 killed by SIGKILL``."""
+    who, ending = incident.title, _ending(incident)
+    if ending is not None:
+        return f"{who} {ending}: {_cut(incident.error)}" if incident.error else f"{who} {ending}"
+    cause = _cut(incident.cause or incident.kind)
+    return f"{who}: {cause}" if who else cause
+
+
+def _ending(incident: IncidentStatus) -> Optional[str]:
+    """Return how a process ended, where its error is known apart from that; else None."""
+    if incident.error is None or incident.exit_code is None:
+        return None
+    ending = _ENDS.get(incident.kind) if incident.signal or incident.kind == "exit" else None
+    return ending and ending.format(signal=incident.signal, exit_code=incident.exit_code)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
+
+
+def _followed(incident: IncidentStatus) -> List[str]:
+    if not incident.followed_count:
+        return []
+    who = list(dict.fromkeys(entry.title for entry in incident.followed))
+    names = ", ".join(who[:3]) + (", \u2026" if len(who) > 3 else "")
+    times = incident.followed_count
+    return [f"{quantity(times, 'more failure')} followed from it ({names})"]
+
+
+def _went_on(incident: IncidentStatus) -> List[str]:
+    restarted_s = incident.restarted_s
+    if incident.kind == "cut-short":
+        return []  # nobody waits for it to come back
+    if incident.again_s is not None:
+        return [f"{_back(incident)} after {incident.again_s:.1f} s", *_lost(incident)]
+    if restarted_s is None:
+        return ["not back since"]
+    known = "not back since" if incident.open else "unknown whether it continued from a checkpoint"
+    return [f"restarted after {restarted_s:.1f} s", known]
+
+
+def _back(incident: IncidentStatus) -> str:
+    if incident.lost_steps and incident.resumed_from == 0:
+        return "began again from step 0"
+    return "back" if incident.lost_seconds is None else "training again"
+
+
+def _lost(incident: IncidentStatus) -> List[str]:
+    lost, seconds = incident.lost_steps, incident.lost_seconds
+    if not lost:
+        return [] if seconds is None else ["nothing lost"]
+    until = [] if seconds is None else [f"{seconds:.1f} s until they were taken again"]
+    return [f"{quantity(lost, 'step')} lost", *until]

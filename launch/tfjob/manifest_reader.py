@@ -1,0 +1,171 @@
+"""Read a manifest: the TFJob in a file of one or several YAML documents, its values, and those that nobody has read.
+
+Values that were not read are not carried over, and are reported.
+"""
+
+import re
+from pathlib import Path as FilePath
+from typing import Any, Iterator, List, Mapping, Optional, Set, Tuple, Type, Union
+
+from cluster.errors import Problem, SpecError
+from cluster.spec.place import Path, Place, shown
+from cluster.spec.reading import text_of
+from cluster.spec.yaml_document import Document
+from cluster.spec.yaml_text import parse
+
+VERSION = "kubeflow.org/v1"
+KIND = "TFJob"
+_BETWEEN = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Yield each document of a text, with empty lines before it, so that its lines keep their numbers.
+
+    YAML allows ``---`` at the beginning of a line only between documents.
+    """
+    begins = [(0, 0), *(found.span() for found in _BETWEEN.finditer(text))]
+    ends = [begin for begin, _ in begins[1:]] + [len(text)]
+    for (begin, body), end in zip(begins, ends):
+        yield "\n" * text.count("\n", 0, begin) + " " * (body - begin) + text[body:end]
+
+
+def find_tfjob(path: FilePath, name: Optional[str]) -> Document:
+    """Return the TFJob of a file: the only one, or the one of this name.
+
+    Raises:
+      SpecError: the file cannot be read, or has no such TFJob, or has several.
+    """
+    found: List[Document] = []
+    for piece in pieces(text_of(path, "a manifest")):
+        root, problems = parse(piece, str(path))
+        if problems:
+            raise SpecError(problems)
+        if root is not None:
+            found.append(Document(root))
+    jobs = [each for each in found if isinstance(each.value, dict) and each.value.get("kind") == KIND]
+    named = [each for each in jobs if name is None or _name(each) == name]
+    if len(named) != 1:
+        raise SpecError([_not_one(path, jobs, named, name)])
+    _check_version(named[0])
+    return named[0]
+
+
+def _name(document: Document) -> str:
+    metadata = document.value.get("metadata")
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
+
+
+def _not_one(path: FilePath, jobs: List[Document], named: List[Document], name: Optional[str]) -> Problem:
+    if not jobs:
+        hint = "`kubectl get tfjob NAME -o yaml` prints one"
+        return Place(str(path)).problem((), f"a document with kind: {KIND}", "none", hint)
+    names = ", ".join(map(_name, jobs))
+    if name is not None and not named:
+        return Place(str(path)).problem((), f"a {KIND} named {shown(name)}", names)
+    second = named[1].place(("kind",))
+    return second.problem(("kind",), f"one {KIND}", f"{len(named)}: {names}", "choose one by --name")
+
+
+def _check_version(document: Document) -> None:
+    if document.value.get("apiVersion") != VERSION:
+        found = document.found(("apiVersion",)) if "apiVersion" in document.value else "none"
+        hint = "convert the manifest: the fields of other versions have other names"
+        raise SpecError([document.problem(("apiVersion",), VERSION, found, hint)])
+
+
+_Kinds = Union[Type[Any], Tuple[Type[Any], ...]]
+REASONS: Mapping[str, str] = {
+    "image": "hosts run their own programs, so the command must work there; see `launch setup`",
+    "volumes": "make the same paths on the hosts",
+    "volumeMounts": "make the same paths on the hosts",
+    "initContainers": "run them on the hosts before the run",
+    "containers": "only the container named tensorflow is a task",
+    "workingDir": "a task starts in its copy of the folder of the hosts file",
+    "envFrom": "set the variables in env, or name them in secrets",
+    "requests": "a hosts file has no scheduler; resources.limits count",
+    "affinity": "the hosts that you name count",
+    "nodeSelector": "the hosts that you name count",
+    "tolerations": "the hosts that you name count",
+    "schedulingPolicy": "the hosts that you name count",
+    "schedulerName": "the hosts that you name count",
+    "activeDeadlineSeconds": "a run has no time limit; `timeout` before `launch up` gives it one",
+    "ttlSecondsAfterFinished": "see the key keep of a hosts file",
+    "suspend": "a run starts with `launch up`",
+    "ports": "tasks take their ports from TF_CONFIG",
+    "status": "it is the state of a job in Kubernetes",
+    "valueFrom": "set the variable in env",
+}
+_NO_KEY = "a hosts file has no such key"
+
+
+class Reader:
+    """A manifest, the paths of its values that were read, its problems and notes."""
+
+    def __init__(self, document: Document):
+        self.document = document
+        self.problems: List[Problem] = []
+        self._notes: List[Tuple[Path, str]] = []
+        self._read: Set[Path] = set()
+
+    def at(self, path: Path) -> Any:
+        """Return the value at ``path``, None where there is none; it does not count as read."""
+        value = self.document.value
+        for key in path:
+            if isinstance(key, int):
+                value = value[key] if isinstance(value, list) and key < len(value) else None
+            else:
+                value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def take(self, path: Path) -> Any:
+        """Return the value at ``path``, which counts as read with all that is below it."""
+        self._read.add(path)
+        return self.at(path)
+
+    def get(self, path: Path, kinds: _Kinds, expected: str) -> Any:
+        """Return a value of these types, which counts as read; None for none, and for one of another type."""
+        return self.typed(path, self.take(path), kinds, expected)
+
+    def inside(self, path: Path, kinds: _Kinds, expected: str) -> Any:
+        """Return a mapping or list whose values are read one by one; an empty one where there is none."""
+        value = self.typed(path, self.at(path), kinds, expected)
+        return value if value is not None else kinds() if isinstance(kinds, type) else None
+
+    def typed(self, path: Path, value: Any, kinds: _Kinds, expected: str) -> Any:
+        """Return ``value`` if it is of these types; report a problem of any other but null."""
+        is_right = isinstance(value, kinds) and not (isinstance(value, bool) and kinds is int)
+        if value is not None and not is_right:
+            self.problem(path, expected)
+        return value if is_right else None
+
+    def problem(self, path: Path, expected: str, found: Optional[str] = None, hint: str = "") -> None:
+        """Report a mistake at ``path``; what was found is the value there by default."""
+        shown = self.document.found(path) if found is None else found
+        self.problems.append(self.document.problem(path, expected, shown, hint))
+
+    def note(self, path: Path, text: str) -> None:
+        """Report that the value at ``path`` has another effect under this launcher."""
+        self._notes.append((path, text))
+
+    def notes(self) -> List[str]:
+        """Return a line for every note and every value that was not read, in the order of the file."""
+        left = [(path, f"not carried over: {_reason(path)}") for path in self._unread((), self.document.value)]
+        lines = [(self.document.place(path, at_key=True), path, text) for path, text in [*self._notes, *left]]
+        return [f"{place.naming(path)}: {text}" for place, path, text in sorted(lines, key=lambda line: line[0][1:])]
+
+    def _unread(self, path: Path, value: Any) -> Iterator[Path]:
+        if path in self._read or value in (None, "", {}, []):
+            return
+        if not any(each[: len(path)] == path for each in self._read):
+            yield path
+        elif isinstance(value, dict):
+            for key, below in value.items():
+                yield from self._unread((*path, key), below)
+        elif isinstance(value, list):
+            for index, below in enumerate(value):
+                yield from self._unread((*path, index), below)
+
+
+def _reason(path: Path) -> str:
+    keys = [key for key in path if isinstance(key, str)]
+    return REASONS.get(keys[-1], _NO_KEY)

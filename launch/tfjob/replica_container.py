@@ -1,0 +1,224 @@
+"""The container of a replica: its command, its environment and its resources, in the notation of Kubernetes.
+
+In a container's command, arguments and environment, ``$(NAME)`` becomes the variable's value. Where the container has
+no such variable it stays as it is, so that ``sh -c "echo $(date)"`` works. ``$$`` becomes ``$``. Quantities are such as
+``500m`` processors or ``4Gi`` of memory.
+"""
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from cluster.protocol.command_template import names_in
+from cluster.protocol.limits import GIB, Limits
+from cluster.spec.place import Path
+from launch.tfjob.manifest_reader import Reader
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+
+def expanded(text: str, values: Mapping[str, str]) -> str:
+    """Return ``text`` with its references replaced; those that ``values`` does not have stay."""
+    return _REFERENCE.sub(lambda found: "$" if found[1] is None else values.get(found[1], found[0]), text)
+
+
+def references(text: str) -> List[str]:
+    """Return the names in ``$(…)``."""
+    return [found[1] for found in _REFERENCE.finditer(text) if found[1] is not None]
+
+
+def escaped(text: str) -> str:
+    """Return the text that Kubernetes expands to ``text``."""
+    return re.sub(r"\$(?=[$(])", "$$", text)
+
+
+_WRITTEN = re.compile(r"\+?([0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})([a-zA-Z]{0,2}|[eE][-+]?[0-9]{1,2})")
+_DECIMAL = {"n": -3, "u": -2, "m": -1, "": 0, "k": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+
+
+def amount(text: str) -> Optional[Fraction]:
+    """Return the number that a quantity stands for; None for a text that is no quantity."""
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        return None
+    factor = _factor(found[2])
+    return None if factor is None else Fraction(found[1]) * factor
+
+
+def _factor(suffix: str) -> Optional[Fraction]:
+    if suffix in _DECIMAL:
+        return Fraction(1000) ** _DECIMAL[suffix]
+    if suffix in _BINARY:
+        return Fraction(1024) ** _BINARY[suffix]
+    return Fraction(10) ** int(suffix[1:]) if suffix[1:].lstrip("+-").isdigit() else None
+
+
+def binary(number: int) -> str:
+    """Return a number of bytes with the largest suffix that divides it: ``4Gi``."""
+    for suffix, power in (("Gi", 3), ("Mi", 2), ("Ki", 1)):
+        if number and number % 1024**power == 0:
+            return f"{number // 1024**power}{suffix}"
+    return str(number)
+
+
+CONTAINER = "tensorflow"
+GPU = "nvidia.com/gpu"
+PORT = "tfjob-port"
+MOST_GPUS = 1024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SET_BY_LAUNCHER = re.compile(r"(?:TF_CONFIG|CUDA_VISIBLE_DEVICES)|LAUNCH_.*")
+
+
+@dataclass
+class Environment:
+    """The variables of a container: values by name, and names whose values the manifest does not have.
+
+    ``secrets`` are those of a Secret, by name with their place; ``elsewhere`` has every name without a value.
+    ``is_open``: the container has further variables, whose names the manifest does not have.
+    """
+
+    values: Dict[str, str] = field(default_factory=dict)
+    secrets: Dict[str, Path] = field(default_factory=dict)
+    elsewhere: Dict[str, Path] = field(default_factory=dict)
+    is_open: bool = False
+
+    def forget(self, name: str) -> None:
+        """Drop a variable: of two with one name, Kubernetes takes the last."""
+        self.values.pop(name, None)
+        self.secrets.pop(name, None)
+        self.elsewhere.pop(name, None)
+
+
+def find_container(reader: Reader, replica: Path) -> Optional[Path]:
+    """Return the path of the container that the operator runs as the task."""
+    path = (*replica, "template", "spec", "containers")
+    containers = reader.inside(path, list, "a list of containers")
+    for index, container in enumerate(containers):
+        if isinstance(container, dict) and container.get("name") == CONTAINER:
+            reader.take((*path, index, "name"))
+            _take_ports(reader, (*path, index, "ports"))
+            return (*path, index)
+    reader.problem(path, f"a container named {CONTAINER}", "none", "the operator runs no other as a task")
+    return None
+
+
+def _take_ports(reader: Reader, path: Path) -> None:
+    """Read the operator's own port, which the launcher's ports take the place of."""
+    ports = reader.at(path)
+    if isinstance(ports, list) and all(isinstance(port, dict) and port.get("name") == PORT for port in ports):
+        reader.take(path)
+
+
+def read_environment(reader: Reader, container: Path) -> Environment:
+    """Return the variables of a container, with references to earlier ones expanded."""
+    environment = Environment(is_open=bool(reader.at((*container, "envFrom"))))
+    path = (*container, "env")
+    for index in range(len(reader.inside(path, list, "a list of variables"))):
+        _add_variable(reader, (*path, index), environment)
+    return environment
+
+
+def _add_variable(reader: Reader, path: Path, environment: Environment) -> None:
+    name = reader.get((*path, "name"), str, "the name of a variable")
+    if name is None or not _NAME.fullmatch(name):
+        reader.problem((*path, "name"), "the name of a variable: letters, digits and _")
+        return
+    if _SET_BY_LAUNCHER.fullmatch(name):
+        hint = "remove it from a copy of the manifest"
+        reader.problem((*path, "name"), "a variable that the launcher does not set itself", name, hint)
+    environment.forget(name)
+    source = reader.at((*path, "valueFrom"))
+    if source is None:
+        value = _text(reader, (*path, "value"))
+        environment.values[name] = _expanded(reader, (*path, "value"), value, environment)
+    else:
+        environment.elsewhere[name] = path
+        _add_source(reader, path, name, environment)
+
+
+def _add_source(reader: Reader, path: Path, name: str, environment: Environment) -> None:
+    reference = reader.at((*path, "valueFrom", "secretKeyRef"))
+    if isinstance(reference, dict):
+        reader.take((*path, "valueFrom"))
+        environment.secrets[name] = path
+        origin = f"key {reference.get('key')} of the Secret {reference.get('name')}"
+        reader.note((*path, "valueFrom"), f"secrets: export {name} before `launch up`; its value here is {origin}")
+
+
+def _text(reader: Reader, path: Path) -> str:
+    """Return a text; a number or a boolean as it is written."""
+    value = reader.get(path, (str, int, float, bool), "a text")
+    return "" if value is None else value if isinstance(value, str) else reader.document.written(path)
+
+
+def _expanded(reader: Reader, path: Path, text: str, environment: Environment) -> str:
+    for name in references(text):
+        is_unknown = environment.is_open and name not in environment.values
+        if is_unknown or name in environment.elsewhere or name == "TF_CONFIG":
+            hint = f"let the program read {name} from its environment"
+            reader.problem(path, "references to variables whose values the manifest has", f"$({name})", hint)
+    return expanded(text, environment.values)
+
+
+def read_command(
+    reader: Reader, container: Path, environment: Environment, entrypoint: Sequence[str]
+) -> Tuple[str, ...]:
+    """Return the words that the container runs.
+
+    Args:
+      entrypoint: the words that the image runs where the container has no ``command``; empty if unknown.
+    """
+    command = _words(reader, (*container, "command"), environment)
+    if not command and not entrypoint:
+        found = "none: the image's own"
+        reader.problem((*container, "command"), "a command", found, 'give that of the image: --entrypoint "WORDS"')
+    return (*(command or entrypoint), *_words(reader, (*container, "args"), environment))
+
+
+def _words(reader: Reader, path: Path, environment: Environment) -> List[str]:
+    words = []
+    for index in range(len(reader.inside(path, list, "a list of words"))):
+        written = (*path, index)
+        words.append(_expanded(reader, written, _text(reader, written), environment))
+        for name in names_in(words[-1]):
+            hint = "put the command into a script"
+            reader.problem(written, "no name in braces, which is a placeholder in command", f"{{{name}}}", hint)
+    return words
+
+
+def read_gpus(reader: Reader, container: Path) -> int:
+    """Return the number of GPUs of a container."""
+    path = (*container, "resources", "limits", GPU)
+    written = _quantity(reader, path, "a number of GPUs")
+    if written is None:
+        return 0
+    if written.denominator != 1 or written > MOST_GPUS:
+        reader.problem(path, f"a number of GPUs from 0 to {MOST_GPUS}")
+    return int(written)
+
+
+def read_limits(reader: Reader, container: Path) -> Limits:
+    """Return the limits of memory and processors of a container."""
+    path = (*container, "resources", "limits")
+    reader.inside(path, dict, "a mapping")
+    memory = _quantity(reader, (*path, "memory"), "an amount of memory such as 4Gi")
+    processors = _quantity(reader, (*path, "cpu"), "a number of processors")
+    if processors is not None and processors.denominator != 1:
+        text = "not carried over: limits.processors is a whole number"
+        reader.note((*path, "cpu"), text)
+        processors = None
+    return Limits(
+        memory_gib=float(memory / GIB) if memory else None,
+        processors=int(processors) if processors else None,
+    )
+
+
+def _quantity(reader: Reader, path: Path, expected: str) -> Any:
+    if reader.take(path) is None:
+        return None
+    found = amount(_text(reader, path))
+    if found is None:
+        reader.problem(path, expected)
+    return found
