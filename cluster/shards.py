@@ -10,7 +10,7 @@ same step and in the same checkpoint as the variables. So no example is lost or 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.data import shard_files
-from cluster.data.shard_files import Batch, Reader, Shard
+from cluster.data.shard_files import Reader, RecordBatch, Shard
 from cluster.data.source import Source
 from cluster.runtime.tf_compat import tf
 
@@ -105,7 +105,7 @@ def _dataset(reader: Reader, parse: Parse) -> Any:
     return made.filter(lambda found, real, place: tf.size(found) > 0).map(parsed)
 
 
-def _numbers(batch: Optional[Batch]) -> Tuple[List[bytes], int, List[int]]:
+def _numbers(batch: Optional[RecordBatch]) -> Tuple[List[bytes], int, List[int]]:
     if batch is None:
         return [], 0, [0] * 5
     return batch.records, batch.real, [int(number) for number in batch.place]

@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set
 
-from cluster.checkpoints.warm_start import Model
+from cluster.checkpoints.warm_start import ModelNames
 from cluster.errors import MissingDataError
 from cluster.job import load
 from cluster.model.device_pool import as_client, own_pool
@@ -60,7 +60,7 @@ def describe(
     pool = own_pool(task, settings)
     replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
     if warm_starts and settings.warm_start:
-        Model(settings.warm_start, replica.of_model, replica.tables).source()
+        ModelNames(settings.warm_start, replica.of_model, replica.tables).source()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
     profiles = replica.layout.profiles
     embeddings = replica.tables.describe() if replica.tables else []

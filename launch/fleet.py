@@ -22,7 +22,7 @@ from launch.hosts.local_host import LocalHost
 from launch.signals import Interrupts
 from launch.slurm.allocation import find
 from launch.slurm.slurm_host import SlurmHost
-from launch.slurm.srun import Ending, environment
+from launch.slurm.srun import EndingSteps, environment
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
@@ -254,6 +254,6 @@ def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dic
         allocation = find(os.environ)
     except HostProblem as problem:
         raise CannotStart([problem]) from problem
-    environ, ending = environment(os.environ, spec.secrets), Ending()
+    environ, ending = environment(os.environ, spec.secrets), EndingSteps()
     closing.callback(ending.close)
     return {name: SlurmHost(name, python, allocation, environ, ending, spec.before) for name, python in pythons.items()}

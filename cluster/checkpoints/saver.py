@@ -12,7 +12,7 @@ from cluster.checkpoints.live_save import LiveSave
 from cluster.checkpoints.ownership import Owner, Ownership
 from cluster.checkpoints.remote_files import Noticeboard
 from cluster.checkpoints.restorer import Restorer
-from cluster.checkpoints.streamed_saver import StreamedSaver, Written
+from cluster.checkpoints.streamed_saver import StreamedSaver, WrittenPieces
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import StoredCheckpoint
@@ -208,12 +208,12 @@ class Checkpoints:
             self._owner.check()
         Path(str(self.folder)).mkdir(parents=True, exist_ok=True)
 
-    def _write(self, session: Any, step: int, is_delta: bool) -> Written:
+    def _write(self, session: Any, step: int, is_delta: bool) -> WrittenPieces:
         self._take_folder()
         with self._still(session):
             return self._saver.write(session, self._prefix(step), is_delta)
 
-    def _publish(self, session: Any, written: Written, step: int) -> None:
+    def _publish(self, session: Any, written: WrittenPieces, step: int) -> None:
         """Make a checkpoint of what is written, and remove old ones. No variable is read: training may go on."""
         folder, path = Path(str(self.folder)), written.path
         if self._owner is not None:

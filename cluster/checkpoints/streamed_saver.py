@@ -36,7 +36,7 @@ _Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
 _Pieces = Tuple[List[str], List[str], Optional[Background]]
 
 
-class Written(NamedTuple):
+class WrittenPieces(NamedTuple):
     """All pieces of a checkpoint, in a folder of their own: what is left is to merge them.
 
     Attributes:
@@ -126,7 +126,7 @@ class StreamedSaver:
         """
         self.publish(session, self.write(session, path, is_delta))
 
-    def write(self, session: Any, path: str, is_delta: bool = False) -> Written:
+    def write(self, session: Any, path: str, is_delta: bool = False) -> WrittenPieces:
         """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
         are_few_left, base = self._rows.are_few_left, self._rows.take_base()
         if base is not None and not is_delta:
@@ -146,9 +146,9 @@ class StreamedSaver:
             _give_up(partial, base)
             raise
         self._warm_for = session
-        return Written(path, partial, [*old, *pieces], of_rows, base, last)
+        return WrittenPieces(path, partial, [*old, *pieces], of_rows, base, last)
 
-    def publish(self, session: Any, written: Written) -> None:
+    def publish(self, session: Any, written: WrittenPieces) -> None:
         """Make a checkpoint of its pieces: the part of ``save`` during which variables may change."""
         merged, base = os.path.join(written.folder, "merged"), written.base
         try:

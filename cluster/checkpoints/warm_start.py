@@ -136,7 +136,7 @@ def _none_at(path: str, found: str) -> CheckpointError:
 _DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.PermissionDeniedError)
 
 
-class Source(NamedTuple):
+class WarmSource(NamedTuple):
     """A checkpoint that has everything that is chosen.
 
     ``tables``: the stored table of each chosen one, by its name in the model.
@@ -147,7 +147,7 @@ class Source(NamedTuple):
     tables: Dict[str, StoredTable]
 
 
-class Model:
+class ModelNames:
     """The variables and tables of a model that a warm start can give values."""
 
     def __init__(self, settings: WarmStart, variables: Sequence[Any], stores: Optional[Stores]):
@@ -163,7 +163,7 @@ class Model:
         of = self.choice.variables
         return [replace(each, name=of[each.name]) for each in self.saved if each.name in of]
 
-    def source(self) -> Source:
+    def source(self) -> WarmSource:
         """Find the checkpoint, and check that it has everything that is chosen.
 
         Raises:
@@ -177,7 +177,7 @@ class Model:
             raise _unreadable(path, error) from None
         self._refuse_other_variables(path, reader)
         self._refuse_other_tables(path, tables)
-        return Source(path, reader, {name: tables[there] for name, there in self.choice.tables.items()})
+        return WarmSource(path, reader, {name: tables[there] for name, there in self.choice.tables.items()})
 
     def _refuse_other_variables(self, path: str, reader: Any) -> None:
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -211,7 +211,7 @@ class WarmLoader:
     """
 
     def __init__(self, settings: WarmStart, variables: Sequence[Any], stores: Optional[Stores], host: str):
-        self._model = Model(settings, variables, stores)
+        self._model = ModelNames(settings, variables, stores)
         self._saver = StreamedSaver(self._model.chosen, host)
         with tf.device(host):
             self._path = tf.placeholder(tf.string, [])
@@ -233,14 +233,14 @@ class WarmLoader:
             raise _unreadable(source.path, error) from error
         return self._described(session, source)
 
-    def _load_rows(self, session: Any, source: Source) -> None:
+    def _load_rows(self, session: Any, source: WarmSource) -> None:
         with return_large_blocks():
             for kind in self._rows:
                 for operation, feed in kind.loads(source.reader, source.tables):
                     session.run(operation, {**feed, self._path: source.path})
                     trim_memory()
 
-    def _described(self, session: Any, source: Source) -> str:
+    def _described(self, session: Any, source: WarmSource) -> str:
         choice, rows = self._model.choice, sum(kind.size(session) for kind in self._rows)
         of_tables = f" and {quantity(rows, 'row')} of {quantity(len(choice.tables), 'table')}" if choice.tables else ""
         others = len({each.name for each in self._model.saved}) + len(self._model.widths) - sum(map(len, choice))

@@ -25,7 +25,7 @@ class Shard(NamedTuple):
     end: Optional[int] = None
 
 
-class Place(NamedTuple):
+class ShardPlace(NamedTuple):
     """The part of a shard that one batch has: records ``begin`` to ``end``; of no shard, if that is -1."""
 
     shard: int
@@ -43,15 +43,15 @@ class Ticket(NamedTuple):
     begin: int
 
 
-class Batch(NamedTuple):
+class RecordBatch(NamedTuple):
     """The records of one step, always as many; the first ``real`` ones count, and copies of a real one follow."""
 
     records: List[bytes]
     real: int
-    place: Place
+    place: ShardPlace
 
 
-NOTHING = Place(-1, 0, 0, 0, False)  # of a batch without a record that counts
+NOTHING = ShardPlace(-1, 0, 0, 0, False)  # of a batch without a record that counts
 
 
 def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
@@ -151,7 +151,7 @@ class Reader:
             yield from (block[index] for index in random.permutation(len(block)))
             block = list(islice(given, self.shuffle))
 
-    def batches(self, ticket: Ticket) -> Iterator[Batch]:
+    def batches(self, ticket: Ticket) -> Iterator[RecordBatch]:
         """Yield what is left of a shard in an epoch, in batches of one size; no batch has records of two shards.
 
         Raises:
@@ -168,11 +168,11 @@ class Reader:
         while real:
             following = list(islice(records, self.batch_size))
             end = begin + len(real)
-            place = Place(ticket.shard, ticket.epoch, begin, end, not following)
-            yield Batch(self._padded(real), len(real), place)
+            place = ShardPlace(ticket.shard, ticket.epoch, begin, end, not following)
+            yield RecordBatch(self._padded(real), len(real), place)
             real, begin = following, end
 
-    def empty(self) -> Batch:
+    def empty(self) -> RecordBatch:
         """Return a batch of which no record counts; its records are copies of the very first.
 
         Raises:
@@ -181,7 +181,7 @@ class Reader:
         first = next(iter(self.read(self.shards[0])), None)
         if first is None:
             raise ValueError(f"{self.shards[0].path}: expected at least one record, found none; leave the file out")
-        return Batch(self._padded([first]), 0, NOTHING)
+        return RecordBatch(self._padded([first]), 0, NOTHING)
 
     def _padded(self, real: List[bytes]) -> List[bytes]:
         return real + real[:1] * (self.batch_size - len(real))

@@ -8,7 +8,7 @@ begins a new *life*, from the places that the servers have.
 import threading
 from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
 
-from cluster.data.shard_files import Batch, Reader, Ticket
+from cluster.data.shard_files import Reader, RecordBatch, Ticket
 
 _LOOK_S = 1.0  # how often a wait looks at whether it is still wanted
 _MOMENT_S = 0.005
@@ -40,7 +40,7 @@ class Source:
         self.error: Optional[Exception] = None
         self._changed = threading.Condition()
         self._life = 0
-        self._ready: List[Batch] = []
+        self._ready: List[RecordBatch] = []
         self._made = self._trained = 0  # batches of this life
         self._real: List[int] = []  # for each batch that is made and not trained: how many of its records count
 
@@ -80,7 +80,7 @@ class Source:
                 self._changed.wait(_LOOK_S)
             return self._real[0]
 
-    def batches(self, life: int) -> Iterator[Optional[Batch]]:
+    def batches(self, life: int) -> Iterator[Optional[RecordBatch]]:
         """Yield the batches of a life, until another begins; None after each moment in which none is there.
 
         Who waits here takes one of TensorFlow's few threads away from all else. So no wait is long.
@@ -116,7 +116,7 @@ class Source:
                     self.error = error
                     self._changed.notify_all()
 
-    def _made_of(self, life: int, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> Iterator[Batch]:
+    def _made_of(self, life: int, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> Iterator[RecordBatch]:
         if beginning.is_empty:
             yield self.reader.empty()
         waiting = list(beginning.tickets)

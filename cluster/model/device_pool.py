@@ -16,7 +16,7 @@ from cluster.task import Task, Train
 IN_GRAPH = "in-graph"
 
 
-class Member(NamedTuple):
+class PoolMember(NamedTuple):
     """A task whose devices compute; its ``batch_size`` is that of all its towers together, in a whole step."""
 
     task: Task
@@ -28,12 +28,12 @@ def count_devices(settings: Train) -> int:
     return len(tower_devices(settings)) * settings.stages
 
 
-def own_pool(task: Task, settings: Train) -> List[Member]:
+def own_pool(task: Task, settings: Train) -> List[PoolMember]:
     """Return the pool of a client that uses nothing but its own devices."""
     return [_member(task, settings, tower_devices(settings))]
 
 
-def gather_pool(task: Task, settings: Train, serving: Any) -> List[Member]:
+def gather_pool(task: Task, settings: Train, serving: Any) -> List[PoolMember]:
     """Return the pool of ``task``, itself first. In-graph it waits until every worker listens, and asks for their GPUs.
 
     Raises:
@@ -44,7 +44,7 @@ def gather_pool(task: Task, settings: Train, serving: Any) -> List[Member]:
     if settings.replication != IN_GRAPH:
         return own
     workers = [replace(task, role="worker", index=index) for index in range(len(task.cluster.get("worker", ())))]
-    pool = [*own, *(Member(worker, []) for worker in workers if worker != task)]
+    pool = [*own, *(PoolMember(worker, []) for worker in workers if worker != task)]
     wait_for_lent_tasks(pool)
     devices = _devices(task, serving, lent_tasks(pool))
     others = [(other, gpus_of(other, devices)) for other in lent_tasks(pool)]
@@ -59,12 +59,12 @@ def _devices(task: Task, serving: Any, others: Sequence[Task]) -> List[Any]:
     return list(session.list_devices())
 
 
-def lent_tasks(pool: Sequence[Member]) -> List[Task]:
+def lent_tasks(pool: Sequence[PoolMember]) -> List[Task]:
     """Return the tasks of a pool that only serve its client."""
     return [member.task for member in pool[1:]]
 
 
-def wait_for_lent_tasks(pool: Sequence[Member]) -> None:
+def wait_for_lent_tasks(pool: Sequence[PoolMember]) -> None:
     """Wait until the servers of a pool's lent tasks listen.
 
     Raises:
@@ -75,7 +75,7 @@ def wait_for_lent_tasks(pool: Sequence[Member]) -> None:
         wait_for(f"{task.name} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
 
 
-def as_client(task: Task, pool: Sequence[Member]) -> Task:
+def as_client(task: Task, pool: Sequence[PoolMember]) -> Task:
     """Return the task as which a client trains with its pool: in-graph, as the only worker of its cluster."""
     worker_batch_size = sum(member.task.batch_size for member in pool)
     if len(pool) == 1:
@@ -84,6 +84,6 @@ def as_client(task: Task, pool: Sequence[Member]) -> Task:
     return replace(task, cluster=own, batch_size=worker_batch_size)
 
 
-def _member(task: Task, settings: Train, devices: List[str]) -> Member:
+def _member(task: Task, settings: Train, devices: List[str]) -> PoolMember:
     worker_batch_size = settings.tower_batch_size * settings.accumulate * len(devices)
-    return Member(replace(task, batch_size=worker_batch_size), devices)
+    return PoolMember(replace(task, batch_size=worker_batch_size), devices)

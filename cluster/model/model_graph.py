@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.evaluation import Evaluation
 from cluster.model.job_results import batch_of, optimizer_of_tf_train, refuse_borrowed, refuse_unfit_shards
 from cluster.model.mirrors import NotedInitializers, read_before_loops
@@ -76,7 +76,7 @@ class ModelGraph:
       prepare: gives lookup tables and local variables their values.
     """
 
-    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], pool: Sequence[Member]):
+    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], pool: Sequence[PoolMember]):
         self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self.noted = NotedInitializers()
         self.sharing = Sharing()

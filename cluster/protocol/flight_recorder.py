@@ -23,9 +23,9 @@ from cluster.protocol.flight_records import (
     SIZE,
     SLOT,
     SLOTS,
-    Exchange,
     Header,
     Packer,
+    PsExchange,
     Wait,
     packed_header,
     read_records,
@@ -47,12 +47,12 @@ class FlightRecorder:
         self._path = None if folder is None else Path(folder) / FILE
         self._attempt, self._clock = attempt, clock
         self._pack = Packer(attempt)
-        self._exchanges: Sequence[Exchange] = ()
+        self._exchanges: Sequence[PsExchange] = ()
         self._file: Optional[int] = None
         self._number = 0
         self._code, self._since = CODES["starting"], clock()
 
-    def describe(self, exchanges: Sequence[Exchange]) -> None:
+    def describe(self, exchanges: Sequence[PsExchange]) -> None:
         """Set what every step exchanges with each ps, for the header of the file."""
         self._exchanges = exchanges[:MOST_PS]
         if self._file is not None:

@@ -68,7 +68,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Exchange:
+class PsExchange:
     """The exchange of a worker with one ps in every step.
 
     ``pushes``: gradients, or groups of gradients, that go there, and as many groups of values that come back.
@@ -82,10 +82,10 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Header:
-    """The facts about the task's newest process. ``ps`` has an ``Exchange`` for each of the first ``MOST_PS`` ps."""
+    """The facts about the task's newest process. ``ps`` has an ``PsExchange`` for each of the first ``MOST_PS`` ps."""
 
     attempt: int = 0
-    ps: List[Exchange] = field(default_factory=list)
+    ps: List[PsExchange] = field(default_factory=list)
 
 
 class FlightRecords(NamedTuple):
@@ -202,7 +202,7 @@ def _unpacked(record: bytes) -> Tuple[Optional[Span], int]:
 def _header(data: bytes) -> Optional[Header]:
     try:
         values = json.loads(data.decode())
-        exchanges = [make_record(each, Exchange) for each in values.pop("ps")]
+        exchanges = [make_record(each, PsExchange) for each in values.pop("ps")]
         return Header(attempt=int(values["attempt"]), ps=exchanges)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

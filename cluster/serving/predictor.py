@@ -31,7 +31,7 @@ from cluster.tables.frozen import FrozenTables
 from cluster.task import Task
 
 
-class Column(NamedTuple):
+class InputColumn(NamedTuple):
     """One input of a batch, without a graph.
 
     ``kind`` is dense, sparse or ragged, or the type of anything else; ``shape`` is that of a batch, None where unknown.
@@ -42,20 +42,22 @@ class Column(NamedTuple):
     shape: Any
 
 
-def columns(batch: Mapping[str, Any]) -> Dict[str, Column]:
+def columns(batch: Mapping[str, Any]) -> Dict[str, InputColumn]:
     """Return the columns of a batch, by name."""
     return {name: _column(value) for name, value in batch.items()}
 
 
-def _column(value: Any) -> Column:
+def _column(value: Any) -> InputColumn:
     if isinstance(value, tf.SparseTensor):
-        return Column("sparse", value.dtype, value.shape.ndims)
+        return InputColumn("sparse", value.dtype, value.shape.ndims)
     if isinstance(value, tf.RaggedTensor):
         is_simple = value.ragged_rank == 1
-        return Column("ragged" if is_simple else "deeply ragged", value.dtype, value.flat_values.shape.as_list()[1:])
+        return InputColumn(
+            "ragged" if is_simple else "deeply ragged", value.dtype, value.flat_values.shape.as_list()[1:]
+        )
     if isinstance(value, tf.Tensor):
-        return Column("dense", value.dtype, None if value.shape.ndims is None else value.shape.as_list())
-    return Column(type(value).__name__, None, None)
+        return InputColumn("dense", value.dtype, None if value.shape.ndims is None else value.shape.as_list())
+    return InputColumn(type(value).__name__, None, None)
 
 
 class Inputs:
@@ -69,11 +71,11 @@ class Inputs:
       JobError: a column is of a kind that cannot be fed, or two placeholders have one name.
     """
 
-    def __init__(self, job: Job, found: Mapping[str, Column], names: Sequence[str]):
+    def __init__(self, job: Job, found: Mapping[str, InputColumn], names: Sequence[str]):
         self._job, self.fed = job, {}  # type: Job, Dict[str, Any]
         self.batch = {name: self._made(name, found[name]) for name in names}
 
-    def _made(self, name: str, column: Column) -> Any:
+    def _made(self, name: str, column: InputColumn) -> Any:
         expected = f"a dense, sparse or ragged tensor as {name!r}, to serve"
         self._job.check("inputs", expected, column.kind, column.kind in ("dense", "sparse", "ragged"))
         if column.kind == "dense":
@@ -105,7 +107,7 @@ class Model(NamedTuple):
     ``counted``: names of variables that were not made by ``tf.get_variable``.
     """
 
-    columns: Dict[str, Column]
+    columns: Dict[str, InputColumn]
     variables: Dict[str, List[int]]
     counted: List[str]
 

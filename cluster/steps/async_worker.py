@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import BaseWorker, Gate
+from cluster.steps.base_worker import BaseWorker, HoldGate
 from cluster.steps.exchange import Exchange, Push, SendWindow, unpack_arrived
 from cluster.steps.token_sync import counter
 from cluster.updates.incremental_apply import IncrementalApply
@@ -45,7 +45,7 @@ class AsyncWorker(BaseWorker):
         loss: Any,
         clip_norm: Any,
         exchange: Exchange,
-        gate: Gate,
+        gate: HoldGate,
     ):
         self.dropped = 0  # none ever is
         self.waited_s: Optional[float] = None  # for nobody

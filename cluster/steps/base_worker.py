@@ -3,7 +3,7 @@
 A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere:
 
     backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
-    asynchronous             every worker waits at the ``Gate`` on ``ps:0``, between two steps of its own
+    asynchronous             every worker waits at the ``HoldGate`` on ``ps:0``, between two steps of its own
 
 A worker that hangs, or has died, is waited for ``STILL_S`` at most.
 """
@@ -26,7 +26,7 @@ OPEN = TRAINS = 0  # every other number is of one closing of the gate
 ABSENT = -1
 
 
-class Gate:
+class HoldGate:
     """The gate of one worker, in its graph.
 
     Attributes:

@@ -15,7 +15,7 @@ from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.runtime.gradients import copy_gradient, divide
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.base_worker import Gate
+from cluster.steps.base_worker import HoldGate
 from cluster.steps.exchange import Exchange, Push
 
 _LOOK_S = 0.1  # how often a worker without a shard looks for one
@@ -41,7 +41,7 @@ class OnceAsyncWorker(AsyncWorker):
         loss: Any,
         clip_norm: Any,
         exchange: Exchange,
-        gate: Gate,
+        gate: HoldGate,
         weight: Any,
         places: OwnPlaces,
     ):

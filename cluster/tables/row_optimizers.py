@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Type
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
-from cluster.tables.store import Slot, Store
+from cluster.tables.store import RowSlot, Store
 
 Values = List[Any]  # of slots, each [n, width]
 Rule = Callable[[Any, Any, Values], Tuple[Any, Values]]  # (gradient, rows, slots) -> (rows, slots)
@@ -62,7 +62,7 @@ class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
         return tf.group(*written)
 
 
-def slots_of(optimizer: Any) -> List[Slot]:
+def slots_of(optimizer: Any) -> List[RowSlot]:
     """Return what the rule of an optimizer keeps for each element of a row.
 
     Raises:
@@ -155,14 +155,14 @@ def _ftrl(optimizer: Any, count: Any) -> Rule:
     return update
 
 
-_Known = Tuple[Callable[[Any], List[Slot]], Callable[[Any, Any], Rule]]
+_Known = Tuple[Callable[[Any], List[RowSlot]], Callable[[Any, Any], Rule]]
 _RULES: Dict[Type[Any], _Known] = {
     tf.train.GradientDescentOptimizer: (lambda of: [], _gradient_descent),
-    tf.train.MomentumOptimizer: (lambda of: [Slot("Momentum", 0.0)], _momentum),
-    tf.train.AdagradOptimizer: (lambda of: [Slot("Adagrad", float(of._initial_accumulator_value))], _adagrad),
-    tf.train.AdamOptimizer: (lambda of: [Slot("Adam", 0.0), Slot("Adam_1", 0.0)], _adam),
+    tf.train.MomentumOptimizer: (lambda of: [RowSlot("Momentum", 0.0)], _momentum),
+    tf.train.AdagradOptimizer: (lambda of: [RowSlot("Adagrad", float(of._initial_accumulator_value))], _adagrad),
+    tf.train.AdamOptimizer: (lambda of: [RowSlot("Adam", 0.0), RowSlot("Adam_1", 0.0)], _adam),
     tf.train.FtrlOptimizer: (
-        lambda of: [Slot("Ftrl", float(of._initial_accumulator_value)), Slot("Ftrl_1", 0.0)],
+        lambda of: [RowSlot("Ftrl", float(of._initial_accumulator_value)), RowSlot("Ftrl_1", 0.0)],
         _ftrl,
     ),
 }

@@ -123,7 +123,7 @@ def _dense(name: str) -> Any:
 FREE = -1  # as the time of a row's last update
 
 
-class Places:
+class RowPlaces:
     """Make what hands out the places of a store, on the current device.
 
     Args:

@@ -27,7 +27,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.tables.candidates import Candidates
 from cluster.tables.initializers import first_values
 from cluster.tables.row_keys import refuse_collisions
-from cluster.tables.row_places import NO_ROW, Expiry, Index, Places
+from cluster.tables.row_places import NO_ROW, Expiry, Index, RowPlaces
 
 NO_UPDATE, LAST_UPDATE = -1, 2**31 - 1  # before the first one; that of no run
 CANDIDATES = 1 << 18  # of a server, in a generation, where ids have to come more than once
@@ -39,7 +39,7 @@ _MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
 Update = Callable[[Any, Any, Any], Any]  # (number of the update, places of rows, gradients) -> operation
 
 
-class Slot(NamedTuple):
+class RowSlot(NamedTuple):
     """Something that an optimizer keeps for each element: a name and the first value."""
 
     name: str
@@ -62,7 +62,7 @@ class Store:
         name: str,
         device: str,
         tables: Sequence[Table],
-        slots: Sequence[Slot],
+        slots: Sequence[RowSlot],
         stores: int = 1,
         waits: bool = True,
     ):
@@ -83,7 +83,7 @@ class Store:
             self.candidates = Candidates(name, CANDIDATES if counts else _FRESH, counts, self._names)
             self._expiry = Expiry([each.expire for each in tables])
             self._index = Index(name, removes=self._expiry.happens)
-            self.places = Places(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
+            self.places = RowPlaces(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
 
     @property
     def variables(self) -> List[Any]:

@@ -7,7 +7,7 @@ shown at both of its ends. Times are microseconds since the step began.
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, Clock, Place, Span
+from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, ClockCorrection, DevicePlace, TraceSpan
 
 STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
 _LANES = (STEP, PULLS, COMPUTE, PUSHES, WAITING, OTHERS)
@@ -27,10 +27,10 @@ class Whole(NamedTuple):
     unrecorded: int = 0
 
 
-def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> Dict[str, Any]:
+def trace(whole: Whole, found: Iterable[TraceSpan], clocks: Mapping[str, ClockCorrection]) -> Dict[str, Any]:
     """Return the file's content; ``found`` are on one clock already."""
-    own = Place(whole.task, "")
-    steps = [Span(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
+    own = DevicePlace(whole.task, "")
+    steps = [TraceSpan(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
     seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
     began_us = min(span.start_us for span in seen)  # a ps's clock may be a little behind
     places = sorted({span.place for span in seen}, key=lambda place: (place.task != whole.task, place))
@@ -50,19 +50,19 @@ def trace(whole: Whole, found: Iterable[Span], clocks: Mapping[str, Clock]) -> D
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
 
 
-def _at_both_ends(span: Span) -> Iterator[Span]:
+def _at_both_ends(span: TraceSpan) -> Iterator[TraceSpan]:
     yield span
     if span.transfer is not None and span.transfer.source != span.place:
         yield span._replace(place=span.transfer.source)
 
 
-def _process(pid: int, place: Place) -> Iterator[Dict[str, Any]]:
+def _process(pid: int, place: DevicePlace) -> Iterator[Dict[str, Any]]:
     name = place.task if place.is_ps else f"{place.task} {place.unit}".rstrip()
     yield {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
     yield {"ph": "M", "pid": pid, "name": "process_sort_index", "args": {"sort_index": pid}}
 
 
-def _lane(pid: int, lane: str, found: Sequence[Span], began_us: int) -> Iterator[Dict[str, Any]]:
+def _lane(pid: int, lane: str, found: Sequence[TraceSpan], began_us: int) -> Iterator[Dict[str, Any]]:
     first = _LANES.index(lane) * _CROWD + 1
     for index, thread in enumerate(_without_overlap(found)):
         tid = first + index
@@ -73,7 +73,7 @@ def _lane(pid: int, lane: str, found: Sequence[Span], began_us: int) -> Iterator
             yield {"ph": "X", "pid": pid, "tid": tid, "cat": lane, "name": span.name, **times, "args": _describe(span)}
 
 
-def _describe(span: Span) -> Dict[str, Any]:
+def _describe(span: TraceSpan) -> Dict[str, Any]:
     transfer = span.transfer
     if transfer is None:
         return {}
@@ -86,9 +86,9 @@ def _describe(span: Span) -> Dict[str, Any]:
     return {**described, "variables": list(span.variables)} if span.variables else described
 
 
-def _without_overlap(found: Sequence[Span]) -> List[List[Span]]:
+def _without_overlap(found: Sequence[TraceSpan]) -> List[List[TraceSpan]]:
     """Return the spans dealt out so that those of one list follow each other: as few lists as that takes."""
-    threads: List[List[Span]] = []
+    threads: List[List[TraceSpan]] = []
     for span in sorted(found, key=lambda span: span.start_us):
         free = (thread for thread in threads if thread[-1].start_us + thread[-1].duration_us <= span.start_us)
         thread = next(free, None)

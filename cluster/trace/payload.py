@@ -7,7 +7,7 @@ import re
 from typing import Any, Container, Iterator, List, Mapping, Sequence, Set, Tuple
 
 from cluster.steps.exchange import is_outbox
-from cluster.trace.spans import Place, Transfer
+from cluster.trace.spans import DevicePlace, Transfer
 from cluster.variables.masters import author_name
 
 _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
@@ -57,7 +57,7 @@ class Payload:
         name = author_name(op)
         return [name] if name in self._variables else []
 
-    def _made_into(self, op: Any, target: Place) -> List[str]:
+    def _made_into(self, op: Any, target: DevicePlace) -> List[str]:
         """Return the variables that a tensor changes with the fewest operations.
 
         By the norm that clips gradients, a tensor changes every variable.
@@ -72,7 +72,7 @@ class Payload:
             seen.update(level)
         return []
 
-    def _used_by(self, op: Any, target: Place) -> Step:
+    def _used_by(self, op: Any, target: DevicePlace) -> Step:
         """Return the variables that the users of an operation change, and these users.
 
         The users are on the ``target``, and then, where gradients are clipped, on another ps.

@@ -15,7 +15,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.trace.chrome_format import Whole, trace
 from cluster.trace.payload import Payload
-from cluster.trace.spans import Span, clocks, count_unrecorded, on_one_clock, spans
+from cluster.trace.spans import TraceSpan, clocks, count_unrecorded, on_one_clock, spans
 
 TRIES = 5  # steps that are traced, at most, until TensorFlow has recorded all transfers of one
 
@@ -76,7 +76,7 @@ class Tracing:
             more = ", so the next step is traced, too" if self._tries else ""
             print(f"train.trace: step {whole.step} is in {path}{lacks}{more}", flush=True)
 
-    def _write(self, path: Path, whole: Whole, found: List[Span]) -> None:
+    def _write(self, path: Path, whole: Whole, found: List[TraceSpan]) -> None:
         by_task = clocks(found, self._task)
         text = json.dumps(trace(whole, on_one_clock(found, by_task), by_task))
         path.parent.mkdir(parents=True, exist_ok=True)

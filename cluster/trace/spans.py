@@ -20,7 +20,7 @@ _OP = re.compile(r"^\S+ = (\w+)\((.*)\)$")
 _RECEIVED = re.compile(r"(?<![^\s])([^\s^]\S*)_S\d+(?=,|$)")  # an input that came from another task
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """A device of a task: ``worker:1`` and ``CPU:0``."""
 
     task: str
@@ -36,14 +36,14 @@ class Transfer(NamedTuple):
 
     tensor: str
     size: int  # bytes
-    source: Place
-    target: Place
+    source: DevicePlace
+    target: DevicePlace
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """Something that lasted. Microseconds of the clock of ``place``, in a transfer of its target's."""
 
-    place: Place
+    place: DevicePlace
     lane: str  # PULLS, COMPUTE, …
     name: str
     start_us: int
@@ -55,7 +55,7 @@ class Span(NamedTuple):
 NamesOf = Callable[[Transfer], Sequence[str]]  # the variables whose values or gradients travel so
 
 
-def spans(devices: Iterable[Any], payload: NamesOf) -> List[Span]:
+def spans(devices: Iterable[Any], payload: NamesOf) -> List[TraceSpan]:
     """Return the spans of what happened on the devices of tasks, each thing once.
 
     Transfers are at the device that got them.
@@ -66,7 +66,7 @@ def spans(devices: Iterable[Any], payload: NamesOf) -> List[Span]:
     return [span for device in devices for span in _of_device(device, payload)]
 
 
-def _of_device(device: Any, payload: NamesOf) -> Iterator[Span]:
+def _of_device(device: Any, payload: NamesOf) -> Iterator[TraceSpan]:
     place = place_of(device.device)
     if place is None:  # what threads did, which 1.15 reports besides, for other sessions too
         return
@@ -76,7 +76,7 @@ def _of_device(device: Any, payload: NamesOf) -> Iterator[Span]:
             yield _travelled(transfer, payload(transfer), node)
         elif node.node_name != "RecvTensor":
             start_us, duration_us = _times(node)
-            yield Span(place, _lane(node.timeline_label), node.node_name, start_us, duration_us)
+            yield TraceSpan(place, _lane(node.timeline_label), node.node_name, start_us, duration_us)
 
 
 def count_unrecorded(devices: Iterable[Any]) -> int:
@@ -98,10 +98,10 @@ def count_unrecorded(devices: Iterable[Any]) -> int:
     return sum(len(names - recorded.get(device, set())) for device, names in expected.items())
 
 
-def place_of(device: str) -> Optional[Place]:
+def place_of(device: str) -> Optional[DevicePlace]:
     """Return the place that TensorFlow calls ``/job:ps/replica:0/task:1/device:CPU:0``; None for what is no device."""
     found = _DEVICE.match(device)
-    return Place(f"{found[1]}:{found[2]}", found[3].upper()) if found else None
+    return DevicePlace(f"{found[1]}:{found[2]}", found[3].upper()) if found else None
 
 
 def transfer_of(node: Any) -> Optional[Transfer]:
@@ -117,13 +117,13 @@ def transfer_of(node: Any) -> Optional[Transfer]:
     return Transfer(found[1], size, source, target)
 
 
-def _travelled(transfer: Transfer, variables: Sequence[str], node: Any) -> Span:
+def _travelled(transfer: Transfer, variables: Sequence[str], node: Any) -> TraceSpan:
     lane = OTHERS
     if variables and transfer.source.is_ps != transfer.target.is_ps:
         lane = PULLS if transfer.source.is_ps else PUSHES
     name = variables[0] + (f" and {len(variables) - 1} more" if variables[1:] else "") if variables else transfer.tensor
     start_us, duration_us = _times(node)
-    return Span(transfer.target, lane, name, start_us, duration_us, transfer, tuple(variables))
+    return TraceSpan(transfer.target, lane, name, start_us, duration_us, transfer, tuple(variables))
 
 
 def _lane(label: str) -> str:
@@ -135,7 +135,7 @@ def _times(node: Any) -> Tuple[int, int]:
     return node.all_start_micros, max(1, node.all_end_rel_micros)
 
 
-class Clock(NamedTuple):
+class ClockCorrection(NamedTuple):
     """The correction of a task's times, and the error that the correction may have.
 
     Add ``shift_us`` to the times of the task. Both are 0 where its times agree as they are.
@@ -145,7 +145,7 @@ class Clock(NamedTuple):
     uncertain_us: int
 
 
-def clocks(found: Iterable[Span], own: str) -> Dict[str, Clock]:
+def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
     """Return the clock of every task but ``own``, whose times all others are put on.
 
     A tensor from ``own`` bounds how far ahead a clock can be, and a tensor to ``own`` how far behind. Where both bounds
@@ -157,17 +157,17 @@ def clocks(found: Iterable[Span], own: str) -> Dict[str, Clock]:
     return {task: _shift_between(least.get(task, []), most.get(task, [])) for task in sorted(others)}
 
 
-def on_one_clock(found: Iterable[Span], by_task: Dict[str, Clock]) -> List[Span]:
+def on_one_clock(found: Iterable[TraceSpan], by_task: Dict[str, ClockCorrection]) -> List[TraceSpan]:
     """Return the same spans with their times put on the worker's clock."""
-    still = Clock(0, 0)
+    still = ClockCorrection(0, 0)
     return [span._replace(start_us=span.start_us + by_task.get(span.place.task, still).shift_us) for span in found]
 
 
-def _tasks_of(span: Span) -> Tuple[str, ...]:
+def _tasks_of(span: TraceSpan) -> Tuple[str, ...]:
     return (span.place.task, span.transfer.source.task) if span.transfer else (span.place.task,)
 
 
-def _bounds_of_shifts(found: List[Span], own: str) -> Tuple[Dict[str, List[int]], Dict[str, List[int]]]:
+def _bounds_of_shifts(found: List[TraceSpan], own: str) -> Tuple[Dict[str, List[int]], Dict[str, List[int]]]:
     """Return the lower and the upper bounds of each task's shift."""
     made: Dict[Tuple[str, str], int] = {}  # no earlier than the operation began
     for span in reversed(found):
@@ -188,9 +188,9 @@ def _bounds_of_shifts(found: List[Span], own: str) -> Tuple[Dict[str, List[int]]
     return least, most
 
 
-def _shift_between(least: List[int], most: List[int]) -> Clock:
+def _shift_between(least: List[int], most: List[int]) -> ClockCorrection:
     low, high = max(least, default=None), min(most, default=None)
     if (low is None or low <= 0) and (high is None or high >= 0):
-        return Clock(0, 0)
+        return ClockCorrection(0, 0)
     known = [bound for bound in (low, high) if bound is not None]
-    return Clock(sum(known) // len(known), abs(known[-1] - known[0]) // 2)
+    return ClockCorrection(sum(known) // len(known), abs(known[-1] - known[0]) // 2)

@@ -48,7 +48,7 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
         raise JobError(
             f"{job.path}: expected a function evaluate for the evaluator, found none; add it or leave it out"
         )
-    follower = Follower(job, task, settings, args)
+    follower = EvaluationGraph(job, task, settings, args)
     reporter.progress(Progress(0), force=True)
     reporter.heartbeat.begin_phase("following")
     reporter.recorder.end(0)
@@ -72,13 +72,13 @@ def _answers(address: str) -> bool:
     return True
 
 
-def _report(reporter: Reporter, follower: "Follower") -> None:
+def _report(reporter: Reporter, follower: "EvaluationGraph") -> None:
     metrics = follower.metrics
     print(f"step {follower.step}: {in_words(metrics)}", flush=True)
     reporter.progress(Progress(follower.step, metrics.get("loss"), metrics=metrics), force=True)
 
 
-class Follower:
+class EvaluationGraph:
     """The evaluation's own graph, and how far it has come.
 
     ``step`` and ``metrics`` are those of the newest checkpoint that was measured; 0 and {} before.

@@ -16,7 +16,7 @@ from cluster.data.own_places import OwnPlaces
 from cluster.data.shard_places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.mirrors import Mirrors, device_setter, read_once
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, settle, with_updates
@@ -26,7 +26,7 @@ from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.shards import sources
 from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.base_worker import Gate
+from cluster.steps.base_worker import HoldGate
 from cluster.steps.exchange import Exchange
 from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.steps.once_sync import OnceSyncOptimizer, OnceWorker
@@ -60,7 +60,7 @@ from cluster.variables.profile import VariableProfile, profile_variables
 from cluster.variables.tables import move, split_rows
 from cluster.variables.uses import ancestors
 from cluster.variables.wire_format import Wire
-from cluster.verify.digests import Reports
+from cluster.verify.digests import DigestReports
 from cluster.verify.givens import given_to
 
 
@@ -78,14 +78,14 @@ class Builder:
         task: Task,
         train: Train,
         args: Mapping[str, Any],
-        pool: Sequence[Member],
+        pool: Sequence[PoolMember],
         slices: Callable[[Mapping[str, VariableProfile]], int] = lambda profiles: SLICES,
         estimate: bool = False,
     ):
         self.job, self.task, self.train, self.args, self.pool = job, task, train, args, pool
         self._slices, self._estimate = slices, estimate
         self.host = worker_device(task.role, task.index)
-        self.reports: Optional[Reports] = None
+        self.reports: Optional[DigestReports] = None
         self.row_grads: Dict[str, Any] = {}  # of embedding tables, by name
 
     def build(self) -> Replica:
@@ -319,7 +319,7 @@ class Builder:
         )  # an imported update clips after what the optimizer itself does
         with counting_by(self.global_step):
             if train.mode == "async":
-                applied = (optimizer, split, self.global_step, loss, clip_norm, exchange, Gate(task))
+                applied = (optimizer, split, self.global_step, loss, clip_norm, exchange, HoldGate(task))
                 if isinstance(self.places, OwnPlaces):
                     return OnceAsyncWorker(*applied, weight, self.places)
                 return AsyncWorker(*applied)
@@ -344,7 +344,7 @@ class Builder:
         if not self.train.verify:
             return []
         grads, has_shards = [grad for grad, _ in pairs], self.places is not None
-        self.reports = Reports(self.task, self.model.batches[0], grads, self.given, has_shards)
+        self.reports = DigestReports(self.task, self.model.batches[0], grads, self.given, has_shards)
         return [self.reports.send]
 
     def _elementwise(self) -> Any:

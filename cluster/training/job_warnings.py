@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import TRAINERS
@@ -131,7 +131,7 @@ class FirstBatches:
       is_first: whether this process is the task's first.
     """
 
-    def __init__(self, job: Job, pool: Sequence[Member], batches: Sequence[Mapping[str, Any]], is_first: bool):
+    def __init__(self, job: Job, pool: Sequence[PoolMember], batches: Sequence[Mapping[str, Any]], is_first: bool):
         self._job, self._names = job, _names_of_workers(pool[0])
         self._is_chief = pool[0].task.is_chief
         is_useful = len(self._names) > 1 and bool(batches)
@@ -181,13 +181,13 @@ class FirstBatches:
         ]
 
 
-def _names_of_workers(member: Member) -> List[str]:
+def _names_of_workers(member: PoolMember) -> List[str]:
     """Return the name of each worker of the member's cluster, in the order of ``Task.worker_index``."""
     cluster = member.task.cluster
     return [f"{role}:{index}" for role in TRAINERS for index in range(len(cluster.get(role, ())))]
 
 
-def _on_its_host(member: Member, batch: Mapping[str, Any]) -> Any:
+def _on_its_host(member: PoolMember, batch: Mapping[str, Any]) -> Any:
     with tf.device(worker_device(member.task.role, member.task.index)):
         return fingerprint(batch)
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Sequence, Set
 
 from cluster.errors import NonFiniteError
-from cluster.model.device_pool import Member
-from cluster.protocol.flight_records import Exchange
+from cluster.model.device_pool import PoolMember
+from cluster.protocol.flight_records import PsExchange
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.protocol.quantity import quantity
 from cluster.scoring.readings import in_words
@@ -21,7 +21,7 @@ from cluster.task import NO_LIMIT, Train
 from cluster.variables.placement import Placement, imbalance
 
 
-def description(pool: Sequence[Member], settings: Train, placement: Placement, slices: Optional[int]) -> str:
+def description(pool: Sequence[PoolMember], settings: Train, placement: Placement, slices: Optional[int]) -> str:
     """Return the settings, the end, and the size of a worker's training.
 
     Args:
@@ -45,11 +45,11 @@ def _planned_end(settings: Train) -> str:
     return ", at most ".join([*epochs, *steps])
 
 
-def exchanges(replica: Replica) -> List[Exchange]:
+def exchanges(replica: Replica) -> List[PsExchange]:
     """Return what a step pushes to each ps and pulls from it: buckets, or without them one variable by the other."""
     servers = replica.placement.servers
     pushes = Counter([bucket.server for bucket in replica.buckets] or servers.values())
-    return [Exchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]
+    return [PsExchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]
 
 
 _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of them

@@ -90,7 +90,7 @@ class PartitionCount:
         self._task, self._train, self.serving = task, train, serving
         self._num_ps = len(task.cluster["ps"])
         self.number: Optional[int] = None
-        self._note: Optional[Note] = None
+        self._note: Optional[CountNote] = None
 
     def choose(self, variables: Mapping[str, VariableProfile]) -> int:
         """Return the number of slices for a model with these variables.
@@ -122,7 +122,7 @@ class PartitionCount:
 
     def keep(self) -> None:
         """Make in the current graph what ``settle`` needs."""
-        self._note = None if self.number is None else Note()
+        self._note = None if self.number is None else CountNote()
 
     def settle(self, session: Any) -> None:
         """Leave the number where there is none, and else compare it.
@@ -142,7 +142,7 @@ class PartitionCount:
     def _ask(self, size: int) -> int:
         server.wait_for_ps(self._task)
         with tf.Graph().as_default() as graph:
-            note = Note()
+            note = CountNote()
             probe = BandwidthProbe(self._num_ps, worker_device(self._task.role, self._task.index))
         session = server.connect(self._task, self.serving, graph)
         if self._task.is_chief and not note.is_left(session):
@@ -162,7 +162,7 @@ class PartitionCount:
         return size / bytes_per_s * max(1.0, self._task.num_workers / self._num_ps)
 
 
-class Note:
+class CountNote:
     """The number on ``ps:0``, in the current graph."""
 
     def __init__(self) -> None:

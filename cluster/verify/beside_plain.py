@@ -20,7 +20,7 @@ from cluster.verify.named_values import Values
 from cluster.verify.plain import Plain
 from cluster.verify.plain_step import Reference, largest
 from cluster.verify.traits import coarsest, takes_statistics
-from cluster.verify.worker_batches import Batch, Cut, WholeBatch
+from cluster.verify.worker_batches import Batch, CutBatch, WholeBatch
 
 _UNKNOWN = "it looks like none of the kinds that launch verify knows"
 
@@ -112,7 +112,7 @@ class BesidePlain:
             self.problem = f"{type(error).__name__}: {line_of(error)}"
             return None
 
-    def _check(self, step: int, before: Values, found: Values, cut: Cut) -> Optional[Fault]:
+    def _check(self, step: int, before: Values, found: Values, cut: CutBatch) -> Optional[Fault]:
         reference = self._by_parts(before, cut) if self._is_by_parts else self._by_whole(before, cut)
         if not reference.is_finite:
             self.not_finite += 1
@@ -125,10 +125,10 @@ class BesidePlain:
             return self._beside_parts(step, before, found, names, reference, self._by_parts(before, cut))
         return self._fault(step, before, found, names, reference) if names else None
 
-    def _by_whole(self, before: Values, cut: Cut) -> Reference:
+    def _by_whole(self, before: Values, cut: CutBatch) -> Reference:
         return Reference(self._whole, self._eps, before, [cut.whole])
 
-    def _by_parts(self, before: Values, cut: Cut) -> Reference:
+    def _by_parts(self, before: Values, cut: CutBatch) -> Reference:
         if self._of_part is None:
             self._of_part = self._make(self._batch.part)
         return Reference(self._of_part, self._eps, before, cut.parts)

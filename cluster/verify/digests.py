@@ -44,7 +44,7 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
     ]
 
 
-class Report(NamedTuple):
+class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
     ``batch`` has the tensors of its batch, flat, none if the chief reads that; ``given`` those of each copy of the
@@ -57,7 +57,7 @@ class Report(NamedTuple):
     given: List[List[Any]]
 
 
-class Reports:
+class DigestReports:
     """A queue for each worker on ``ps:0``, in the current graph.
 
     Args:
@@ -69,7 +69,7 @@ class Reports:
       structure: the batch, where it is sent; else None.
       given: the same.
       send: the operation by which this worker reports its step.
-      received: the ``Report`` of each worker, waits until every worker has reported its next step (chief only).
+      received: the ``DigestReport`` of each worker, waits until every worker has reported its next step (chief only).
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Reports:
     def _queue(self, worker: int) -> Any:
         return tf.FIFOQueue(-1, self._types, shared_name=f"verify/report_of_{worker}")
 
-    def _dequeued(self, worker: int) -> Report:
+    def _dequeued(self, worker: int) -> DigestReport:
         values = iter(self._queue(worker).dequeue())
         digests, batch = (next(values), next(values)), [next(values) for _ in self._batch]
-        return Report(*digests, batch, [[next(values) for _ in copy] for copy in self.given])
+        return DigestReport(*digests, batch, [[next(values) for _ in copy] for copy in self.given])

@@ -12,13 +12,13 @@ from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name, saved_variables
 from cluster.verify.beside_plain import BesidePlain
 from cluster.verify.difference import difference, unlike_batch, unlike_gradient
-from cluster.verify.digests import Report
+from cluster.verify.digests import DigestReport
 from cluster.verify.fresh_job import fresh
 from cluster.verify.givens import refuse_other_number
 from cluster.verify.named_values import Values, joined
 from cluster.verify.one_process import OneProcess
 from cluster.verify.whole_model import WholeModel
-from cluster.verify.worker_batches import Batch, Reader
+from cluster.verify.worker_batches import Batch, BatchReader
 
 
 class Verification:
@@ -93,10 +93,10 @@ class Verification:
         if sent is not None:
             self._readers = []
             return [sent] * len(self._tasks())
-        self._readers = [Reader(self._fresh(), task, train, self._args) for task in self._tasks()]
+        self._readers = [BatchReader(self._fresh(), task, train, self._args) for task in self._tasks()]
         return [reader.structure for reader in self._readers]
 
-    def _batches(self, step: int, reports: Sequence[Report]) -> List[Batch]:
+    def _batches(self, step: int, reports: Sequence[DigestReport]) -> List[Batch]:
         """Return the batch of each worker, with what it has beside that."""
         if not self._readers:
             return [Batch(each.batch, each.batch_digest, each.given) for each in reports]

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.model_graph import Gradients, ModelGraph, Part
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
@@ -53,7 +53,7 @@ class WholeModel(ModelGraph):
         args: Mapping[str, Any],
         batches: Sequence[Dict[str, Any]],
     ):
-        super().__init__(job, tasks[0], train, args, [Member(task, list(devices)) for task in tasks])
+        super().__init__(job, tasks[0], train, args, [PoolMember(task, list(devices)) for task in tasks])
         self._given = list(batches)
         self.workers: List[OfWorker] = []
 

@@ -7,7 +7,7 @@ other.
 from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.model_graph import ModelGraph
 from cluster.model.seeds import set_seed
 from cluster.runtime.server import keep
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     given: Sequence[Sequence[Any]] = ()
 
 
-class Reader(ModelGraph):
+class BatchReader(ModelGraph):
     """The dataset of one worker, in a graph and a session of its own.
 
     The graph begins as the worker's does: numbers that are drawn from its seed are the same.
@@ -37,7 +37,7 @@ class Reader(ModelGraph):
     """
 
     def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any]):
-        super().__init__(job, task, train, args, [Member(task, [])])
+        super().__init__(job, task, train, args, [PoolMember(task, [])])
         with tf.Graph().as_default() as graph:
             set_seed(task, args)
             self.step = tf.train.get_or_create_global_step()
@@ -80,7 +80,7 @@ def feeding(fed: Sequence[Sequence[Any]], batches: Sequence[Batch]) -> Mapping[A
 Arrays = List[Any]  # of a batch's tensors, flat
 
 
-class Cut(NamedTuple):
+class CutBatch(NamedTuple):
     """The whole batch of a step, its parts in the order of workers and towers, and whether all examples count."""
 
     whole: Arrays
@@ -109,12 +109,12 @@ class WholeBatch:
             self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
         self._session = keep(tf.Session(graph=graph, config=session_config()))
 
-    def cut(self, batches: Sequence[Batch]) -> Cut:
+    def cut(self, batches: Sequence[Batch]) -> CutBatch:
         """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
         whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, batches))
         given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
         parts = [[*part, *copy] for part, copy in zip(parts, given)]
-        return Cut(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
+        return CutBatch(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from launch.agent.containers import runtimes
-from launch.agent.containers.command import Container
+from launch.agent.containers.command import RunContainers
 from launch.agent.environments.environment import Environment
 from launch.agent.gpus.inventory import driver_and_gpus
-from launch.agent.gpus.nvidia_smi import NoAnswer
+from launch.agent.gpus.nvidia_smi import NoDriverAnswer
 from launch.agent.linux import file_lock
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.linux.processes import describe_exit, die_with
@@ -58,7 +58,7 @@ def _run_section(name: str, section: Section, found: "queue.Queue[Tuple[str, Uni
     try:
         for piece in section():
             found.put((name, piece))
-    except (Unreadable, NoAnswer) as why:
+    except (Unreadable, NoDriverAnswer) as why:
         found.put((name, Gap(name, str(why))))
     except Exception as error:  # one section must not keep the others from being reported
         found.put((name, Gap(name, f"{type(error).__name__}: {error}")))
@@ -93,7 +93,7 @@ for name in sys.argv[1:]:
 """
 
 
-class Versions:
+class PythonVersions:
     """The answers of a Python, which is asked while this host does other things.
 
     Args:
@@ -109,7 +109,7 @@ class Versions:
         env: Mapping[str, str],
         modules: Sequence[str] = ("numpy", "tensorflow"),
         packages: bool = False,
-        container: Optional[Container] = None,
+        container: Optional[RunContainers] = None,
     ):
         asked = [*(["--packages"] if packages else []), *modules]
         self._wanted = ["python", *(["packages"] if packages else []), *modules]
@@ -174,7 +174,7 @@ def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
         container = runtimes.of_run(request.container, expand(request.workdir))
     except runtimes.Lacking:  # the section of the container has the reason
         return
-    asked = Versions(python, request.env, modules, packages=not request.trial, container=container)
+    asked = PythonVersions(python, request.env, modules, packages=not request.trial, container=container)
     ready = environment is None or environment.is_ready()
     answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
     yield "versions", {"environment_ready": ready, **answers}

@@ -9,7 +9,7 @@ so every way must be open. The agents of all hosts dial the lead's.
 from collections import defaultdict
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from launch.agent.network.doors import Target
+from launch.agent.network.doors import DialTarget
 from launch.agent.wire.check_request import Unreached
 from launch.agent.wire.run_request import TaskRequest
 from launch.check.findings import Evidence, Finding
@@ -23,13 +23,13 @@ _IN_GRAPH: _Ways = {"worker": ("ps", "worker"), "ps": ("worker",)}
 _ANY: _Ways = {"worker": ("ps", "worker"), "ps": ("ps", "worker")}
 
 
-def dials(plan: Plan) -> Dict[str, Tuple[Target, ...]]:
+def dials(plan: Plan) -> Dict[str, Tuple[DialTarget, ...]]:
     """Return the targets that each host dials.
 
     Hosts with tasks of the same roles share one tuple, so the result stays small.
     """
     homes = _homes(plan)
-    shared: Dict[FrozenSet[str], Tuple[Target, ...]] = {}
+    shared: Dict[FrozenSet[str], Tuple[DialTarget, ...]] = {}
     found = {}
     for host, roles in _roles(plan).items():
         reached = frozenset(reached for role in roles for reached in _reached(plan, role))
@@ -61,18 +61,18 @@ def _reached(plan: Plan, role: str) -> Tuple[str, ...]:
     return (_IN_GRAPH if plan.spec.train.replication == "in-graph" else _BETWEEN_GRAPH)[role]
 
 
-def _homes(plan: Plan) -> Dict[str, List[Target]]:
+def _homes(plan: Plan) -> Dict[str, List[DialTarget]]:
     """Return the targets of each role: {role: targets}.
 
     ``chief`` has the one task that is the chief.
     """
-    homes: Dict[str, List[Target]] = defaultdict(list)
+    homes: Dict[str, List[DialTarget]] = defaultdict(list)
     for task in plan.tasks:
-        homes[_part(task)].append(Target(task.address, task.host))
+        homes[_part(task)].append(DialTarget(task.address, task.host))
         if task.chief:
-            homes["chief"].append(Target(task.address, task.host))
+            homes["chief"].append(DialTarget(task.address, task.host))
     if plan.control is not None:
-        homes[CONTROL].append(Target(plan.control, plan.lead))
+        homes[CONTROL].append(DialTarget(plan.control, plan.lead))
     return homes
 
 
@@ -102,7 +102,7 @@ class Wall(NamedTuple):
 
     kind: str
     callers: Tuple[str, ...]
-    ways: Tuple[Target, ...]
+    ways: Tuple[DialTarget, ...]
     detail: str
 
     def __str__(self) -> str:
@@ -139,12 +139,12 @@ def walls(evidence: Evidence) -> List[Wall]:
 
     A way that leads to a host without our listener does not count as closed.
     """
-    callers: Dict[Tuple[str, str, Target], Set[str]] = defaultdict(set)
+    callers: Dict[Tuple[str, str, DialTarget], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
         for failure in facts.unreached:
             if _listened(evidence, failure):
-                callers[failure.kind, failure.detail, Target(failure.address, failure.host)].add(host)
-    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, Target]]] = defaultdict(list)
+                callers[failure.kind, failure.detail, DialTarget(failure.address, failure.host)].add(host)
+    alike: Dict[Tuple[str, FrozenSet[str]], List[Tuple[str, DialTarget]]] = defaultdict(list)
     for (kind, detail, way), hosts in callers.items():
         alike[kind, frozenset(hosts)].append((detail, way))
     return [
@@ -163,7 +163,7 @@ def _listened(evidence: Evidence, failure: Unreached) -> bool:
     return there is not None and port in there.ports and there.ports[port] is None
 
 
-def _folded(ways: Sequence[Target]) -> str:
+def _folded(ways: Sequence[DialTarget]) -> str:
     """``h[1-3]:2222``"""
     names: Dict[str, List[str]] = defaultdict(list)
     for way in ways:

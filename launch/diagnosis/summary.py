@@ -13,8 +13,8 @@ from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
 from launch.teardown.leftovers_text import by_host
 from launch.timeline import words
-from launch.timeline.clock_shifts import Exchange
-from launch.timeline.flights import Answer, TimeLine, has_common_steps, time_line
+from launch.timeline.clock_shifts import ClockShift
+from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 from launch.timeline.waits import stall
 from launch.view.console import fold
 
@@ -129,12 +129,12 @@ def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[Tim
 def time_line_of(found: List[HostReport], spec: Spec) -> Optional[TimeLine]:
     """Return the time line of the newest run; None where no host has sent the spans of a task."""
     run = newest_run(found)
-    answers = {each.host: Answer(each.flights, _clock(each)) for each in found if each.run == run and each.flights}
+    answers = {each.host: HostSpans(each.flights, _clock(each)) for each in found if each.run == run and each.flights}
     if not answers:
         return None
     return time_line(answers, run_status(found), spec.chief.host, has_common_steps(spec))
 
 
-def _clock(report: HostReport) -> Optional[Exchange]:
+def _clock(report: HostReport) -> Optional[ClockShift]:
     clock = report.facts.clock
-    return None if clock is None else Exchange(clock.offset_s, clock.error_s)
+    return None if clock is None else ClockShift(clock.offset_s, clock.error_s)

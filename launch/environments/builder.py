@@ -14,7 +14,7 @@ from launch.hosts.conversation import Conversation
 from launch.status.meanings import means, means_parts
 from launch.status.values import to_values
 from launch.view.console import fold
-from launch.view.host_progress import Progress
+from launch.view.host_progress import HostProgress
 
 LOOK_S = 0.5
 SILENT_S = 300.0  # a host reports on its build every few seconds, but for removing old files on a slow disk
@@ -23,14 +23,14 @@ STATES = ("built", "up to date")  # of a host whose build has ended well
 END_S = 15.0  # for a build to end when it was interrupted
 
 
-class Outcome(NamedTuple):
+class SetupOutcome(NamedTuple):
     """The result of the builds: {host: ``built`` or ``up to date``}, and the problems of the other hosts."""
 
     ready: Dict[str, str]
     problems: List[HostProblem]
 
 
-def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
+def set_up(fleet: Fleet, order: Order, progress: HostProgress) -> SetupOutcome:
     """Build the environments of ``order`` on every host, ``ssh.fanout`` at a time.
 
     A host that cannot be reached, or fails, does not keep the others from their end.
@@ -44,13 +44,13 @@ def set_up(fleet: Fleet, order: Order, progress: Progress) -> Outcome:
         lambda host: _HostBuild(fleet, host, order, progress).run(), hosts, interruptible=False
     )
     fleet.interrupts.check()
-    return Outcome(built, problems)
+    return SetupOutcome(built, problems)
 
 
 class _HostBuild:
     """The build of one host, from the request to the last answer, over one connection."""
 
-    def __init__(self, fleet: Fleet, host: Host, order: Order, progress: Progress):
+    def __init__(self, fleet: Fleet, host: Host, order: Order, progress: HostProgress):
         self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
         self._lost: Optional[HostProblem] = None  # why not all could be sent; the host's own reason is the better one
 
@@ -146,7 +146,7 @@ class _HostBuild:
         self._progress.show(self._host.name, stage)
 
 
-def in_lines(outcome: Outcome) -> List[str]:
+def in_lines(outcome: SetupOutcome) -> List[str]:
     """Return a line for the hosts that were built, one for those up to date."""
     became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
@@ -172,7 +172,7 @@ class SetupReport:
     hosts: List[HostSetup] = field(metadata=means_parts())
 
 
-def as_values(order: Order, outcome: Outcome) -> Dict[str, Any]:
+def as_values(order: Order, outcome: SetupOutcome) -> Dict[str, Any]:
     """Return the object of ``setup --json``."""
     problems = {problem.host: problem.reason for problem in outcome.problems}
     hosts = [

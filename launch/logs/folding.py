@@ -10,7 +10,7 @@ from launch.view.console import fold
 MOST = 5000  # lines held back, however long the window
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line of a task's log. ``time`` is a time of day, in seconds."""
 
     time: float
@@ -40,7 +40,7 @@ class Window:
         self._held: Deque[Tuple[float, Folded]] = deque()  # (when it came, line), in that order
         self._open: Dict[str, Folded] = {}  # of each text, the line that the next task joins
 
-    def take(self, line: Line, now: float) -> None:
+    def take(self, line: LogLine, now: float) -> None:
         """Take a line in; ``now`` is in seconds, on the clock that ``due`` uses too."""
         text = (gpu_note(line.text) or line.text) if self._seconds else line.text
         folded, source = self._open.get(text), (line.task, line.host)

@@ -20,7 +20,7 @@ from launch.fleet import AnyTask, Fleet
 from launch.history.known_runs import locate, status_in
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
-from launch.logs.folding import Folded, Line, Window, shown
+from launch.logs.folding import Folded, LogLine, Window, shown
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.view import run_end
@@ -93,7 +93,7 @@ def print_logs(
     return problems
 
 
-def _folded(window: Window, lines: Iterable[Tuple[Optional[Line], float]]) -> Iterator[Folded]:
+def _folded(window: Window, lines: Iterable[Tuple[Optional[LogLine], float]]) -> Iterator[Folded]:
     for line, now in lines:
         if line is not None:
             window.take(line, now)
@@ -110,7 +110,7 @@ def _names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
 
 def _readers(
     fleet: Fleet, requests: Mapping[str, LogsRequest], problems: List[HostProblem], patience_s: float
-) -> List[Iterator[Line]]:
+) -> List[Iterator[LogLine]]:
     """Return a reader of the tasks' lines for each host that can be reached."""
     named = [host for host in requests if host in fleet.hosts]
     conversations, missed = fleet.each(
@@ -127,15 +127,15 @@ def _unnamed(fleet: Fleet, host: str) -> HostProblem:
     return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, and leave out --include and --exclude")
 
 
-def _in_order(readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Line, float]]:
+def _in_order(readers: Sequence[Iterator[LogLine]]) -> Iterator[Tuple[LogLine, float]]:
     """Yield the lines of all hosts by time."""
     for line in heapq.merge(*readers, key=lambda line: line.time):
         yield line, line.time
 
 
-def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[Tuple[Optional[Line], float]]:
+def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[LogLine]]) -> Iterator[Tuple[Optional[LogLine], float]]:
     """Yield the lines of all hosts with their arrival times; None after a while without one."""
-    came: Queue[Optional[Line]] = Queue(AHEAD)
+    came: Queue[Optional[LogLine]] = Queue(AHEAD)
     for reader in readers:
         Thread(target=_hand_over, args=(reader, came), daemon=True).start()
     reading = len(readers)
@@ -148,18 +148,18 @@ def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[Line]]) -> Iterator[T
         yield line, time.monotonic()
 
 
-def _hand_over(reader: Iterator[Line], came: "Queue[Optional[Line]]") -> None:
+def _hand_over(reader: Iterator[LogLine], came: "Queue[Optional[LogLine]]") -> None:
     for line in reader:
         came.put(line)
     came.put(None)
 
 
-def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[Line]:
+def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[LogLine]:
     """Yield the lines of one host; a break of the connection, or no end until then, is added to ``problems``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
         for answer in _answers(fleet, conversation, until):
-            yield Line(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
+            yield LogLine(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
     except HostProblem as problem:
         problems.append(problem)
     finally:

@@ -18,9 +18,9 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import noise_if_malformed
 from launch.status.run import RunStatus
 from launch.status.values import from_values, to_values
-from launch.timeline.clock_shifts import Exchange
+from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.drawing import drawn
-from launch.timeline.flights import Answer, has_common_steps, time_line
+from launch.timeline.flights import HostSpans, has_common_steps, time_line
 
 FRESH_S = 1.0  # an answer serves everybody who asks within so long
 PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
@@ -37,7 +37,7 @@ class LeadAnswer(NamedTuple):
     problem: Optional[str] = None
 
 
-class Lead:
+class LeadConnection:
     """Ask the chief's host over one connection, which is renewed after a failure."""
 
     def __init__(self, fleet: Fleet):
@@ -114,7 +114,7 @@ def newest_steps(fleet: Fleet, tasks: Sequence[AnyTask], status: RunStatus) -> T
     return drawn(time_line(ordered, status, fleet.lead, has_common_steps(fleet.spec))), problems
 
 
-def _ask_for_steps(fleet: Fleet, host: Host, tasks: Tuple[str, ...]) -> Answer:
+def _ask_for_steps(fleet: Fleet, host: Host, tasks: Tuple[str, ...]) -> HostSpans:
     """Return a host's spans, and the difference of its clock: it read that clock between question and answer."""
     request = FlightRequest(fleet.reference(host.name), tasks, NEWEST_SPANS)
     asked, began = time.time(), time.monotonic()
@@ -122,4 +122,4 @@ def _ask_for_steps(fleet: Fleet, host: Host, tasks: Tuple[str, ...]) -> Answer:
     half_s = (time.monotonic() - began) / 2
     with noise_if_malformed(host.name, "the newest steps of tasks"):
         found = from_values(HostFlights, values)
-    return Answer(found.flights, Exchange(found.time - asked - half_s, half_s))
+    return HostSpans(found.flights, ClockShift(found.time - asked - half_s, half_s))

@@ -16,7 +16,7 @@ from launch.hosts.conversation import Conversation
 Dial = Callable[[], Any]  # a connection with the methods of a socket; raises HostProblem
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class _BoardServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
@@ -37,7 +37,7 @@ class Tunnel:
                 _join(self.request, dial)
 
         try:
-            self._server = _Server(("127.0.0.1", port), Joined)
+            self._server = _BoardServer(("127.0.0.1", port), Joined)
         except OSError as error:
             taken = HostProblem(
                 "this machine",

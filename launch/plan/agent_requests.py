@@ -7,7 +7,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from cluster.protocol.addresses import host_of
 from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest, RunRequest, TaskRequest
+from launch.agent.wire.run_request import HookRequest, LeadAddress, NoticeRequest, RunRequest, TaskRequest
 from launch.hostfile.keep import rule_of
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
@@ -81,7 +81,7 @@ def _request(
         cluster=plan.cluster,
         tasks=tasks,
         token=token,
-        lead=Lead(plan.lead, plan.control),
+        lead=LeadAddress(plan.lead, plan.control),
         lost_after_s=LOST_S,
         join_s=JOIN_S,
         grace_s=GRACE_S,

@@ -17,7 +17,7 @@ from launch.errors import LaunchError, UsageError
 from launch.hosts.bundle import PROJECT, JobCode
 from launch.plan import network_model
 from launch.plan.local_spec import towers
-from launch.plan.network_model import End
+from launch.plan.network_model import NetworkEnd
 from launch.plan.outlook import Outlook, PlannedContainer, PlannedHook, PsContent, Variables
 from launch.plan.plan import Plan, oversized
 
@@ -29,17 +29,19 @@ class NoTensorFlow(LaunchError):
     """This machine's Python cannot build the graph; the hosts' may, so that nothing is wrong with the file."""
 
 
-class Ends(NamedTuple):
+class TrafficEnds(NamedTuple):
     """The tasks between which a step moves bytes."""
 
-    workers: List[End]
-    servers: List[End]
+    workers: List[NetworkEnd]
+    servers: List[NetworkEnd]
 
     @classmethod
-    def of(cls, plan: Plan) -> "Ends":
+    def of(cls, plan: Plan) -> "TrafficEnds":
         """Return the workers and the ps of a plan, by index, without spares."""
-        workers = [End(task.name, task.host) for task in plan.tasks if task.role in TRAINERS]
-        return cls(workers, [End(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare])
+        workers = [NetworkEnd(task.name, task.host) for task in plan.tasks if task.role in TRAINERS]
+        return cls(
+            workers, [NetworkEnd(task.name, task.host) for task in plan.tasks if task.role == "ps" and not task.spare]
+        )
 
 
 def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Outlook, Optional[UsageError]]:
@@ -105,7 +107,7 @@ def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbp
       UsageError: the job's code fails, or there is no such ``python``.
       NoTensorFlow: ``python`` has none.
     """
-    ends = Ends.of(plan)
+    ends = TrafficEnds.of(plan)
     model = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
     held, pulled = [ps["bytes"] for ps in model["ps"]], [ps["pulled"] for ps in model["ps"]]
     network = network_model.describe(
@@ -124,7 +126,7 @@ def is_modelled(plan: Plan) -> bool:
 
     It does not fit in-graph replication over several workers, where everything passes through the chief.
     """
-    return plan.spec.train.replication == "between-graph" or len(Ends.of(plan).workers) == 1
+    return plan.spec.train.replication == "between-graph" or len(TrafficEnds.of(plan).workers) == 1
 
 
 def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, Any]:

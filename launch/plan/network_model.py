@@ -13,14 +13,14 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from launch.plan.outlook import Balanced, Bound, Network, TaskTraffic
 
 
-class End(NamedTuple):
+class NetworkEnd(NamedTuple):
     """A task as the network sees it."""
 
     task: str
     host: str
 
 
-def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int]) -> Dict[str, int]:
+def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled: Sequence[int]) -> Dict[str, int]:
     """Bytes that leave or reach each task in one phase of a step: {task: bytes}.
 
     Args:
@@ -38,7 +38,7 @@ def traffic(workers: Sequence[End], servers: Sequence[End], pulled: Sequence[int
 
 
 def bound(
-    workers: Sequence[End], servers: Sequence[End], moved: Mapping[str, int], overlapped: bool
+    workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], moved: Mapping[str, int], overlapped: bool
 ) -> Optional[Bound]:
     """Return the card that a step waits for, given the ``traffic``.
 
@@ -62,14 +62,14 @@ def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
     return (1 if overlapped else 2) * way_bytes / (nic_gbps * 1e9 / 8)
 
 
-def share_of_a_ps(workers: Sequence[End]) -> float:
+def share_of_a_ps(workers: Sequence[NetworkEnd]) -> float:
     """The part of all bytes with which a ps on a host of its own is as full as the fullest worker's host."""
     return max(Counter(worker.host for worker in workers).values()) / len(workers)
 
 
 def describe(
-    workers: Sequence[End],
-    servers: Sequence[End],
+    workers: Sequence[NetworkEnd],
+    servers: Sequence[NetworkEnd],
     pulled: Sequence[int],
     fewest: Mapping[str, int],
     nic_gbps: float,

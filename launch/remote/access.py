@@ -25,7 +25,7 @@ from launch.remote.gateways import Gateways, Route
 from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust
 from launch.remote.login import Login
 from launch.remote.openssh import ByHand
-from launch.remote.private_keys import Keys, ask_on_terminal
+from launch.remote.private_keys import LoginKeys, ask_on_terminal
 
 KEEPALIVE_S = 5
 READER_S = 10.0
@@ -43,7 +43,7 @@ class Access:
         self._settings, self._ask = settings, ask
         self._ssh_config = openssh.read_config(settings.config)
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
-        self._keys: Optional[Keys] = None
+        self._keys: Optional[LoginKeys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
         self._gateways = Gateways(self._open, lambda name: self._lookup(name).get("proxyjump") or "")
         self._ended = threading.Event()
@@ -56,7 +56,7 @@ class Access:
         """
         for hop in (*self._route(name), name):
             if hop not in self._offers:
-                self._keys = self._keys or Keys(self._ask)
+                self._keys = self._keys or LoginKeys(self._ask)
                 self._offers[hop] = self._keys.offer(*self._identities(hop), unlock=not self._has_ticket(hop))
 
     def open(self, name: str) -> fabric.Connection:

@@ -37,7 +37,7 @@ class SharedAgent(paramiko.Agent):  # type: ignore[misc]
             return super()._send_message(message)
 
 
-class Keys:
+class LoginKeys:
     """The keys to log in with.
 
     Args:

@@ -13,7 +13,7 @@ from launch.hosts.conversation import Conversation, Words
 from launch.hosts.local_host import LocalChannel
 from launch.slurm import srun
 from launch.slurm.allocation import Allocation
-from launch.slurm.srun import Ending, leave
+from launch.slurm.srun import EndingSteps, leave
 
 ANSWER_S = 20.0
 LOOK_S = 60.0
@@ -88,7 +88,7 @@ def connected(host: str, port: int, channel: Channel) -> Relayed:
 class StepChannel(LocalChannel):
     """One ``srun``, which runs one program on one node."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], ending: Ending):
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], ending: EndingSteps):
         super().__init__(argv, env)
         self._stays, self._ending = False, ending
 
@@ -123,7 +123,7 @@ class SlurmHost(Host):
         python: str,
         allocation: Allocation,
         environ: Mapping[str, str],
-        ending: Ending,
+        ending: EndingSteps,
         before: Sequence[str] = (),
     ):
         super().__init__(name, python, before)

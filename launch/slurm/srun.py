@@ -100,7 +100,7 @@ def leave(srun: "subprocess.Popen[bytes]") -> None:
     _LEFT[:] = [*_living(_LEFT), srun]
 
 
-class Ending:
+class EndingSteps:
     """The steps that are to end. The launcher waits for all of them together, at its own end."""
 
     def __init__(self) -> None:

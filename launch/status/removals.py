@@ -66,7 +66,7 @@ class RunEnded(RunLeftovers):
 
 
 @dataclass(frozen=True)
-class Finding(RunLeftovers):
+class SweepFinding(RunLeftovers):
     """Leftovers of an earlier run, or, where ``run`` is None, of no run."""
 
     folders: List[str] = field(metadata=means_each("Path of an unfinished folder."))
@@ -85,8 +85,8 @@ class SweepAnswer:
     """The answer to sweep."""
 
     running: List[RunningAgent]
-    found: List[Finding]
-    left: List[Finding]
+    found: List[SweepFinding]
+    left: List[SweepFinding]
 
 
 def nothing() -> Leftovers:

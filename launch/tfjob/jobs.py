@@ -7,9 +7,9 @@ from cluster.protocol.limits import Limits
 from cluster.spec.model import ROLE_ORDER, Restart
 from cluster.spec.place import Path
 from cluster.spec.yaml_document import Document
-from launch.tfjob.manifest_reader import Reader
+from launch.tfjob.manifest_reader import ManifestReader
 from launch.tfjob.replica_container import (
-    Environment,
+    ContainerVariables,
     find_container,
     read_command,
     read_environment,
@@ -58,11 +58,11 @@ class TFJob:
 class _Job:
     """One reading of a manifest."""
 
-    def __init__(self, reader: Reader, entrypoint: Sequence[str]):
+    def __init__(self, reader: ManifestReader, entrypoint: Sequence[str]):
         self._reader = reader
         self._entrypoint = entrypoint
         self._roles: Dict[str, Role] = {}
-        self._environments: Dict[str, Environment] = {}
+        self._environments: Dict[str, ContainerVariables] = {}
         self._policies: Dict[str, Path] = {}
 
     def read(self) -> TFJob:
@@ -185,9 +185,9 @@ class _Job:
             reader.note(place, "tasks that still run at the end are ended after leave_s")
 
 
-def read_tfjob(document: Document, entrypoint: Sequence[str]) -> Tuple[TFJob, Reader]:
+def read_tfjob(document: Document, entrypoint: Sequence[str]) -> Tuple[TFJob, ManifestReader]:
     """Return a TFJob, and its reader with all problems, in the order of the file, and notes."""
-    reader = Reader(document)
+    reader = ManifestReader(document)
     job = _Job(reader, entrypoint).read()
     reader.problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     return job, reader

@@ -98,7 +98,7 @@ REASONS: Mapping[str, str] = {
 _NO_KEY = "a hosts file has no such key"
 
 
-class Reader:
+class ManifestReader:
     """A manifest, the paths of its values that were read, its problems and notes."""
 
     def __init__(self, document: Document):

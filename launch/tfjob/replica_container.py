@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from cluster.protocol.command_template import names_in
 from cluster.protocol.limits import GIB, Limits
 from cluster.spec.place import Path
-from launch.tfjob.manifest_reader import Reader
+from launch.tfjob.manifest_reader import ManifestReader
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -72,7 +72,7 @@ _SET_BY_LAUNCHER = re.compile(r"(?:TF_CONFIG|CUDA_VISIBLE_DEVICES)|LAUNCH_.*")
 
 
 @dataclass
-class Environment:
+class ContainerVariables:
     """The variables of a container: values by name, and names whose values the manifest does not have.
 
     ``secrets`` are those of a Secret, by name with their place; ``elsewhere`` has every name without a value.
@@ -91,7 +91,7 @@ class Environment:
         self.elsewhere.pop(name, None)
 
 
-def find_container(reader: Reader, replica: Path) -> Optional[Path]:
+def find_container(reader: ManifestReader, replica: Path) -> Optional[Path]:
     """Return the path of the container that the operator runs as the task."""
     path = (*replica, "template", "spec", "containers")
     containers = reader.inside(path, list, "a list of containers")
@@ -104,23 +104,23 @@ def find_container(reader: Reader, replica: Path) -> Optional[Path]:
     return None
 
 
-def _take_ports(reader: Reader, path: Path) -> None:
+def _take_ports(reader: ManifestReader, path: Path) -> None:
     """Read the operator's own port, which the launcher's ports take the place of."""
     ports = reader.at(path)
     if isinstance(ports, list) and all(isinstance(port, dict) and port.get("name") == PORT for port in ports):
         reader.take(path)
 
 
-def read_environment(reader: Reader, container: Path) -> Environment:
+def read_environment(reader: ManifestReader, container: Path) -> ContainerVariables:
     """Return the variables of a container, with references to earlier ones expanded."""
-    environment = Environment(is_open=bool(reader.at((*container, "envFrom"))))
+    environment = ContainerVariables(is_open=bool(reader.at((*container, "envFrom"))))
     path = (*container, "env")
     for index in range(len(reader.inside(path, list, "a list of variables"))):
         _add_variable(reader, (*path, index), environment)
     return environment
 
 
-def _add_variable(reader: Reader, path: Path, environment: Environment) -> None:
+def _add_variable(reader: ManifestReader, path: Path, environment: ContainerVariables) -> None:
     name = reader.get((*path, "name"), str, "the name of a variable")
     if name is None or not _NAME.fullmatch(name):
         reader.problem((*path, "name"), "the name of a variable: letters, digits and _")
@@ -138,7 +138,7 @@ def _add_variable(reader: Reader, path: Path, environment: Environment) -> None:
         _add_source(reader, path, name, environment)
 
 
-def _add_source(reader: Reader, path: Path, name: str, environment: Environment) -> None:
+def _add_source(reader: ManifestReader, path: Path, name: str, environment: ContainerVariables) -> None:
     reference = reader.at((*path, "valueFrom", "secretKeyRef"))
     if isinstance(reference, dict):
         reader.take((*path, "valueFrom"))
@@ -147,13 +147,13 @@ def _add_source(reader: Reader, path: Path, name: str, environment: Environment)
         reader.note((*path, "valueFrom"), f"secrets: export {name} before `launch up`; its value here is {origin}")
 
 
-def _text(reader: Reader, path: Path) -> str:
+def _text(reader: ManifestReader, path: Path) -> str:
     """Return a text; a number or a boolean as it is written."""
     value = reader.get(path, (str, int, float, bool), "a text")
     return "" if value is None else value if isinstance(value, str) else reader.document.written(path)
 
 
-def _expanded(reader: Reader, path: Path, text: str, environment: Environment) -> str:
+def _expanded(reader: ManifestReader, path: Path, text: str, environment: ContainerVariables) -> str:
     for name in references(text):
         is_unknown = environment.is_open and name not in environment.values
         if is_unknown or name in environment.elsewhere or name == "TF_CONFIG":
@@ -163,7 +163,7 @@ def _expanded(reader: Reader, path: Path, text: str, environment: Environment) -
 
 
 def read_command(
-    reader: Reader, container: Path, environment: Environment, entrypoint: Sequence[str]
+    reader: ManifestReader, container: Path, environment: ContainerVariables, entrypoint: Sequence[str]
 ) -> Tuple[str, ...]:
     """Return the words that the container runs.
 
@@ -177,7 +177,7 @@ def read_command(
     return (*(command or entrypoint), *_words(reader, (*container, "args"), environment))
 
 
-def _words(reader: Reader, path: Path, environment: Environment) -> List[str]:
+def _words(reader: ManifestReader, path: Path, environment: ContainerVariables) -> List[str]:
     words = []
     for index in range(len(reader.inside(path, list, "a list of words"))):
         written = (*path, index)
@@ -188,7 +188,7 @@ def _words(reader: Reader, path: Path, environment: Environment) -> List[str]:
     return words
 
 
-def read_gpus(reader: Reader, container: Path) -> int:
+def read_gpus(reader: ManifestReader, container: Path) -> int:
     """Return the number of GPUs of a container."""
     path = (*container, "resources", "limits", GPU)
     written = _quantity(reader, path, "a number of GPUs")
@@ -199,7 +199,7 @@ def read_gpus(reader: Reader, container: Path) -> int:
     return int(written)
 
 
-def read_limits(reader: Reader, container: Path) -> Limits:
+def read_limits(reader: ManifestReader, container: Path) -> Limits:
     """Return the limits of memory and processors of a container."""
     path = (*container, "resources", "limits")
     reader.inside(path, dict, "a mapping")
@@ -215,7 +215,7 @@ def read_limits(reader: Reader, container: Path) -> Limits:
     )
 
 
-def _quantity(reader: Reader, path: Path, expected: str) -> Any:
+def _quantity(reader: ManifestReader, path: Path, expected: str) -> Any:
     if reader.take(path) is None:
         return None
     found = amount(_text(reader, path))

@@ -19,7 +19,7 @@ from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 from cluster.protocol.flight_records import Span
 
 
-class Exchange(NamedTuple):
+class ClockShift(NamedTuple):
     """A host's clock against the launcher's: seconds that it is ahead, and the largest error of that."""
 
     ahead_s: float
@@ -53,7 +53,7 @@ NONE = Bounds()
 
 
 def shifts(
-    spans: Mapping[str, Sequence[Sequence[Span]]], exchanged: Mapping[str, Exchange], reference: str
+    spans: Mapping[str, Sequence[Sequence[Span]]], exchanged: Mapping[str, ClockShift], reference: str
 ) -> Dict[str, Shift]:
     """Return the shift of every host.
 
@@ -72,7 +72,7 @@ def shifts(
     return found
 
 
-def bounds_of_exchange(host: Optional[Exchange], reference: Optional[Exchange]) -> Bounds:
+def bounds_of_exchange(host: Optional[ClockShift], reference: Optional[ClockShift]) -> Bounds:
     """Return the bounds from two exchanges with the launcher."""
     if host is None or reference is None:
         return NONE

@@ -9,16 +9,16 @@ from cluster.spec.model import Spec
 from launch.agent.wire.flight import Current, Exchanged, Flight
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.timeline.clock_shifts import Exchange, Shift, shifts
+from launch.timeline.clock_shifts import ClockShift, Shift, shifts
 
 SILENT_S = 5.0  # a task gives a sign every second
 
 
-class Answer(NamedTuple):
+class HostSpans(NamedTuple):
     """The spans of a host's tasks, and its clock against the launcher's, None where that was not measured."""
 
     flights: List[Flight]
-    clock: Optional[Exchange] = None
+    clock: Optional[ClockShift] = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,9 @@ def has_common_steps(spec: Spec) -> bool:
     return spec.job is not None and train.mode == "sync" and train.sync != "stock" and not train.backup_workers
 
 
-def time_line(answers: Mapping[str, Answer], status: Optional[RunStatus], chief: str, common_steps: bool) -> TimeLine:
+def time_line(
+    answers: Mapping[str, HostSpans], status: Optional[RunStatus], chief: str, common_steps: bool
+) -> TimeLine:
     """Return the time line of the answers of all hosts.
 
     Args:

@@ -111,7 +111,7 @@ LONG_S, LONG_TIMES = 1.0, 5.0  # a long step takes at least so many seconds, and
 MOST_LONG = 5
 
 
-class Shares(NamedTuple):
+class WaitShares(NamedTuple):
     """The tasks, or ps, by the number of steps in which each was the one; the largest number first."""
 
     steps: int
@@ -131,7 +131,7 @@ def steps_of(line: TaskLine) -> List[Span]:
     return [span for span in line.spans if span.phase in STEPS]
 
 
-def gave_last(found: TimeLine) -> Shares:
+def gave_last(found: TimeLine) -> WaitShares:
     """Return how often each worker was the last to give its gradient."""
     waits: Dict[int, Dict[str, float]] = {}
     lines = [line for line in found.lines if any(span.waited_s is not None for span in line.spans)]
@@ -143,16 +143,16 @@ def gave_last(found: TimeLine) -> Shares:
     return _shares(min(of_step, key=lambda title: of_step[title]) for of_step in whole)
 
 
-def waited_longest_for(found: TimeLine) -> Shares:
+def waited_longest_for(found: TimeLine) -> WaitShares:
     """Return how often workers waited longest for each ps."""
     spans = [span for line in found.lines for span in steps_of(line)]
     return _shares(f"ps:{span.longest.ps}" for span in spans if span.longest is not None)
 
 
-def _shares(each: Iterator[str]) -> Shares:
+def _shares(each: Iterator[str]) -> WaitShares:
     counts = Counter(each).most_common()
     steps = sum(count for _, count in counts)
-    return Shares(steps, counts) if steps >= FEWEST else Shares(0, [])
+    return WaitShares(steps, counts) if steps >= FEWEST else WaitShares(0, [])
 
 
 def long_spans(found: TimeLine) -> List[LongSpan]:

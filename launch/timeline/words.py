@@ -8,7 +8,7 @@ from cluster.protocol.flight_records import Span
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.flight import Exchanged
 from launch.timeline.flights import TaskLine, TimeLine
-from launch.timeline.waits import LongSpan, Shares, Stall, gave_last, long_spans, stall, waited_longest_for
+from launch.timeline.waits import LongSpan, Stall, WaitShares, gave_last, long_spans, stall, waited_longest_for
 
 MOST_NAMED = 6
 COARSE_S = 0.001  # an error of a clock that is worth a word
@@ -62,7 +62,7 @@ def _names(chosen: Sequence[TaskLine]) -> str:
     return named if more <= 0 else f"{named} and {more} more"
 
 
-def _shares(what: str, found: Shares) -> Iterator[str]:
+def _shares(what: str, found: WaitShares) -> Iterator[str]:
     if found.counts:
         counted = ", ".join(f"{title} in {count}" for title, count in found.counts[:MOST_NAMED])
         yield f"{what}, of {found.steps} steps: {counted}"

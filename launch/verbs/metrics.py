@@ -6,7 +6,7 @@ import click
 
 from launch.errors import SUCCEEDED, CannotStart
 from launch.history.known_runs import locate
-from launch.monitoring.newest_state import Lead, NewestAnswer
+from launch.monitoring.newest_state import LeadConnection, NewestAnswer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file
 from launch.view.console import note, say
@@ -30,7 +30,7 @@ def metrics(target: Target, port: int, address: str) -> int:
     with target.reach() as fleet:
         with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape
             locate(fleet)
-        lead = Lead(fleet)
+        lead = LeadConnection(fleet)
         newest = NewestAnswer(lead.ask)
         collector = RunCollector(fleet.name, lead.name, newest.get, note)
         with Exporter(collector, address, port) as exporter:

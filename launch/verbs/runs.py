@@ -17,7 +17,7 @@ from launch.view.units import of_duration
 INDENT = "  "
 
 
-class Column(NamedTuple):
+class RunsColumn(NamedTuple):
     """A column of the table of runs: its first line, its room, and the text of a run."""
 
     heading: str
@@ -78,13 +78,13 @@ def _effective(run: RunRecord) -> str:
 
 
 COLUMNS = (
-    Column("run", Room(0), lambda run: run.run),
-    Column("state", Room(1), lambda run: run.state or "unknown"),
-    Column("started", Room(2), _started),
-    Column("took", Room(4), _took, is_number=True),
-    Column("steps", Room(3), _steps, is_number=True),
-    Column("effective", Room(6), _effective, is_number=True),
-    Column("by", Room(5, 6), lambda run: run.user or "-"),
+    RunsColumn("run", Room(0), lambda run: run.run),
+    RunsColumn("state", Room(1), lambda run: run.state or "unknown"),
+    RunsColumn("started", Room(2), _started),
+    RunsColumn("took", Room(4), _took, is_number=True),
+    RunsColumn("steps", Room(3), _steps, is_number=True),
+    RunsColumn("effective", Room(6), _effective, is_number=True),
+    RunsColumn("by", Room(5, 6), lambda run: run.user or "-"),
 )
 
 

@@ -30,7 +30,7 @@ def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
     """
     # launch.cli has loaded them; the Tab key does not need them.
     from launch.environments.builder import as_values, in_lines, set_up
-    from launch.view.host_progress import Progress
+    from launch.view.host_progress import HostProgress
 
     if target.local:
         raise UsageError(
@@ -39,7 +39,7 @@ def setup(target: Target, as_json: bool, wheels: Optional[str]) -> int:
     with replace(target, local=False).reach_hosts() as fleet:
         pythons = {name: host.python for name, host in fleet.hosts.items()}
         order = Order(fleet.spec, pythons, Path(wheels) if wheels else None)
-        with Progress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:
+        with HostProgress(list(pythons), sys.stderr if as_json else sys.stdout) as progress:
             outcome = set_up(fleet, order, progress)
     tell(as_json, as_values(order, outcome), in_lines(outcome))
     if outcome.problems:

@@ -9,7 +9,7 @@ from launch.agent.wire.verb_requests import SweepRequest
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
 from launch.status.meanings import means, means_parts
-from launch.status.removals import Finding, RunningAgent, SweepAnswer, nothing
+from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
 from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
@@ -23,9 +23,9 @@ class HostSwept(AnyHost):
     """A host that has answered."""
 
     running: List[RunningAgent] = field(metadata=means_parts())
-    found: List[Finding] = field(metadata=means_parts("Found: "))
-    ended: List[Finding] = field(metadata=means_parts("Ended: "))
-    left: List[Finding] = field(metadata=means_parts("Left: "))
+    found: List[SweepFinding] = field(metadata=means_parts("Found: "))
+    ended: List[SweepFinding] = field(metadata=means_parts("Ended: "))
+    left: List[SweepFinding] = field(metadata=means_parts("Left: "))
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def _of_host(host: str, answer: SweepAnswer) -> HostSwept:
     return HostSwept(host, None, answer.running, answer.found, gone, answer.left)
 
 
-def _left(entry: Finding, answer: SweepAnswer) -> Finding:
-    nothing_left = Finding(entry.run, **vars(nothing()), folders=[])
+def _left(entry: SweepFinding, answer: SweepAnswer) -> SweepFinding:
+    nothing_left = SweepFinding(entry.run, **vars(nothing()), folders=[])
     return next((left for left in answer.left if left.run == entry.run), nothing_left)
 
 
@@ -85,7 +85,7 @@ def _lines(answer: SweepAnswer) -> List[str]:
     return lines if answer.found else [*lines, "nothing is left by earlier runs"]
 
 
-def _line(entry: Finding, remaining: Finding) -> str:
+def _line(entry: SweepFinding, remaining: SweepFinding) -> str:
     left = remains(remaining)
     parts = [in_words(ended(entry, remaining)), f"LEFT: {', '.join(left)}" if left else NOTHING_LEFT]
     return f"{entry.run or 'of no run'}: {'; '.join(filter(None, parts))}"

@@ -7,7 +7,7 @@ import click
 
 from launch.errors import SUCCEEDED
 from launch.logs.last_lines import chosen, last_lines
-from launch.monitoring.newest_state import Lead, NewestAnswer, newest_steps
+from launch.monitoring.newest_state import LeadConnection, NewestAnswer, newest_steps
 from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, STEPS_EVERY_S, PageServer, Repeated
 from launch.monitoring.web_server import WebServer
 from launch.run.follower import newest_status
@@ -35,7 +35,7 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     with target.reach() as fleet:
         status = newest_status(fleet, str(target), warn=note)
         tasks = chosen(fleet, patterns)
-        newest, token = NewestAnswer(Lead(fleet).ask), secrets.token_urlsafe(24)
+        newest, token = NewestAnswer(LeadConnection(fleet).ask), secrets.token_urlsafe(24)
         page = PageServer(
             status,
             token,

@@ -15,7 +15,7 @@ EVERY_S = 2.0  # between two lines where they stay
 MOST_STAGES = 4  # in one line
 
 
-class Progress:
+class HostProgress:
     """Print progress in lines: ``12 of 64 ready; gpu[03,05] fetching numpy``.
 
     Any thread may report the progress of a host.
@@ -34,7 +34,7 @@ class Progress:
         self._said = ""
         self._live = Live(console=Console(file=output), refresh_per_second=4, transient=True)
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "HostProgress":
         if self._output.isatty():
             self._live.start()
         return self

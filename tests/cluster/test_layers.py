@@ -8,7 +8,7 @@ import pytest
 
 from cluster.job import Job
 from cluster.layers import batch_norm, convolution, dense
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.model_state import with_updates
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
@@ -65,7 +65,7 @@ def moving(index: int) -> Dict[str, List[str]]:
 
     task = Task("worker", index, {"ps": ["a:1"], "worker": ["b:1", "c:1"]}, batch_size=len(X))
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.1), inputs)
-    pool = [Member(task, ["CPU:0", "CPU:1"])]
+    pool = [PoolMember(task, ["CPU:0", "CPU:1"])]
     replica = Builder(job, task, Train(tower_batch_size=len(X) // 2, towers=2), {}, pool).build()
     stepper: Any = replica.stepper
     with replica.graph.as_default():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.task import Task, Train
@@ -119,7 +119,7 @@ def test_a_step_moves_the_rows_that_it_touches_and_not_the_table(mode: str) -> N
 def test_with_backup_workers_the_gradients_of_a_table_are_rows_too() -> None:
     task = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=TOWER_BATCH)
     settings = Train(tower_batch_size=TOWER_BATCH, backup_workers=1)
-    replica = Builder(Job.from_module(words), task, settings, {"steps": STEPS}, [Member(task, ["CPU:0"])]).build()
+    replica = Builder(Job.from_module(words), task, settings, {"steps": STEPS}, [PoolMember(task, ["CPU:0"])]).build()
     types = [op.type for op in replica.graph.get_operations()]
     assert types.count("SparseConditionalAccumulator") == 2  # of the table's two slices
     assert types.count("ResourceConditionalAccumulator") == 1

@@ -13,7 +13,7 @@ from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens
 from cluster.task import Task
-from cluster.variables.partition_count import Note
+from cluster.variables.partition_count import CountNote
 from tests.support.training.alone import train_alone
 from tests.support.training.jobs import table
 from tests.support.training.processes import Cluster
@@ -191,7 +191,7 @@ def leave_note(ps: Task, number: int) -> None:
     """Leaves on a ps what a chief would have chosen on another network."""
     eventually("the ps", lambda: listens(ps.cluster["ps"][0]))
     with tf.Graph().as_default():
-        note = Note()
+        note = CountNote()
         target = f"grpc://{ps.cluster['ps'][0]}"
         with tf.Session(target, config=server.session_config(ps)) as session:
             note.leave(session, number)

@@ -13,7 +13,7 @@ from launch.check.report import judge
 from launch.cli import verbs
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values as diagnose_values
-from launch.environments.builder import Outcome
+from launch.environments.builder import SetupOutcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
 from launch.history.known_runs import Listing
@@ -119,7 +119,8 @@ def of_prune(launch: Launcher, folder: Path) -> Iterator[Answer]:
 def of_setup(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host where it went well and one where it did not."""
     yield setup_values(
-        order_for(folder, "a", "b"), Outcome({"a": "built"}, [HostProblem("b", ProblemKind.UNREACHABLE, "is full")])
+        order_for(folder, "a", "b"),
+        SetupOutcome({"a": "built"}, [HostProblem("b", ProblemKind.UNREACHABLE, "is full")]),
     )
 
 

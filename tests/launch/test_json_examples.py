@@ -21,7 +21,7 @@ from launch.teardown.down import as_values as down_values
 from launch.teardown.down import look_and_take_down
 from launch.verbs.sweep import as_values as sweep_values
 from launch.verbs.sweep import look_for_leftovers
-from launch.view.host_progress import Progress
+from launch.view.host_progress import HostProgress
 from tests.launch.plan.plans import plan_of, read
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.launch.leftovers import NOTHING
@@ -116,7 +116,7 @@ def of_setup(folder: Path, patch: pytest.MonkeyPatch) -> str:
         "b": host("b", {"done": "up to date"}),
         "c": host("c", {"error": "full"}),
     }
-    with fleet_of(hosts) as fleet, Progress(list(hosts), io.StringIO()) as progress:
+    with fleet_of(hosts) as fleet, HostProgress(list(hosts), io.StringIO()) as progress:
         return json.dumps(setup_values(order, set_up(fleet, order, progress)))
 
 

@@ -5,7 +5,7 @@ from typing import List, NamedTuple, Sequence
 
 from launch.agent.supervision.formation import form
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import Lead as LeadPlace
+from launch.agent.wire.run_request import LeadAddress as LeadPlace
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 from launch.plan.agent_requests import ELASTIC_STAY_S, GRACE_S, JOIN_S, LEASE_S, LOST_S, STAY_S
 from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S

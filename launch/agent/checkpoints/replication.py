@@ -77,7 +77,7 @@ class Replicas:
         finally:
             await link.close()
 
-    def _newest_stored(self) -> stored.Checkpoint:
+    def _newest_stored(self) -> stored.LocalCheckpoint:
         """Return the checkpoint that the chief reported, or else the newest in its folder.
 
         Other checkpoints in the folder may be ones that the chief could not read.

@@ -63,7 +63,7 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     """
     directory = request.checkpoint_dir
     folder = _host_folder(request.run)
-    found: List[Tuple[Optional[RunFolder], stored.Checkpoint]] = []
+    found: List[Tuple[Optional[RunFolder], stored.LocalCheckpoint]] = []
     if directory is not None:
         found += [(None, each) for each in stored.checkpoints(chief_folder(folder, directory))[-1:]]
     left = _left_by_runs(folder, request.run.name, directory)
@@ -76,14 +76,14 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     return {"held": [_entry(run, each) for run, each in found]}
 
 
-def _entry(run: Optional[RunFolder], checkpoint: stored.Checkpoint) -> Dict[str, Any]:
+def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict[str, Any]:
     return {
         "run": run.run if run else None, "generation": generation(run) if run else 0,
         "step": checkpoint.step, "bytes": checkpoint.size(), "folder": str(checkpoint.folder),
     }  # fmt: skip
 
 
-def source(request: HandoverRequest) -> stored.Checkpoint:
+def source(request: HandoverRequest) -> stored.LocalCheckpoint:
     """Return the checkpoint that is wanted on this host, as ``held`` has reported it.
 
     Raises:
@@ -126,7 +126,7 @@ def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator
             yield earlier
 
 
-def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.Checkpoint]:
+def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.LocalCheckpoint]:
     """Yield all checkpoints that a run left here; of one step the chief's own last."""
     yield from stored.checkpoints(run.replica)
     if directory is None:
@@ -135,7 +135,7 @@ def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.Checkpo
 
 def _left_by_runs(
     folder: RunFolder, name: str, directory: Optional[str]
-) -> Iterator[Tuple[RunFolder, stored.Checkpoint]]:
+) -> Iterator[Tuple[RunFolder, stored.LocalCheckpoint]]:
     """The newest checkpoint of each run that has left any, newest run first."""
     for run in _earlier(folder, name, directory):
         found = sorted(_in_run(run, directory), key=lambda each: each.step)
@@ -143,7 +143,7 @@ def _left_by_runs(
             yield run, found[-1]
 
 
-def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, stored.Checkpoint]:
+def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, stored.LocalCheckpoint]:
     """Return an earlier run, and its checkpoint ``wanted``.
 
     Raises:
@@ -156,7 +156,7 @@ def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, sto
     return run, _of(wanted, [stored.of_step(place, wanted.step) for place in places])
 
 
-def _of(wanted: Wanted, found: List[Optional[stored.Checkpoint]]) -> stored.Checkpoint:
+def _of(wanted: Wanted, found: List[Optional[stored.LocalCheckpoint]]) -> stored.LocalCheckpoint:
     there = next((each for each in found if each is not None), None)
     if there is None:
         raise _gone(wanted)
@@ -185,10 +185,10 @@ def _link_damaged(run: RunFolder, step: int, folder: Path) -> None:
         with contextlib.suppress(OSError):
             for each in list_checkpoints(place):
                 if each.step > step and stored.of_step(place, each.step) is None:
-                    link_all(stored.Checkpoint(each.step, os.path.basename(each.path), place), folder)
+                    link_all(stored.LocalCheckpoint(each.step, os.path.basename(each.path), place), folder)
 
 
-def _copy_with_older(checkpoint: stored.Checkpoint, folder: Path) -> None:
+def _copy_with_older(checkpoint: stored.LocalCheckpoint, folder: Path) -> None:
     """Copy a checkpoint and the older ones in its folder, newest first.
 
     The chief falls back on the older ones if it cannot read the newest.
@@ -197,7 +197,7 @@ def _copy_with_older(checkpoint: stored.Checkpoint, folder: Path) -> None:
     _copy(checkpoint, folder, older[::-1])
 
 
-def _copy(checkpoint: stored.Checkpoint, folder: Path, fallbacks: Sequence[stored.Checkpoint] = ()) -> None:
+def _copy(checkpoint: stored.LocalCheckpoint, folder: Path, fallbacks: Sequence[stored.LocalCheckpoint] = ()) -> None:
     link_all(checkpoint, folder)
     for each in fallbacks:
         with contextlib.suppress(OSError):  # it can do without
@@ -208,7 +208,7 @@ def _copy(checkpoint: stored.Checkpoint, folder: Path, fallbacks: Sequence[store
         stored.write_list(folder)
 
 
-def link_all(checkpoint: stored.Checkpoint, folder: Path) -> None:
+def link_all(checkpoint: stored.LocalCheckpoint, folder: Path) -> None:
     """Put the files of a checkpoint into another folder, too. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():

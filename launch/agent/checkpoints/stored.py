@@ -12,7 +12,7 @@ from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import belongs_to_one, indexed
 
 
-class Checkpoint(NamedTuple):
+class LocalCheckpoint(NamedTuple):
     """A complete checkpoint: its global step and where it lies."""
 
     step: int
@@ -38,11 +38,11 @@ class Checkpoint(NamedTuple):
                 path.unlink()
 
 
-def checkpoints(folder: Path) -> List[Checkpoint]:
+def checkpoints(folder: Path) -> List[LocalCheckpoint]:
     """The complete checkpoints in a folder, newest last."""
     names = [path.name for path in folder.glob("*") if belongs_to_one(path.name)]
     whole = _with_all_data(names)
-    return sorted(Checkpoint(step, prefix, folder) for step, prefix in indexed(names) if prefix in whole)
+    return sorted(LocalCheckpoint(step, prefix, folder) for step, prefix in indexed(names) if prefix in whole)
 
 
 def _with_all_data(names: Iterable[str]) -> Set[str]:
@@ -51,7 +51,7 @@ def _with_all_data(names: Iterable[str]) -> Set[str]:
     return {part[0] for part, found in parts.items() if len(part) == 2 and found == int(part[1])}
 
 
-def of_step(folder: Path, step: int) -> Optional[Checkpoint]:
+def of_step(folder: Path, step: int) -> Optional[LocalCheckpoint]:
     """The complete checkpoint of a step; None where there is none."""
     return next((each for each in checkpoints(folder) if each.step == step), None)
 

@@ -48,7 +48,7 @@ class File(NamedTuple):
     time: int
 
 
-async def send(streams: Sealed, checkpoint: stored.Checkpoint, moved: Callable[[int], None]) -> None:
+async def send(streams: Sealed, checkpoint: stored.LocalCheckpoint, moved: Callable[[int], None]) -> None:
     """Send a checkpoint, and wait until the other side has it.
 
     Args:
@@ -160,7 +160,7 @@ async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
     return await asyncio.get_event_loop().run_in_executor(None, function, *arguments)
 
 
-def _opened(checkpoint: stored.Checkpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
+def _opened(checkpoint: stored.LocalCheckpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
     """The files, all open before the first is sent: the chief may delete them meanwhile."""
     allow_open_files(OPEN_FILES)
     files: List[Tuple[File, IO[bytes]]] = []
@@ -216,7 +216,7 @@ def _store(folder: Path, files: List[File], keep: int) -> None:
     fewer.
     """
     for step, prefix in indexed(told.name for told in files):
-        stored.Checkpoint(step, prefix, folder).remove()
+        stored.LocalCheckpoint(step, prefix, folder).remove()
     for told in sorted(files, key=lambda told: told.name.endswith(".index")):
         os.replace(str(folder / PARTIAL / told.name), str(folder / told.name))
     _clear(folder)

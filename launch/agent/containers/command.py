@@ -27,7 +27,7 @@ _PROXIES = [name for each in PROXIES for name in (each, each.upper())]  # that a
 
 
 @dataclass(frozen=True)
-class Container:
+class RunContainers:
     """The containers of a run on this host.
 
     Attributes:
@@ -80,7 +80,7 @@ class Command(NamedTuple):
     env: Dict[str, str]
 
 
-def command(container: Container, inside: Inside, outside: Mapping[str, str]) -> Command:
+def command(container: RunContainers, inside: Inside, outside: Mapping[str, str]) -> Command:
     """Return the command for a program; ``outside`` are the variables of the runtime's own process."""
     inside = inside._replace(env={**dict.fromkeys(_PROXIES, ""), **inside.env})
     if not container.is_named:
@@ -90,7 +90,7 @@ def command(container: Container, inside: Inside, outside: Mapping[str, str]) ->
     return Command(_with_name(container, inside), {**outside, **passed})
 
 
-def _apptainer(container: Container, inside: Inside) -> List[str]:
+def _apptainer(container: RunContainers, inside: Inside) -> List[str]:
     """Return the argv of apptainer, which by default would show the user's home folder and the host's variables.
 
     Without ``--no-eval`` a shell would evaluate the values of variables. ``--pid`` is left out: it would hide the pid
@@ -102,7 +102,7 @@ def _apptainer(container: Container, inside: Inside) -> List[str]:
             container.image, *inside.argv]  # fmt: skip
 
 
-def _with_name(container: Container, inside: Inside) -> List[str]:
+def _with_name(container: RunContainers, inside: Inside) -> List[str]:
     """Return the argv of podman or docker.
 
     The log is written once, by the agent, so the runtime writes none. SELinux would keep a container from the folders.
@@ -118,7 +118,7 @@ def _with_name(container: Container, inside: Inside) -> List[str]:
     return [container.program, "run", *given, *container.args, "--entrypoint", program, container.image, *arguments]
 
 
-def _user(container: Container) -> List[str]:
+def _user(container: RunContainers) -> List[str]:
     """Return the options that make files of a task belong to this user."""
     uid, gid = container.user
     if container.runtime == PODMAN and uid != 0:
@@ -126,7 +126,7 @@ def _user(container: Container) -> List[str]:
     return [f"--user={uid}:{gid}"]
 
 
-def _wishes(container: Container, inside: Inside) -> List[str]:
+def _wishes(container: RunContainers, inside: Inside) -> List[str]:
     gpus = ["--device=nvidia.com/gpu=all"] if container.runtime == PODMAN else ["--gpus=all"]
     return [
         *(gpus if inside.has_gpus else []),

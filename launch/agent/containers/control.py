@@ -20,7 +20,7 @@ class NoAnswer(Exception):
     """The runtime does not work here; the text is the reason."""
 
 
-class Answer(NamedTuple):
+class RuntimeResult(NamedTuple):
     """The end of one command of a runtime."""
 
     code: int
@@ -28,7 +28,7 @@ class Answer(NamedTuple):
     error: str
 
 
-def ask(program: str, *arguments: str) -> Answer:
+def ask(program: str, *arguments: str) -> RuntimeResult:
     """Return what a runtime answers.
 
     Raises:
@@ -42,7 +42,7 @@ def ask(program: str, *arguments: str) -> Answer:
         raise NoAnswer(f"cannot start {program}: {os.strerror(error.errno or 0)}") from error
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"{program} does not answer within {ANSWER_S:.0f} s") from None
-    return Answer(ended.returncode, ended.stdout.decode(errors="replace"), last_line(ended.stderr))
+    return RuntimeResult(ended.returncode, ended.stdout.decode(errors="replace"), last_line(ended.stderr))
 
 
 def existing(program: str, names: Collection[str]) -> List[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from cluster.protocol.images import is_file
-from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, Container
+from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, RunContainers
 from launch.agent.containers.control import NoAnswer, ask
 from launch.agent.wire.container import ContainerRequest
 
@@ -28,7 +28,7 @@ class Lacking(Exception):
 
 def of_run(
     request: Optional[ContainerRequest], workdir: Path, checkpoint_dir: Optional[str] = None
-) -> Optional[Container]:
+) -> Optional[RunContainers]:
     """Return the containers of a run on this host, which see its folders; None without a request.
 
     Raises:
@@ -46,7 +46,7 @@ def of_run(
     return find(request, [workdir, *kept])
 
 
-def find(request: ContainerRequest, folders: Sequence[Path]) -> Container:
+def find(request: ContainerRequest, folders: Sequence[Path]) -> RunContainers:
     """Return the containers of a request on this host.
 
     Args:
@@ -59,7 +59,7 @@ def find(request: ContainerRequest, folders: Sequence[Path]) -> Container:
         if ":" in str(folder) or "," in str(folder):
             raise Lacking(f"container: expected a folder without ':' and ',', found {folder}", "choose another folder")
     runtime, program, image = _find(request)
-    return Container(
+    return RunContainers(
         runtime, program, image, request.args, _outermost(folders), (os.geteuid(), os.getegid())
     )  # fmt: skip
 

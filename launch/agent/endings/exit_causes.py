@@ -82,7 +82,7 @@ READ = 65536  # bytes of a log's end: TensorFlow writes some thousands after an 
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)  # of the program's own doing
 
 
-class Ending(NamedTuple):
+class ExitCause(NamedTuple):
     """The end of a failed process.
 
     Attributes:
@@ -98,7 +98,7 @@ class Ending(NamedTuple):
     retry: bool = True
 
 
-def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory: bool = False) -> Ending:
+def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory: bool = False) -> ExitCause:
     """Return the kind and the cause of a failed process's end.
 
     Args:
@@ -109,14 +109,14 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     """
     if outcome is not None and outcome.cause:
         kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
-        return _add_advice(Ending(kind, outcome.cause, outcome.cause), hopeless_advice(code, outcome, "", lines))
+        return _add_advice(ExitCause(kind, outcome.cause, outcome.cause), hopeless_advice(code, outcome, "", lines))
     found = error_in(lines) if code > 0 or -code in CRASHES else None
     kind, what = _without_outcome(code, found, lines, no_memory)
     if found is not None:
-        ending = Ending(kind, f"{what}; its error: {found.text}", found.text)
+        ending = ExitCause(kind, f"{what}; its error: {found.text}", found.text)
         return _add_advice(ending, hopeless_advice(code, None, found.text, lines))
     last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
-    ending = Ending(kind, f"{what}; its last line: {last}" if last else what)
+    ending = ExitCause(kind, f"{what}; its last line: {last}" if last else what)
     return _add_advice(ending, hopeless_advice(code, None, last, lines))
 
 
@@ -133,7 +133,7 @@ def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no
     return EXIT, what
 
 
-def _add_advice(ending: Ending, advice: Optional[str]) -> Ending:
+def _add_advice(ending: ExitCause, advice: Optional[str]) -> ExitCause:
     """Return an ending with advice behind its cause; None: another attempt may end otherwise."""
     if advice is None:
         return ending

@@ -11,7 +11,7 @@ from cluster.protocol.failure_kinds import EXIT, OUT_OF_MEMORY
 from cluster.protocol.outcome import Outcome, read_outcome
 from cluster.protocol.shared_files import NotRegular
 from launch.agent.endings import exit_causes
-from launch.agent.endings.exit_causes import Ending
+from launch.agent.endings.exit_causes import ExitCause
 from launch.agent.endings.log_errors import SEARCHED
 from launch.agent.linux import processes
 from launch.agent.linux.kernel_log import MemoryKills
@@ -37,14 +37,14 @@ class Excess(NamedTuple):
     consequence: str
     kills: int = 0
 
-    def ending(self, code: int, own: Ending) -> Ending:
+    def ending(self, code: int, own: ExitCause) -> ExitCause:
         """Return the end of a task that failed for this.
 
         Args:
           own: the end by what the process itself left; it counts too where a child of the process was killed.
         """
         if code == -signal.SIGKILL:
-            return Ending(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
+            return ExitCause(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
         return own._replace(kind=OUT_OF_MEMORY, cause=f"{self.reached} by a child, which was killed; then {own.cause}")
 
 
@@ -119,7 +119,7 @@ class Exits:
             self._mask(stack), ending.retry, ending.error,
         )  # fmt: skip
 
-    def _ending(self, code: int, outcome: Optional[Outcome], lines: List[str], no_memory: bool) -> Ending:
+    def _ending(self, code: int, outcome: Optional[Outcome], lines: List[str], no_memory: bool) -> ExitCause:
         ending = exit_causes.judge(code, outcome, lines, no_memory)
         return ending._replace(cause=self._mask(ending.cause), error=self._mask(ending.error))
 

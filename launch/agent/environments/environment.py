@@ -91,7 +91,7 @@ class Environment:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             handle = file_lock.take(self._lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        except file_lock.Held:
+        except file_lock.LockHeld:
             raise Busy from None
         try:
             yield

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from urllib.parse import urlsplit
 
 from launch.agent.environments.environment import VERSION, Busy, Environment, remove_unused
-from launch.agent.environments.wheel_store import Broken, Store
+from launch.agent.environments.wheel_store import Broken, WheelStore
 from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.state.run_folder import expand
@@ -131,7 +131,7 @@ class Build:
         self._request, self._send, self._read, self._gone = request, send, read, gone
         self._workdir = expand(request.workdir)
         self._environment = Environment(self._workdir, request.environment)
-        self._store = Store(self._workdir)
+        self._store = WheelStore(self._workdir)
         self._until = time.monotonic() + BUILD_S
         self._sent_at = 0.0
         self._stage = ""

@@ -23,7 +23,7 @@ class Broken(Exception):
     """A file did not arrive whole."""
 
 
-class Store:
+class WheelStore:
     """The packages below ``workdir``."""
 
     def __init__(self, workdir: Path):

@@ -68,7 +68,7 @@ def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
         return [each for each in _memory() if each["pid"] in wanted] if wanted else []
     except nvidia_smi.CardLost:
         return []  # no process can use that card, and no driver would answer for the others
-    except nvidia_smi.NoAnswer:
+    except nvidia_smi.NoDriverAnswer:
         return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
 
 

@@ -13,11 +13,11 @@ _LOST = re.compile(
 )
 
 
-class NoAnswer(Exception):
+class NoDriverAnswer(Exception):
     """The driver cannot answer, so nothing is known of this host's GPUs; the text has the next step."""
 
 
-class CardLost(NoAnswer):
+class CardLost(NoDriverAnswer):
     """The driver cannot reach a card any more, which keeps it from describing the others."""
 
     def __init__(self, card: str, why: str):
@@ -25,7 +25,7 @@ class CardLost(NoAnswer):
         self.card, self.why = card, why
 
 
-class DriverHangs(NoAnswer):
+class DriverHangs(NoDriverAnswer):
     """The driver has not answered in time."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ V1 = Files(
 )
 
 
-class Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """A group below which groups can be made."""
 
     folder: Path
@@ -109,7 +109,7 @@ def _rewrite(file: Path, text: str) -> None:
         opened.write(text)
 
 
-def find(root: Path = Path("/")) -> Place:
+def find(root: Path = Path("/")) -> GroupPlace:
     """Return the nearest place in which this process can make groups.
 
     Raises:
@@ -126,7 +126,7 @@ def find(root: Path = Path("/")) -> Place:
     raise refused
 
 
-def _try(place: Place) -> None:
+def _try(place: GroupPlace) -> None:
     """Make a group in a place, and let a child of this process enter it. Raises OSError."""
     group = place.make(f"launch.trial.{os.getpid()}", 1 << 30)
     try:
@@ -149,15 +149,15 @@ def _enter_as_child(group: Group) -> None:
         raise OSError(os.WEXITSTATUS(status), "", str(group.folder / "cgroup.procs"))
 
 
-def _places(root: Path) -> Iterator[Place]:
+def _places(root: Path) -> Iterator[GroupPlace]:
     """Yield the groups below which this process might make others, the nearest first."""
     for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
             top = root / "sys/fs/cgroup/memory"  # in a container, the group of this process itself
-            yield from (Place(folder, V1) for folder in dict.fromkeys((top / path.lstrip("/"), top)))
+            yield from (GroupPlace(folder, V1) for folder in dict.fromkeys((top / path.lstrip("/"), top)))
         elif not controllers:
-            yield from (Place(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path.lstrip("/")))
+            yield from (GroupPlace(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path.lstrip("/")))
 
 
 def _that_hand_down(top: Path, path: str) -> List[Path]:

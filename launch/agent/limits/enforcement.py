@@ -12,7 +12,7 @@ from typing import Callable, Iterable, Iterator, Mapping, Optional, Set, Tuple
 
 from cluster.protocol.limits import GIB, Limits
 from launch.agent.limits import control_groups, processors
-from launch.agent.limits.control_groups import Group, Place
+from launch.agent.limits.control_groups import Group, GroupPlace
 from launch.agent.linux.machine import memory_for_us
 from launch.agent.wire.run_request import TaskRequest
 
@@ -121,7 +121,7 @@ class Terms:
 
     limits: Mapping[str, Limits] = field(default_factory=dict)
     processors: Mapping[str, Tuple[int, ...]] = field(default_factory=dict)
-    place: Optional[Place] = None
+    place: Optional[GroupPlace] = None
     problems: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
 
@@ -131,19 +131,19 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Host:
+class LimitedHost:
     """The part of a host that limits are about; the tests have others."""
 
     memory_bytes: int
     usable: Set[int]
     nodes: Mapping[int, Set[int]]
-    find_place: Callable[[], Place] = control_groups.find
+    find_place: Callable[[], GroupPlace] = control_groups.find
     refusal: Callable[[Enforcement], Optional[str]] = refusal_of
 
 
-def this_host() -> Host:
+def this_host() -> LimitedHost:
     """Return this host."""
-    return Host(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
+    return LimitedHost(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
 
 
 def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
@@ -151,7 +151,7 @@ def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
     return {task.name: task.limits for task in tasks if task.limits is not None}
 
 
-def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: Host) -> Terms:
+def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: LimitedHost) -> Terms:
     """Return the terms for some tasks.
 
     Args:
@@ -163,14 +163,14 @@ def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: Host)
     problems = list(_too_much_memory(limits, host.memory_bytes))
     try:
         given: Mapping[str, Tuple[int, ...]] = processors.give(limits, host.usable, host.nodes, take)
-    except processors.Lacking as error:
+    except processors.ImpossibleLimit as error:
         given = {}
         problems.append(str(error))
     terms = Terms(limits, given, place, (), notes)
     return replace(terms, problems=(*problems, *_refused(terms, host)))
 
 
-def _place(limits: Mapping[str, Limits], host: Host) -> Tuple[Optional[Place], Tuple[str, ...]]:
+def _place(limits: Mapping[str, Limits], host: LimitedHost) -> Tuple[Optional[GroupPlace], Tuple[str, ...]]:
     if all(each.memory_gib is None for each in limits.values()):
         return None, ()
     try:
@@ -187,7 +187,7 @@ def _too_much_memory(limits: Mapping[str, Limits], memory_bytes: int) -> Iterato
             yield f"limits.memory_gib of {task}: expected at most the {has}, found {each.memory_gib:g}"
 
 
-def _refused(terms: Terms, host: Host) -> Iterator[str]:
+def _refused(terms: Terms, host: LimitedHost) -> Iterator[str]:
     """Yield a problem for each limit that a process of this user cannot have; equal limits are tried once."""
     first = {limits: task for task, limits in reversed(list(terms.limits.items()))}
     for limits, task in first.items():

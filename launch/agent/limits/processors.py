@@ -55,7 +55,7 @@ _NAME = "launch/processor/"
 _SOCKETS = Path("/proc/net/unix")
 
 
-class Lacking(Exception):
+class ImpossibleLimit(Exception):
     """A limit that this host cannot have; the text has what was expected and found."""
 
 
@@ -102,7 +102,7 @@ def give(
       take: books a processor, and returns False where another run has it.
 
     Raises:
-      Lacking: there are not enough processors, or no such node.
+      ImpossibleLimit: there are not enough processors, or no such node.
     """
     given: Dict[str, Tuple[int, ...]] = {}
     free = sorted(usable)
@@ -120,7 +120,9 @@ def _of_node(task: str, node: int, usable: Set[int], nodes: Mapping[int, Set[int
     near = nodes.get(node, set()) & usable
     if not near:
         known = ", ".join(str(each) for each in sorted(nodes) if nodes[each] & usable) or "none"
-        raise Lacking(f"limits.numa_node of {task}: expected a NUMA node with processors ({known}), found {node}")
+        raise ImpossibleLimit(
+            f"limits.numa_node of {task}: expected a NUMA node with processors ({known}), found {node}"
+        )
     return near
 
 
@@ -132,5 +134,5 @@ def _first(task: str, count: int, free: Sequence[int], take: Callable[[int], boo
             taken.append(processor)
     if len(taken) < count:
         found = f"{len(taken)} that no other task or run has"
-        raise Lacking(f"limits.processors of {task}: expected {quantity(count, 'processor')}, found {found}")
+        raise ImpossibleLimit(f"limits.processors of {task}: expected {quantity(count, 'processor')}, found {found}")
     return tuple(taken)

@@ -10,7 +10,7 @@ _NONE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # Lustre without -o floc
 _LONGEST = 1000  # bytes of what a holder writes into its file
 
 
-class Held(Exception):
+class LockHeld(Exception):
     """Somebody else holds the lock; the text is the content of the file."""
 
 
@@ -27,7 +27,7 @@ def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
       kind: ``fcntl.LOCK_EX`` for one holder, ``fcntl.LOCK_SH`` for one among many.
 
     Raises:
-      Held: somebody else holds the lock.
+      LockHeld: somebody else holds the lock.
       NoLocks: the file system has no locks.
     """
     while True:
@@ -39,7 +39,7 @@ def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
         except BlockingIOError:
             said = os.read(handle, _LONGEST).decode()
             os.close(handle)
-            raise Held(said) from None
+            raise LockHeld(said) from None
         except NoLocks:
             path.unlink()
             os.close(handle)

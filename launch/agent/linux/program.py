@@ -16,7 +16,7 @@ GONE_S = 1.0  # for a killed process to be gone; one that hangs in the kernel is
 KEPT = 2000  # bytes of the end of what a program prints
 
 
-class Ended(NamedTuple):
+class ProgramEnd(NamedTuple):
     """The end of a program: its exit code, None where it was killed because its time was over; what it printed last."""
 
     code: Optional[int]
@@ -72,7 +72,7 @@ async def run(
     within_s: float,
     text: bytes = b"",
     began: Callable[[int], None] = lambda pid: None,
-) -> Ended:
+) -> ProgramEnd:
     """Start a program, let it read a text, and return its end. What it has started ends with it.
 
     Args:
@@ -96,7 +96,7 @@ async def run(
         processes.signal_group(process.pid, signal.SIGKILL)
         await _until(lambda: process.poll() is not None, GONE_S)
         pipes.close()
-    return Ended(process.returncode if in_time else None, pipes.printed)
+    return ProgramEnd(process.returncode if in_time else None, pipes.printed)
 
 
 async def _until(condition: Callable[[], bool], seconds: float) -> bool:

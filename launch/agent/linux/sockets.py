@@ -21,7 +21,7 @@ _STATES = {
 }  # fmt: skip
 
 
-class Row(NamedTuple):
+class SocketRow(NamedTuple):
     """One socket. Queues are in bytes: what the other side has not acknowledged, and what nobody here has read.
 
     ``retransmits``: how often in a row what is sent was not answered in time. ``inode`` shows whose it is.
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     inode: int
 
 
-def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[Row]:
+def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[SocketRow]:
     """Every TCP socket."""
     for table in ("tcp", "tcp6"):
         try:
@@ -47,9 +47,9 @@ def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[Row]:
             yield _row(line.split())
 
 
-def _row(fields: List[str]) -> Row:
+def _row(fields: List[str]) -> SocketRow:
     sent, received = fields[4].split(":")
-    return Row(
+    return SocketRow(
         _address(fields[1]), _address(fields[2]), _STATES.get(fields[3], fields[3]), int(sent, 16), int(received, 16),
         int(fields[6], 16), int(fields[9]),
     )  # fmt: skip
@@ -204,7 +204,7 @@ class Connection(NamedTuple):
     """A socket and who holds it."""
 
     pid: int
-    row: Row
+    row: SocketRow
 
     @property
     def hangs(self) -> bool:

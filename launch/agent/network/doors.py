@@ -32,7 +32,7 @@ from launch.agent.linux.processes import environment
 from launch.agent.network.resolver import Meaning, is_loopback
 
 
-class Target(NamedTuple):
+class DialTarget(NamedTuple):
     """The address at which the others will dial a task, and the task's host."""
 
     address: str
@@ -174,7 +174,7 @@ def _family() -> socket.AddressFamily:
 AT_ONCE = 200
 
 
-class Failure(Exception):
+class DialFailure(Exception):
     """A target cannot be reached; ``kind`` is one of this module's."""
 
     def __init__(self, kind: str, detail: str = ""):
@@ -183,7 +183,11 @@ class Failure(Exception):
 
 
 def dial_all(
-    targets: Sequence[Target], names: Mapping[str, Meaning], words: Sequence[str], here: Sequence[str], timeout_s: float
+    targets: Sequence[DialTarget],
+    names: Mapping[str, Meaning],
+    words: Sequence[str],
+    here: Sequence[str],
+    timeout_s: float,
 ) -> List[Dict[str, str]]:
     """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
 
@@ -197,15 +201,19 @@ def dial_all(
 
 
 async def _dial_all(
-    targets: Sequence[Target], names: Mapping[str, Meaning], words: Sequence[str], here: Sequence[str], timeout_s: float
+    targets: Sequence[DialTarget],
+    names: Mapping[str, Meaning],
+    words: Sequence[str],
+    here: Sequence[str],
+    timeout_s: float,
 ) -> List[Dict[str, str]]:
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def tried(target: Target) -> Optional[Failure]:
+    async def tried(target: DialTarget) -> Optional[DialFailure]:
         async with turn:
             try:
                 await _dial(target, names[target.name], words, here, timeout_s)
-            except Failure as failure:
+            except DialFailure as failure:
                 return failure
         return None
 
@@ -217,16 +225,18 @@ async def _dial_all(
     ]
 
 
-async def _dial(target: Target, meaning: Meaning, words: Sequence[str], here: Sequence[str], timeout_s: float) -> None:
+async def _dial(
+    target: DialTarget, meaning: Meaning, words: Sequence[str], here: Sequence[str], timeout_s: float
+) -> None:
     if isinstance(meaning, str):
-        raise Failure("unresolved", meaning)
+        raise DialFailure("unresolved", meaning)
     if target.host not in here and is_loopback(meaning[0]):
-        raise Failure("loopback", meaning[0])
+        raise DialFailure("loopback", meaning[0])
     failures = []
     for address in meaning:  # as gRPC does: the first that takes the call
         try:
             said = await _said(address, target.port, words[0], timeout_s)
-        except Failure as failure:
+        except DialFailure as failure:
             failures.append(failure)
         else:
             return _recognise(said, target, words[1])
@@ -237,12 +247,12 @@ async def _said(address: str, port: int, word: str, timeout_s: float) -> bytes:
     try:
         return await asyncio.wait_for(_call(address, port, word), timeout_s)
     except asyncio.TimeoutError:
-        raise Failure("timed-out", f"{address}, {timeout_s:.0f} s") from None
+        raise DialFailure("timed-out", f"{address}, {timeout_s:.0f} s") from None
     except ConnectionRefusedError:
-        raise Failure("refused", address) from None
+        raise DialFailure("refused", address) from None
     except OSError as error:
         kind = "no-route" if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH) else "other"
-        raise Failure(kind, f"{address}: {os.strerror(error.errno) if error.errno else error}") from None
+        raise DialFailure(kind, f"{address}: {os.strerror(error.errno) if error.errno else error}") from None
 
 
 async def _call(address: str, port: int, word: str) -> bytes:
@@ -255,13 +265,13 @@ async def _call(address: str, port: int, word: str) -> bytes:
             writer.close()
 
 
-def _recognise(said: bytes, target: Target, word: str) -> None:
+def _recognise(said: bytes, target: DialTarget, word: str) -> None:
     try:
         answer: Any = json.loads(said.decode())
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or answer.get("word") != word:
         shown = said.splitlines()[0][:60].decode(errors="replace") if said else "nothing, and hung up"
-        raise Failure("other", shown)
+        raise DialFailure("other", shown)
     if (answer["host"], answer["port"]) != (target.host, target.port):
-        raise Failure("wrong-host", f"{answer['host']} port {answer['port']}")
+        raise DialFailure("wrong-host", f"{answer['host']} port {answer['port']}")

@@ -19,7 +19,7 @@ _RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the rest o
 HOSTS = "hosts"
 
 
-class Measured(NamedTuple):
+class MeasuredFolder(NamedTuple):
     """A folder as it is on the disk.
 
     Attributes:
@@ -36,7 +36,7 @@ class Measured(NamedTuple):
     mount: Optional[str]
 
 
-def measure(folder: Path) -> Measured:
+def measure(folder: Path) -> MeasuredFolder:
     """Measure a run's folder. Raises OSError where it is gone."""
     root = os.lstat(str(folder))
     size, used_at, has_results, mount = 0.0, root.st_mtime, False, None
@@ -51,7 +51,7 @@ def measure(folder: Path) -> Measured:
             continue
         size += status.st_blocks * BLOCK / max(1, status.st_nlink)
         has_results = has_results or not (_is_record(path) or path in copies)
-    return Measured(int(size), used_at, has_results, mount)
+    return MeasuredFolder(int(size), used_at, has_results, mount)
 
 
 def _everything(folder: Path) -> Iterator[Tuple[str, os.stat_result]]:

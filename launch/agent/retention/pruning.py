@@ -41,7 +41,7 @@ RUN, CODE, REST = "run", "code", "rest"
 _PARENTS = {RUN: "runs", CODE: "code"}
 
 
-class Place(NamedTuple):
+class PrunedPlace(NamedTuple):
     """The folder to look at.
 
     Attributes:
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     rules: Mapping[str, Retention]
 
 
-def look(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
+def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     """Return what goes, and what would go and must stay; remove nothing.
 
     With ``whole`` False the bytes of runs that are surely within their bounds do not count, and are not measured.
@@ -73,7 +73,7 @@ def look(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     return PruneAnswer(len(found), sum(run.bytes for run in found), going, spared, [])
 
 
-def _rule(place: Place, name: str, known: Sequence[Known]) -> Optional[Retention]:
+def _rule(place: PrunedPlace, name: str, known: Sequence[Known]) -> Optional[Retention]:
     return place.rules.get(name) or rule_of([each for each in known if each.name == name])
 
 
@@ -109,7 +109,7 @@ def _rests(workdir: Path) -> Iterator[Removable]:
                 yield Removable(REST, rest.name, measure(rest).bytes, "an interrupted removal")
 
 
-def prune(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
+def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     """Remove what goes; return it, with what could not be removed. ``whole`` is as in ``look``."""
     found = look(place, clocks, whole)
     failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
@@ -123,7 +123,7 @@ def prune(place: Place, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     )
 
 
-def _hide(place: Place, going: Sequence[Removable], clocks: Clocks) -> Dict[str, str]:
+def _hide(place: PrunedPlace, going: Sequence[Removable], clocks: Clocks) -> Dict[str, str]:
     """Take runs and code out of their places; return those that stay, and why.
 
     Measuring took its time. So every reason to stay is looked for again, while no run can start.
@@ -134,8 +134,8 @@ def _hide(place: Place, going: Sequence[Removable], clocks: Clocks) -> Dict[str,
         with locks.removal(place.workdir):
             why = needed(known_runs(place.workdir, place.hosts), clocks)
             kept = {each.name: why.get(each.name) or _hide_one(place.workdir, each, clocks) for each in going}
-    except (file_lock.Held, file_lock.NoLocks, OSError) as error:
-        reason = "a run is starting here; try again" if isinstance(error, file_lock.Held) else str(error)
+    except (file_lock.LockHeld, file_lock.NoLocks, OSError) as error:
+        reason = "a run is starting here; try again" if isinstance(error, file_lock.LockHeld) else str(error)
         kept = {each.name: reason for each in going}
     return {name: reason for name, reason in kept.items() if reason}
 
@@ -168,7 +168,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
     now = time.time()
     clocks = Clocks(now, now if request.generation is None else float(request.generation))
     try:
-        found = prune(Place(folder.workdir, [request.host], rules), clocks, whole=False)
+        found = prune(PrunedPlace(folder.workdir, [request.host], rules), clocks, whole=False)
     except Exception as error:  # no past run is worth this one
         say(f"past runs were not looked through: {type(error).__name__}: {error}")
         return
@@ -182,6 +182,6 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
 
 def answer(request: PruneRequest) -> PruneAnswer:
     """Return what goes by the rules, and remove it if that is asked for."""
-    place = Place(expand(request.workdir), request.hosts, {request.name: request.rule})
+    place = PrunedPlace(expand(request.workdir), request.hosts, {request.name: request.rule})
     clocks = Clocks(time.time(), request.now)
     return prune(place, clocks) if request.remove else look(place, clocks)

@@ -26,14 +26,14 @@ class PastRun(NamedTuple):
     needed: Optional[str] = None
 
 
-class Decision(NamedTuple):
+class PruneDecision(NamedTuple):
     """The runs that go, and those that would but must stay: of each, the bound that it is beyond."""
 
     going: Dict[str, str]
     spared: Dict[str, str]
 
 
-def decide(runs: Sequence[PastRun], rule: Retention) -> Decision:
+def decide(runs: Sequence[PastRun], rule: Retention) -> PruneDecision:
     """Return which of the runs of one name go, and why; ``runs`` are in their order, the newest first."""
     beyond: Dict[str, str] = {}
     for place, run in enumerate(runs):
@@ -44,7 +44,7 @@ def decide(runs: Sequence[PastRun], rule: Retention) -> Decision:
     for run in _too_large(staying, rule):
         beyond.setdefault(run.run, f"more than {rule.gib:g} GiB of its name")
     needed = {run.run for run in runs if run.needed is not None}
-    return Decision(
+    return PruneDecision(
         {run: why for run, why in beyond.items() if run not in needed},
         {run: why for run, why in beyond.items() if run in needed},
     )

@@ -89,7 +89,7 @@ def mistake(request: RunRequest) -> GraphAnswer:
     try:
         with chief_command(request, GRAPH_TASK) as command:
             return GraphAnswer(command.cause() if _build_graph(command) == GRAPH_MISTAKE else None)
-    except (OSError, ValueError, nvidia_smi.NoAnswer, Lacking, subprocess.TimeoutExpired):
+    except (OSError, ValueError, nvidia_smi.NoDriverAnswer, Lacking, subprocess.TimeoutExpired):
         return GraphAnswer()  # the tasks find out
 
 

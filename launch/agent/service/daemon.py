@@ -22,7 +22,7 @@ from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN, Pulse, patien
 from launch.agent.service.lead import Lead
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
-from launch.agent.service.preparation import NotReady, Prepared, environment, forget, prepare
+from launch.agent.service.preparation import HostShare, NotReady, environment, forget, prepare
 from launch.agent.state import boot_unit, groups, leftovers
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors, say
@@ -68,7 +68,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
 async def _live(
     request: RunRequest,
     folder: RunFolder,
-    prepared: Prepared,
+    prepared: HostShare,
     standing: Optional[firewall.Guard],
     send: Callable[[Dict[str, Any]], None],
     pulse: Pulse,

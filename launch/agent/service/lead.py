@@ -29,7 +29,7 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
-from launch.agent.state.report_file import Report
+from launch.agent.state.report_file import ReportFile
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
@@ -78,7 +78,7 @@ class Lead(Agent):
         self._changed = asyncio.Event()
         self._ended = asyncio.Event()
         self._published: Optional[RunStatus] = None
-        self._report, self._attempts = Report(folder, time.time), recovery.Attempts(folder, request.returns)
+        self._report, self._attempts = ReportFile(folder, time.time), recovery.Attempts(folder, request.returns)
         self._ended_at: Optional[float] = None
         self._publish_at = self._look_at = 0.0
         self._has_news = False  # since the last look at the status

@@ -13,7 +13,7 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 from cluster.protocol.outcome import WORK
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
-from launch.agent.containers.command import Container
+from launch.agent.containers.command import RunContainers
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.assignment import Bookings, GpuTaken
@@ -35,7 +35,7 @@ class NotReady(Exception):
     """This host cannot take part in the run; the text has reason and remedy."""
 
 
-class Prepared(NamedTuple):
+class HostShare(NamedTuple):
     """The share of this host that a run's tasks get.
 
     Attributes:
@@ -51,11 +51,11 @@ class Prepared(NamedTuple):
     bookings: Bookings
     terms: Terms
     processors: Booked
-    container: Optional[Container]
+    container: Optional[RunContainers]
     shipped: Optional[Shipped]
 
 
-def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> Prepared:
+def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> HostShare:
     """Prepare this host for its part of a run.
 
     Args:
@@ -70,7 +70,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     container = _contain(request, folder)
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    return Prepared(gpus, bookings, terms, processors, container, _shipped(request, folder))
+    return HostShare(gpus, bookings, terms, processors, container, _shipped(request, folder))
 
 
 @contextlib.contextmanager
@@ -133,7 +133,7 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
         bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
         bookings.book(given)
         return given, bookings
-    except (ValueError, GpuTaken, nvidia_smi.NoAnswer) as error:
+    except (ValueError, GpuTaken, nvidia_smi.NoDriverAnswer) as error:
         raise NotReady(str(error)) from error
 
 
@@ -162,7 +162,7 @@ def _taken(task: TaskRequest) -> str:
     return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
 
 
-def _contain(request: RunRequest, folder: RunFolder) -> Optional[Container]:
+def _contain(request: RunRequest, folder: RunFolder) -> Optional[RunContainers]:
     """Return the containers of the request's tasks; None where they run on this host itself.
 
     Raises:
@@ -174,7 +174,7 @@ def _contain(request: RunRequest, folder: RunFolder) -> Optional[Container]:
         raise NotReady(str(error)) from error
 
 
-def _limit(request: RunRequest, folder: RunFolder, container: Optional[Container]) -> Tuple[Terms, Booked]:
+def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContainers]) -> Tuple[Terms, Booked]:
     """Return the terms of the tasks' limits, and their processors, which are booked until the agent ends.
 
     Raises:

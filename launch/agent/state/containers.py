@@ -7,7 +7,7 @@ the container is proven gone. Only containers that the file names are touched.
 from typing import Dict, List, Sequence
 
 from launch.agent.containers import control
-from launch.agent.containers.command import MARK, Container
+from launch.agent.containers.command import MARK, RunContainers
 from launch.agent.linux.processes import Process, environment, table
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
@@ -18,7 +18,7 @@ RECORD = "containers.json"
 class ContainerRecord:
     """The record of an agent's containers, which only the agent writes."""
 
-    def __init__(self, folder: RunFolder, container: Container):
+    def __init__(self, folder: RunFolder, container: RunContainers):
         self._folder, self._program = folder, container.program
         self.names: List[str] = recorded(folder)  # an agent before may have left some
 

@@ -36,7 +36,7 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = file_lock.take(path)
-    except file_lock.Held as held:
+    except file_lock.LockHeld as held:
         run = json.loads(str(held) or "{}").get("run", "another run of this name")
         raise NameTaken(refusal(run, file)) from None
     try:
@@ -55,7 +55,7 @@ def no_removal(workdir: Path) -> Iterator[None]:
     while handle is None and time.monotonic() < until:  # then without: what removes hangs
         try:
             handle = file_lock.take(_removal_path(workdir), fcntl.LOCK_SH)
-        except file_lock.Held:
+        except file_lock.LockHeld:
             time.sleep(LOOK_S)
     try:
         yield

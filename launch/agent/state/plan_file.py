@@ -10,7 +10,7 @@ from typing import Mapping, Optional, Tuple
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.retention import Retention
-from launch.agent.wire.run_request import Gpus, Lead, RunRequest
+from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest
 from launch.status.values import from_values, to_values
 
 PLAN = "plan.json"
@@ -64,7 +64,7 @@ class KeptPlan:
 
     name: str = ""
     file: str = "FILE"
-    lead: Optional[Lead] = None
+    lead: Optional[LeadAddress] = None
     tasks: Optional[Tuple[KeptTask, ...]] = None
     run_plan: Optional[KeptRun] = None
     code: Mapping[str, str] = field(default_factory=dict)

@@ -36,7 +36,7 @@ def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
     }
 
 
-class Report:
+class ReportFile:
     """Write the report when there is news in it.
 
     ``began`` is the time at which the run began, in seconds since 1970, as ``clock`` has it.

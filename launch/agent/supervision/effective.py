@@ -20,7 +20,7 @@ MOST_SAMPLES = 512
 DIGITS = 3
 
 
-class Sample(NamedTuple):
+class EffectiveSample(NamedTuple):
     """The seconds that were kept when training was at a step."""
 
     step: int
@@ -34,7 +34,7 @@ class Effective:
         self._began_at: Optional[float] = None
         self._at = 0.0  # of the newest report
         self._start_s = self._kept_s = self._rolled_back_s = self._saving_s = self._standing_s = 0.0
-        self._samples: List[Sample] = []  # up to the current step; empty before the first
+        self._samples: List[EffectiveSample] = []  # up to the current step; empty before the first
         self._report_s: Optional[float] = None  # usual seconds between two reports of newer steps
         self._step_s = 0.0  # usual seconds of a step
         self._reported_saving_s = 0.0  # by the chief's process
@@ -59,14 +59,14 @@ class Effective:
         self._start_s, self._kept_s = earlier.start_s, earlier.seconds
         self._rolled_back_s, self._saving_s = earlier.rolled_back_s, earlier.saving_s
         self._standing_s = earlier.standing_s
-        self._samples, self._step_s = [Sample(step, self._kept_s)], 1 / rate if rate else 0.0
+        self._samples, self._step_s = [EffectiveSample(step, self._kept_s)], 1 / rate if rate else 0.0
         self._report_s = self._step_s
 
     def record(self, step: int, progress: Mapping[str, Any], chief: bool, now: float) -> None:
         """Record a worker's report that it has taken a step."""
         if not self._samples:
             self._start_s, self._at = now - (self._began_at or 0.0), now
-            self._samples.append(Sample(step, self._kept_s))
+            self._samples.append(EffectiveSample(step, self._kept_s))
         elif step > self._samples[-1].step:
             self._advance(step, now)
         if chief:
@@ -79,7 +79,7 @@ class Effective:
         kept_s = self._kept_at(step)
         self._rolled_back_s += self._kept_s - kept_s
         self._kept_s = kept_s
-        self._samples = [*(sample for sample in self._samples if sample.step < step), Sample(step, kept_s)]
+        self._samples = [*(sample for sample in self._samples if sample.step < step), EffectiveSample(step, kept_s)]
 
     def _advance(self, step: int, now: float) -> None:
         passed_s, steps = now - self._at, step - self._samples[-1].step
@@ -93,7 +93,7 @@ class Effective:
         self._stood_s += passed_s - kept_s
         self._standing_s += passed_s - kept_s
         self._at = now
-        self._samples.append(Sample(step, self._kept_s))
+        self._samples.append(EffectiveSample(step, self._kept_s))
         if len(self._samples) > MOST_SAMPLES:
             self._samples = [*self._samples[:-1:2], self._samples[-1]]
 
@@ -110,7 +110,7 @@ class Effective:
         for place in range(len(self._samples) - 1, -1, -1):  # those since the chief's last report
             if self._samples[place].kept_s <= self._kept_s:
                 break
-            self._samples[place] = Sample(self._samples[place].step, self._kept_s)
+            self._samples[place] = EffectiveSample(self._samples[place].step, self._kept_s)
 
     def _kept_at(self, step: int) -> float:
         """Return the seconds that were kept at an earlier step, in proportion between two reports."""

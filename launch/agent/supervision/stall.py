@@ -16,7 +16,7 @@ _AFTER_S = 0.001  # what is recorded with an incident is not before it, however 
 KEPT = 32  # of the newest pauses and falls: enough for the incidents that are open at a time
 
 
-class Span(NamedTuple):
+class StallSpan(NamedTuple):
     """The extent of one stall, or of one return to a checkpoint.
 
     ``amount`` is in seconds for a stall, in steps for a return. ``begun`` is the step that training went on from,
@@ -51,8 +51,8 @@ class Stalls:
         self._fell = 0  # steps, since the newest
         self._fall = Fall()
         self._shared: Dict[str, int] = {}  # by task: the number of the fall that it has reported, or is past
-        self._pauses: Deque[Span] = deque(maxlen=KEPT)
-        self._falls: Deque[Span] = deque(maxlen=KEPT)
+        self._pauses: Deque[StallSpan] = deque(maxlen=KEPT)
+        self._falls: Deque[StallSpan] = deque(maxlen=KEPT)
 
     def restore(
         self, newest: Optional[int], at: float, usual_s: Optional[float], steps: Mapping[str, Optional[int]]
@@ -98,7 +98,7 @@ class Stalls:
             self.newest, self._newest_at, self._fell = newest, now, newest - restored
             self.advances += 1
             self.steps_lost += lost
-            self._falls.append(Span(now + _AFTER_S, lost, restored))
+            self._falls.append(StallSpan(now + _AFTER_S, lost, restored))
 
     def restart_examples(self, task: str) -> None:
         """Restart the count of a task's examples at 0, for its new process."""
@@ -120,7 +120,7 @@ class Stalls:
             self.went_back_to = begun
         if lost or known:
             self.steps_lost += lost
-            self._falls.append(Span(now, lost, begun if known else None))
+            self._falls.append(StallSpan(now, lost, begun if known else None))
         self._shared[task] = self._fall.number
 
     def _lost_anew(self, last: int, begun: int) -> int:
@@ -146,7 +146,7 @@ class Stalls:
             pause_s = now - self._newest_at
             usual_s = pause_s if self._usual_s is None else self._usual_s
             if pause_s > LEAST_S + 2 * usual_s:
-                self._pauses.append(Span(now, pause_s - usual_s))
+                self._pauses.append(StallSpan(now, pause_s - usual_s))
                 self.seconds_lost += pause_s - usual_s
             else:
                 self._usual_s = usual_s + USUAL_PART * (pause_s - usual_s)

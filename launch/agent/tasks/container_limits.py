@@ -7,20 +7,20 @@ control groups. There the agent watches memory itself, and the runtime limits op
 from dataclasses import replace
 from typing import Optional
 
-from launch.agent.containers.command import Container
-from launch.agent.limits.control_groups import Place
-from launch.agent.limits.enforcement import Enforcement, Host
+from launch.agent.containers.command import RunContainers
+from launch.agent.limits.control_groups import GroupPlace
+from launch.agent.limits.enforcement import Enforcement, LimitedHost
 
 _NOT_INHERITED = ("processors", "numa_node", "nice")
 
 
-def in_containers(host: Host, container: Optional[Container]) -> Host:
+def in_containers(host: LimitedHost, container: Optional[RunContainers]) -> LimitedHost:
     """Return a host as tasks in its containers find it."""
     if container is None or not container.is_named:
         return host
     runtime = container.runtime
 
-    def find_place() -> Place:
+    def find_place() -> GroupPlace:
         raise OSError(f"{runtime} has groups of its own")
 
     def refusal(enforcement: Enforcement) -> Optional[str]:

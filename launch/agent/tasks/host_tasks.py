@@ -13,7 +13,7 @@ from cluster.protocol.outcome import OUTCOME, PROGRESS
 from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
-from launch.agent.containers.command import Container, exit_code
+from launch.agent.containers.command import RunContainers, exit_code
 from launch.agent.endings.exits import Exits
 from launch.agent.limits.enforcement import Terms
 from launch.agent.linux import processes
@@ -52,7 +52,7 @@ class HostTasks:
         secrets: Mapping[str, str],
         shipped: Optional[Shipped] = None,
         terms: Optional[Terms] = None,
-        container: Optional[Container] = None,
+        container: Optional[RunContainers] = None,
     ):
         self._tasks = {task.name: task for task in tasks}
         self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets

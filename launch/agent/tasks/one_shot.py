@@ -5,7 +5,7 @@ import secrets
 from typing import Mapping, Optional, Sequence
 
 from launch.agent.containers import command, control
-from launch.agent.containers.command import Command, Container, Inside
+from launch.agent.containers.command import Command, Inside, RunContainers
 from launch.agent.state.log import say
 from launch.agent.tasks.task_env import outside
 
@@ -16,7 +16,7 @@ class OneShot:
     Its runtime removes the container when the program ends. So nothing is left where this process is killed.
     """
 
-    def __init__(self, container: Optional[Container], purpose: str):
+    def __init__(self, container: Optional[RunContainers], purpose: str):
         self._container = container
         self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
 

@@ -5,7 +5,7 @@ import time
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.containers import command
-from launch.agent.containers.command import Command, Container, Inside
+from launch.agent.containers.command import Command, Inside, RunContainers
 from launch.agent.containers.control import Removal
 from launch.agent.state.containers import RECORD, ContainerRecord
 from launch.agent.state.log import say
@@ -26,7 +26,7 @@ class _Ending(NamedTuple):
 class TaskContainers:
     """The containers of one host's tasks; ``container`` is None where tasks run on the host itself."""
 
-    def __init__(self, folder: RunFolder, container: Optional[Container]):
+    def __init__(self, folder: RunFolder, container: Optional[RunContainers]):
         self._folder, self._container = folder, container
         self._record = ContainerRecord(folder, container) if container and container.is_named else None
         self._made = 0

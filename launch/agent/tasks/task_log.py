@@ -120,7 +120,7 @@ NEARBY = 1 << 16  # bytes in which the beginning of a line is looked for
 NOTICE = "({} MiB of this log are gone from here: a log keeps its first {} MiB and its newest {} MiB)"
 
 
-class Gap(NamedTuple):
+class LogGap(NamedTuple):
     """The part of a log that is gone, by the offsets of its beginning and of its end."""
 
     begin: int
@@ -136,7 +136,7 @@ class Gap(NamedTuple):
         return NOTICE.format((self.end - self.begin) >> 20, FIRST >> 20, NEWEST >> 20)
 
 
-NO_GAP = Gap(0, 0)
+NO_GAP = LogGap(0, 0)
 
 
 def gap_file_of(log: Path) -> Path:
@@ -144,13 +144,13 @@ def gap_file_of(log: Path) -> Path:
     return log.with_name(f"{log.name}.gap")
 
 
-def gap_of(log: Path) -> Gap:
+def gap_of(log: Path) -> LogGap:
     """Return the gap of a log; one without bytes where there is none."""
     try:
         begin, end = map(int, read_at_most(gap_file_of(log), 100).split())
     except (OSError, ValueError):  # there is none, or something else that a task has made of it
         return NO_GAP
-    return Gap(begin, end) if 0 <= begin < end else NO_GAP
+    return LogGap(begin, end) if 0 <= begin < end else NO_GAP
 
 
 class LogBound:
@@ -158,7 +158,7 @@ class LogBound:
 
     def __init__(self, log: Path, first: int = FIRST, newest: int = NEWEST, step: int = STEP):
         self._log, self._first, self._newest, self._step = log, first, newest, step
-        self._gap: Optional[Gap] = None
+        self._gap: Optional[LogGap] = None
         self._look_at = 0.0
         self._is_possible = True
 
@@ -182,7 +182,7 @@ class LogBound:
         if known.end and size - known.end <= self._newest + self._step:
             return
         begin = known.begin if known.end else self._line_after(self._first)
-        self._gap = Gap(begin, self._line_after(size - self._newest))
+        self._gap = LogGap(begin, self._line_after(size - self._newest))
         replace_file(gap_file_of(self._log), f"{self._gap.begin} {self._gap.end}\n")
         with open_to_append(self._log) as file:
             punch(file.fileno(), *self._gap)

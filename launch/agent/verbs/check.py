@@ -20,7 +20,7 @@ from launch.agent.facts import Piece, Section, pieces
 from launch.agent.limits import processors
 from launch.agent.limits.enforcement import agree, this_host
 from launch.agent.network import firewall
-from launch.agent.network.doors import Doors, Target, dial_all
+from launch.agent.network.doors import DialTarget, Doors, dial_all
 from launch.agent.network.resolver import resolve
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
@@ -92,7 +92,7 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
 def _ways(request: CheckRequest) -> Iterator[Piece]:
     names = resolve(request.names, RESOLVE_SHARE * request.within_s)
     yield "names", names
-    targets = [Target(*pair) for pair in request.targets]
+    targets = [DialTarget(*pair) for pair in request.targets]
     yield "unreached", dial_all(targets, names, request.words, request.here, request.knock_s)
 
 

@@ -13,7 +13,7 @@ from launch.agent.state import plan_file
 from launch.agent.state.leftovers import agent_pid
 from launch.agent.state.run_folder import RunFolder, attempt_of
 from launch.agent.state.runs import newest
-from launch.agent.tasks.task_log import Gap, Times, gap_of
+from launch.agent.tasks.task_log import LogGap, Times, gap_of
 from launch.agent.text import plain
 from launch.agent.wire.verb_requests import LogsRequest
 
@@ -45,7 +45,7 @@ class TaskLog:
         self._times: Dict[Path, Times] = {}
         self._read: Dict[Path, int] = {}
         self._closed: Set[Path] = set()
-        self._gaps: Dict[Path, Gap] = {}
+        self._gaps: Dict[Path, LogGap] = {}
         self._cut: Dict[Path, bool] = {}  # whether what is read next goes on with a line that was shown already
 
     def lines(self, last: bool) -> Iterator[Dict[str, Any]]:

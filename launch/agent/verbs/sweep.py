@@ -17,7 +17,7 @@ from launch.agent.state import leftovers, locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest
-from launch.status.removals import Finding, RunningAgent, SweepAnswer, nothing
+from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
 
 UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
 
@@ -61,13 +61,13 @@ def _is_nobodys(folder: RunFolder, machine: Sequence[str]) -> bool:
     return folder.host not in machine and process_records.is_of_this_boot(folder)
 
 
-def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List[Finding]:
-    runs = [Finding(folder.run, **vars(leftovers.look(folder)), folders=[]) for folder in ended]
+def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List[SweepFinding]:
+    runs = [SweepFinding(folder.run, **vars(leftovers.look(folder)), folders=[]) for folder in ended]
     known = [path for run in runs for path in run.locks]
     stray = [str(path) for path in _free_locks(workdir, host) if str(path) not in known]
     unfinished = [*_half_sent(workdir), *(each.path for each in _half_built(workdir))] if first else []
     folders = [str(path) for path in unfinished]
-    entries = [*runs, Finding(None, **{**vars(nothing()), "locks": stray}, folders=folders)]
+    entries = [*runs, SweepFinding(None, **{**vars(nothing()), "locks": stray}, folders=folders)]
     return [entry for entry in entries if any(value for kind, value in vars(entry).items() if kind != "run")]
 
 

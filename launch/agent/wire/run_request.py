@@ -13,7 +13,7 @@ Gpus = Union[str, Tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Lead:
+class LeadAddress:
     """The host and the address of the agent that leads the run.
 
     Attributes:
@@ -174,7 +174,7 @@ class RunRequest:
     cluster: str
     tasks: Tuple[TaskRequest, ...]
     token: str = field(repr=False)
-    lead: Lead
+    lead: LeadAddress
     lost_after_s: float
     join_s: float
     grace_s: float

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cluster.checkpoints import pieces_of_variables, streamed_saver
-from cluster.checkpoints.warm_start import Model, find_checkpoint
+from cluster.checkpoints.warm_start import ModelNames, find_checkpoint
 from cluster.errors import CheckpointError, JobError, TrainingError
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime import server
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
@@ -82,7 +82,9 @@ def begun(args: Dict[str, Any], settings: Train, servers: int) -> Tuple[Values, 
     model = warm.variables(int(args["seed"]))
     running = [server.start(each) for each in tasks]
     task = replace(tasks[-1], batch_size=settings.tower_batch_size)
-    replica = Builder(Job.from_module(warm).with_args(args), task, settings, args, [Member(task, ["CPU:0"])]).build()
+    replica = Builder(
+        Job.from_module(warm).with_args(args), task, settings, args, [PoolMember(task, ["CPU:0"])]
+    ).build()
     with replica.graph.as_default():
         first = FirstValues(task, replica, worker_device("worker", 0), settings.warm_start)
     session = server.connect(task, running[-1], replica.graph)
@@ -170,14 +172,14 @@ def variables_of_model() -> Any:
     """The servers' variables of the model of seed 0, in a graph that nobody runs."""
     task, args = Task("worker", 0, {"ps": ["-"], "worker": ["-"]}, 4), {"seed": 0, "optimizer": "adam", "rate": 0.1}
     job = Job.from_module(warm).with_args(args)
-    return Builder(job, task, Train(tower_batch_size=4, towers=1), args, [Member(task, ["CPU:0"])]).build().of_model
+    return Builder(job, task, Train(tower_batch_size=4, towers=1), args, [PoolMember(task, ["CPU:0"])]).build().of_model
 
 
 def cause(settings: Train, error: Any) -> str:
     """The words with which a run of the model of seed 0 is refused before it begins."""
     assert settings.warm_start is not None
     with pytest.raises(error) as refused:
-        Model(settings.warm_start, variables_of_model(), None).source()
+        ModelNames(settings.warm_start, variables_of_model(), None).source()
     return str(refused.value)
 
 

@@ -7,7 +7,7 @@ from typing import List
 
 import pytest
 
-from cluster.data.shard_files import Batch, Reader, Shard, Ticket, cut_lines, read_lines, whole_files
+from cluster.data.shard_files import Reader, RecordBatch, Shard, Ticket, cut_lines, read_lines, whole_files
 
 
 def lines_of(dice: random.Random) -> List[bytes]:
@@ -66,7 +66,7 @@ def reader(records: int, batch_size: int, shuffle: int, seed: int = 0) -> Reader
     )
 
 
-def real(batch: Batch) -> List[bytes]:
+def real(batch: RecordBatch) -> List[bytes]:
     return batch.records[: batch.real]
 
 

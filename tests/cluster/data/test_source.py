@@ -6,7 +6,7 @@ from typing import Dict, Iterator, List, Optional
 
 import pytest
 
-from cluster.data.shard_files import Batch, Reader, Shard, Ticket
+from cluster.data.shard_files import Reader, RecordBatch, Shard, Ticket
 from cluster.data.source import Beginning, Source
 from tests.support.waiting import eventually
 
@@ -17,7 +17,7 @@ class Servers:
     def __init__(self, shards: int, epochs: int):
         self.progress = [(0, 0)] * shards
         self.owner: List[Optional[int]] = [None] * shards
-        self.pending: Dict[int, Batch] = {}
+        self.pending: Dict[int, RecordBatch] = {}
         self.epochs = epochs
 
     def ask(self, worker: int) -> Optional[Ticket]:
@@ -90,7 +90,7 @@ def test_every_record_is_trained_once_an_epoch_and_no_step_is_empty(seed: int) -
         worker.source.new_life()
 
 
-def noted(worker: Worker, servers: Servers, dice: random.Random) -> Batch:
+def noted(worker: Worker, servers: Servers, dice: random.Random) -> RecordBatch:
     """The batch of a worker, which may die before or after it notes the batch: then it comes again."""
     while dice.random() < 0.1:
         worker.start()

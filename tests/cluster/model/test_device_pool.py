@@ -51,8 +51,8 @@ def test_the_gpus_of_a_task_are_counted_among_the_devices_of_all() -> None:
 
 def test_between_graphs_a_client_is_itself_and_in_graph_it_is_the_only_worker() -> None:
     task = Task("worker", 0, CLUSTER)
-    own = device_pool.Member(Task("worker", 0, CLUSTER, batch_size=8), ["CPU:0"])
-    other = device_pool.Member(Task("worker", 1, CLUSTER, batch_size=8), ["CPU:0"])
+    own = device_pool.PoolMember(Task("worker", 0, CLUSTER, batch_size=8), ["CPU:0"])
+    other = device_pool.PoolMember(Task("worker", 1, CLUSTER, batch_size=8), ["CPU:0"])
     assert device_pool.as_client(task, [own]) == own.task
     alone = device_pool.as_client(task, [own, other])
     assert (alone.num_workers, alone.is_chief, alone.batch_size) == (1, True, 16)

@@ -12,17 +12,7 @@ import pytest
 
 from cluster.protocol import flight_recorder
 from cluster.protocol.flight_recorder import LEAST_S, FlightRecorder
-from cluster.protocol.flight_records import (
-    FILE,
-    HEADER,
-    MOST_PS,
-    SIZE,
-    SLOT,
-    SLOTS,
-    Exchange,
-    Wait,
-    read_records,
-)
+from cluster.protocol.flight_records import FILE, HEADER, MOST_PS, SIZE, SLOT, SLOTS, PsExchange, Wait, read_records
 from tests.support import ROOT
 from tests.support.clocks import Clock
 
@@ -103,7 +93,7 @@ def test_the_next_attempt_goes_on_behind_the_steps_of_the_one_before(tmp_path: P
 
 def test_a_process_that_waits_for_its_turn_leaves_the_file_of_the_one_that_trains_alone(tmp_path: Path) -> None:
     waiting = FlightRecorder(tmp_path, attempt=1)
-    waiting.describe([Exchange(1, 8)])
+    waiting.describe([PsExchange(1, 8)])
     waiting.begin("starting")
     assert not (tmp_path / FILE).exists()
 
@@ -128,10 +118,10 @@ def test_records_of_another_boot_have_no_place_in_time(tmp_path: Path) -> None:
 
 def test_the_header_has_what_a_step_exchanges_with_each_ps_and_a_torn_one_costs_no_span(tmp_path: Path) -> None:
     recorder = record(tmp_path, [0], attempt=2)
-    recorder.describe([Exchange(pushes=3, bytes=1 << 40)] * (MOST_PS + 1))
+    recorder.describe([PsExchange(pushes=3, bytes=1 << 40)] * (MOST_PS + 1))
     header = read_records(tmp_path / FILE).header
     assert header is not None and header.attempt == 2
-    assert header.ps == [Exchange(3, 1 << 40)] * MOST_PS
+    assert header.ps == [PsExchange(3, 1 << 40)] * MOST_PS
     with open(str(tmp_path / FILE), "r+b") as file:
         file.write(b"?" * HEADER)
     found = read_records(tmp_path / FILE)

@@ -16,7 +16,7 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps import base_worker
 from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.base_worker import Gate
+from cluster.steps.base_worker import HoldGate
 from cluster.steps.exchange import Exchange
 from cluster.task import Task
 from cluster.variables.layout import Bucket
@@ -73,7 +73,7 @@ class Worker:
                 for name, place in zip(NAMES, PLACES[:, 0])
             ]
             exchange = Exchange(copies, Wire(wire))
-            gate = Gate(Task("worker", index, {"ps": ["a:1"] * 2, "worker": ["b:1"] * 2}))
+            gate = HoldGate(Task("worker", index, {"ps": ["a:1"] * 2, "worker": ["b:1"] * 2}))
             self.stepper = AsyncWorker(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange, gate)
             if not self.stepper.overlaps:
                 step = ancestors([grad for grad, _ in pairs])

@@ -19,7 +19,7 @@ from cluster.data import own_places
 from cluster.data.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import Gate
+from cluster.steps.base_worker import HoldGate
 from cluster.steps.exchange import Exchange
 from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.task import Task
@@ -64,7 +64,8 @@ class Worker:
             pairs = [(-part, self.ledger), (-weight, self.mean)]
             self.stepper = OnceAsyncWorker(
                 Both(), pairs, self.global_step, tf.constant(0.0), None,
-                Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire()), Gate(task), weight, self.places,
+                Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire()), HoldGate(task), weight,
+                self.places,
             )  # fmt: skip
             self._make_late_move()
             self._initialise = [tf.global_variables_initializer(), *[each.initializer for each in self.places.saved]]

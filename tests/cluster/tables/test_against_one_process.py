@@ -8,7 +8,7 @@ import pytest
 from cluster import embedding
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.graph_builder import Builder
@@ -129,7 +129,7 @@ def test_a_table_that_is_read_whole_and_a_variable_with_the_name_of_its_rows_are
     for function, words in refused.items():
         job = Job(__file__, clicks.inputs, function, clicks.optimizer)
         with pytest.raises(JobError, match=words):
-            Builder(job, TASK, Train(tower_batch_size=4), {"steps": STEPS}, [Member(TASK, ["CPU:0"])]).build()
+            Builder(job, TASK, Train(tower_batch_size=4), {"steps": STEPS}, [PoolMember(TASK, ["CPU:0"])]).build()
 
 
 @pytest.mark.parametrize("sync", ["overlapped", "stock"])
@@ -137,7 +137,7 @@ def test_delta_checkpoints_of_a_model_without_tables_are_refused(sync: str) -> N
     job = Job(__file__, clicks.inputs, lambda **batch: tf.get_variable("w", []) * batch["y"], clicks.optimizer)
     train = Train.from_dict({"batch_size": 4, "sync": sync, "checkpoint": {"delta_every_s": 5}})
     with pytest.raises(JobError, match=r"expected embedding tables for .*delta_every_s, found none"):
-        Builder(job, TASK, train, {"steps": STEPS}, [Member(TASK, ["CPU:0"])]).build()
+        Builder(job, TASK, train, {"steps": STEPS}, [PoolMember(TASK, ["CPU:0"])]).build()
 
 
 @pytest.mark.parametrize("wire", ["bfloat16", "float16"])

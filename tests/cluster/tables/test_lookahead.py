@@ -7,7 +7,7 @@ import pytest
 from cluster import embedding
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.tables.lookahead import Lookahead
 from cluster.task import Task, Train
@@ -95,4 +95,4 @@ def before_on_its_server(op: Any) -> Set[Any]:
 
 def build(job: Job, settings: Dict[str, Any]) -> Any:
     train = Train.from_dict({"batch_size": 4, **settings})
-    return Builder(job, TASK, train, {"steps": 2}, [Member(TASK, ["CPU:0"])]).build().graph
+    return Builder(job, TASK, train, {"steps": 2}, [PoolMember(TASK, ["CPU:0"])]).build().graph

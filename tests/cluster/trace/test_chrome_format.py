@@ -3,9 +3,9 @@
 from typing import Any, Dict, List
 
 from cluster.trace.chrome_format import Whole, trace
-from cluster.trace.spans import COMPUTE, PULLS, Clock, Place, Span, Transfer
+from cluster.trace.spans import COMPUTE, PULLS, ClockCorrection, DevicePlace, TraceSpan, Transfer
 
-WORKER, PS = Place("worker:1", "CPU:0"), Place("ps:0", "CPU:0")
+WORKER, PS = DevicePlace("worker:1", "CPU:0"), DevicePlace("ps:0", "CPU:0")
 PULL = Transfer("v/read", 400, PS, WORKER)
 WHOLE = Whole("worker:1", 7, [(1000, 90)], 2)
 
@@ -21,13 +21,13 @@ def lasting(file: Dict[str, Any]) -> List[Dict[str, Any]]:
 
 
 def test_a_device_is_a_process_the_worker_s_own_first_and_its_lanes_are_threads() -> None:
-    file = trace(WHOLE, [Span(PS, COMPUTE, "a", 1010, 5), Span(WORKER, COMPUTE, "b", 1020, 5)], {})
+    file = trace(WHOLE, [TraceSpan(PS, COMPUTE, "a", 1010, 5), TraceSpan(WORKER, COMPUTE, "b", 1020, 5)], {})
     assert named(file, "process_name") == {1: "worker:1", 2: "worker:1 CPU:0", 3: "ps:0"}
     assert sorted(named(file, "thread_name").values()) == ["compute", "compute", "step"]
 
 
 def test_a_transfer_is_at_both_ends_with_its_bytes_and_variable_and_times_count_from_the_step_s_beginning() -> None:
-    file = trace(WHOLE, [Span(WORKER, PULLS, "v", 1030, 20, PULL, ["v"])], {})
+    file = trace(WHOLE, [TraceSpan(WORKER, PULLS, "v", 1030, 20, PULL, ["v"])], {})
     args = {"bytes": 400, "tensor": "v/read", "from": "ps:0", "to": "worker:1", "variables": ["v"]}
     whole, *ends = lasting(file)
     assert (whole["name"], whole["ts"], whole["dur"]) == ("step 7", 0, 90)
@@ -37,7 +37,7 @@ def test_a_transfer_is_at_both_ends_with_its_bytes_and_variable_and_times_count_
 
 
 def test_what_lasts_at_the_same_time_lies_in_threads_of_one_name() -> None:
-    spans = [Span(WORKER, PULLS, name, start, 10, PULL, [name]) for name, start in (("a", 0), ("b", 5), ("c", 10))]
+    spans = [TraceSpan(WORKER, PULLS, name, start, 10, PULL, [name]) for name, start in (("a", 0), ("b", 5), ("c", 10))]
     file = trace(WHOLE, spans, {})
     threads = {event["name"]: event["tid"] for event in lasting(file) if event["pid"] == 2}
     assert threads["a"] == threads["c"] != threads["b"]
@@ -46,12 +46,12 @@ def test_what_lasts_at_the_same_time_lies_in_threads_of_one_name() -> None:
 
 
 def test_no_time_is_below_zero_where_another_clock_is_behind() -> None:
-    file = trace(WHOLE, [Span(PS, COMPUTE, "a", 990, 5)], {})
+    file = trace(WHOLE, [TraceSpan(PS, COMPUTE, "a", 990, 5)], {})
     assert [(event["name"], event["ts"]) for event in lasting(file)] == [("step 7", 10), ("a", 0)]
 
 
 def test_what_is_not_known_is_told_beside_the_events() -> None:
-    file = trace(WHOLE, [], {"ps:0": Clock(-950, 40)})
+    file = trace(WHOLE, [], {"ps:0": ClockCorrection(-950, 40)})
     assert file["otherData"] == {
         "task": "worker:1",
         "step": 7,

@@ -9,7 +9,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
 from cluster.steps.exchange import plain_push
 from cluster.trace.payload import Payload
-from cluster.trace.spans import Place, Transfer
+from cluster.trace.spans import DevicePlace, Transfer
 from cluster.variables.wire_format import Wire
 
 WORKER = worker_device("worker", 0)
@@ -37,12 +37,12 @@ def variable(name: str) -> Any:
 
 
 def pulled(tensor: Any, ps: int) -> List[str]:
-    transfer = Transfer(tensor.op.name, 1, Place(f"ps:{ps}", "CPU:0"), Place("worker:0", "CPU:0"))
+    transfer = Transfer(tensor.op.name, 1, DevicePlace(f"ps:{ps}", "CPU:0"), DevicePlace("worker:0", "CPU:0"))
     return Payload(tensor.graph, VARIABLES, BUCKETS)(transfer)
 
 
 def pushed(tensor: Any, ps: int) -> List[str]:
-    transfer = Transfer(tensor.op.name, 1, Place("worker:0", "CPU:0"), Place(f"ps:{ps}", "CPU:0"))
+    transfer = Transfer(tensor.op.name, 1, DevicePlace("worker:0", "CPU:0"), DevicePlace(f"ps:{ps}", "CPU:0"))
     return Payload(tensor.graph, VARIABLES, BUCKETS)(transfer)
 
 
@@ -119,5 +119,5 @@ def test_rates_that_travel_with_a_gradient_are_none(graph: Any) -> None:
 
 
 def test_an_operation_that_only_tensorflow_knows_carries_nothing(graph: Any) -> None:
-    transfer = Transfer("ConstantFolding/x", 1, Place("ps:0", "CPU:0"), Place("worker:0", "CPU:0"))
+    transfer = Transfer("ConstantFolding/x", 1, DevicePlace("ps:0", "CPU:0"), DevicePlace("worker:0", "CPU:0"))
     assert Payload(graph, VARIABLES, BUCKETS)(transfer) == []

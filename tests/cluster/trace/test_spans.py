@@ -11,7 +11,7 @@ from cluster.trace.spans import (
     PULLS,
     PUSHES,
     WAITING,
-    Place,
+    DevicePlace,
     Transfer,
     count_unrecorded,
     place_of,
@@ -20,7 +20,7 @@ from cluster.trace.spans import (
 )
 from tests.cluster.trace import recorded
 
-WORKER, FIRST, SECOND = Place("worker:1", "CPU:0"), Place("ps:0", "CPU:0"), Place("ps:1", "CPU:0")
+WORKER, FIRST, SECOND = DevicePlace("worker:1", "CPU:0"), DevicePlace("ps:0", "CPU:0"), DevicePlace("ps:1", "CPU:0")
 OF = {
     "hidden": "hidden", "output": "output", "tower_0/GatherV2": "table",
     "Identity_1": "hidden", "Identity_2": "output", "concat": "table", "concat_1": "table", "Const_7": "table",

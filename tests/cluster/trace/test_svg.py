@@ -10,17 +10,17 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.trace.chrome_format import Whole, trace
-from cluster.trace.spans import COMPUTE, PULLS, PUSHES, Place, Span, Transfer
+from cluster.trace.spans import COMPUTE, PULLS, PUSHES, DevicePlace, TraceSpan, Transfer
 from cluster.trace.svg import picture
 from tests.support import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
-WORKER, PS = Place("worker:1", "CPU:0"), Place("ps:0", "CPU:0")
+WORKER, PS = DevicePlace("worker:1", "CPU:0"), DevicePlace("ps:0", "CPU:0")
 SPANS = [
-    Span(WORKER, PULLS, "a<b>", 0, 40_000, Transfer("a", 4_000_000, PS, WORKER), ["a<b>"]),
-    Span(WORKER, PULLS, "c", 20_000, 20_000, Transfer("c", 8, PS, WORKER), ["c"]),
-    Span(WORKER, COMPUTE, "mul", 40_000, 20_000),
-    Span(PS, PUSHES, "a<b>", 60_000, 40_000, Transfer("g", 4_000_000, WORKER, PS), ["a<b>"]),
+    TraceSpan(WORKER, PULLS, "a<b>", 0, 40_000, Transfer("a", 4_000_000, PS, WORKER), ["a<b>"]),
+    TraceSpan(WORKER, PULLS, "c", 20_000, 20_000, Transfer("c", 8, PS, WORKER), ["c"]),
+    TraceSpan(WORKER, COMPUTE, "mul", 40_000, 20_000),
+    TraceSpan(PS, PUSHES, "a<b>", 60_000, 40_000, Transfer("g", 4_000_000, WORKER, PS), ["a<b>"]),
 ]
 TRACE = trace(Whole("worker:1", 7, [(0, 100_000)]), SPANS, {})
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.checkpoints import best
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
@@ -106,6 +106,6 @@ def test_a_metric_that_the_job_has_not_is_refused_before_training() -> None:
         (table, r"expected a function evaluate for train\.best, found none; add it"),
     ):
         train = Train(tower_batch_size=4, best=Best(max="acu"))
-        pool = [Member(task, ["CPU:0"])]
+        pool = [PoolMember(task, ["CPU:0"])]
         with pytest.raises(JobError, match=expected):
             Builder(Job.from_module(job), task, train, ARGS, pool).build()

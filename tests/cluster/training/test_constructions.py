@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.graph_builder import Builder
@@ -57,7 +57,7 @@ def test_variables_of_several_types_are_clipped_together(tmp_path: Path) -> None
 def test_variables_of_several_types_have_one_gradient_norm(settings: Dict[str, Any]) -> None:
     task = Task("worker", 0, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}, batch_size=2)
     train = Train.from_dict({"batch_size": 2, **settings})
-    replica = Builder(TWO_TYPES, task, train, {}, [Member(task, ["CPU:0"])]).build()
+    replica = Builder(TWO_TYPES, task, train, {}, [PoolMember(task, ["CPU:0"])]).build()
     with replica.graph.as_default():
         assert replica.stepper.scalars()["gradient_norm"].dtype == tf.float64
 
@@ -136,5 +136,5 @@ def test_a_worker_logs_that_a_step_counts_which_the_optimizer_may_leave_out(
 ) -> None:
     task = Task("worker", 0, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}, batch_size=2)
     job = Job(__file__, points, averaged_by_itself, lambda args: optimizer(RATE))
-    Builder(job, task, Train.from_dict({"batch_size": 2}), {}, [Member(task, ["CPU:0"])]).build()
+    Builder(job, task, Train.from_dict({"batch_size": 2}), {}, [PoolMember(task, ["CPU:0"])]).build()
     assert ("a step that it leaves out counts too" in capsys.readouterr().out) == (optimizer is Skipping)

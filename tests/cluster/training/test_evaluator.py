@@ -13,7 +13,7 @@ from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import Sharing
 from cluster.task import Task, Train
-from cluster.training.evaluator import Follower
+from cluster.training.evaluator import EvaluationGraph
 from cluster.variables.masters import saved_variables
 from jobs import digits
 from tests.cluster.checkpoints.test_streamed_saver import grown
@@ -163,7 +163,7 @@ def test_layers_of_keras_lookup_tables_and_the_global_step_are_as_in_training(
     target: str, tmp_path: Path, batches: Any, mean: float
 ) -> None:
     chief = Chief(target, with_everything)
-    follower = Follower(job_of(with_everything), chief.task, Train(evaluate_batches=batches), {})
+    follower = EvaluationGraph(job_of(with_everything), chief.task, Train(evaluate_batches=batches), {})
     assert not follower.measure_next()
     chief.save(tmp_path, 3)
     assert follower.measure_next() and follower.step == 3
@@ -183,7 +183,7 @@ def large(x: Any) -> Any:
 
 def test_a_checkpoint_of_many_files_takes_little_more_memory_than_the_model(target: str, tmp_path: Path) -> None:
     chief = Chief(target, large)
-    follower = Follower(job_of(large), chief.task, Train(), {})
+    follower = EvaluationGraph(job_of(large), chief.task, Train(), {})
     found: List[bool] = []
 
     def measure() -> None:
@@ -202,7 +202,7 @@ def test_embedding_tables_are_worth_what_the_chief_finds(target: str, tmp_path: 
         cluster.start_all({"steps": 6, "batch_size": 4}, args)
         chief = cluster.finish()
     task = Task("evaluator", 0, {"worker": [target[len("grpc://") :]]})
-    follower = Follower(Job.from_module(clicks), task, Train(), args)
+    follower = EvaluationGraph(Job.from_module(clicks), task, Train(), args)
     with tf.Graph().as_default(), tf.Session(target) as session:
         Noticeboard(HOST).show(session, str(chief.checkpoint))
     assert follower.measure_next() and follower.step == 6

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.spec import load
 from cluster.task import Task, Train
@@ -59,7 +59,7 @@ def first(index: int, is_first: bool, workers: int = 2) -> FirstBatches:
     task = Task("worker", index, {**CLUSTER, "worker": CLUSTER["worker"][:workers]})
     with tf.Graph().as_default():
         batches = [{"x": tf.constant([1.0, 2.0])}]
-        return FirstBatches(Job.from_module(parts), [Member(task, ["CPU:0"])], batches, is_first)
+        return FirstBatches(Job.from_module(parts), [PoolMember(task, ["CPU:0"])], batches, is_first)
 
 
 def test_only_the_first_process_of_one_of_many_workers_makes_a_number() -> None:

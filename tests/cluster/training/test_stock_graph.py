@@ -6,7 +6,7 @@ import pytest
 
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.graph_builder import Builder
@@ -71,7 +71,7 @@ def build(model: Callable[..., Any], workers: int = 1, towers: int = 1, optimize
     hosts = [f"127.0.0.1:{2 + index}" for index in range(workers)]
     task = Task("worker", 0, {"ps": ["127.0.0.1:1"], "worker": hosts}, batch_size=2)
     train = Train.from_dict({"batch_size": 2, "sync": "stock", "towers": towers})
-    Builder(Job(__file__, points, model, optimizer), task, train, {}, [Member(task, ["CPU:0"] * towers)]).build()
+    Builder(Job(__file__, points, model, optimizer), task, train, {}, [PoolMember(task, ["CPU:0"] * towers)]).build()
 
 
 def refused(model: Callable[..., Any], workers: int = 1, towers: int = 1, optimizer: Any = descent) -> str:

@@ -12,7 +12,7 @@ from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.trainer import Trainer, train
-from cluster.variables.partition_count import BandwidthProbe, Note, PartitionCount, PartitionCountChanged
+from cluster.variables.partition_count import BandwidthProbe, CountNote, PartitionCount, PartitionCountChanged
 from cluster.variables.placement import FEWEST_SLICES, MOST_SLICES
 from cluster.variables.profile import VariableProfile
 from launch.agent.linux.sockets import free_ports
@@ -33,10 +33,10 @@ def tasks() -> List[Task]:
     return [Task("ps", 0, cluster), Task("worker", 0, cluster), Task("worker", 1, cluster)]
 
 
-def note_at(ps: Task, serving: Any) -> Tuple[Note, Any]:
+def note_at(ps: Task, serving: Any) -> Tuple[CountNote, Any]:
     """The note, and a session on the ps itself that can read and change it."""
     with tf.Graph().as_default() as graph:
-        note = Note()
+        note = CountNote()
     return note, server.connect(ps, serving, graph)
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from cluster.spec.model import Setup
 from launch.environments import builder
-from launch.environments.builder import Outcome, as_values, in_lines, set_up
+from launch.environments.builder import SetupOutcome, as_values, in_lines, set_up
 from launch.environments.identity import Order
 from launch.errors import Interrupted
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
 from launch.status.values import to_values
-from launch.view.host_progress import Progress
+from launch.view.host_progress import HostProgress
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.launch.tiny_wheels import tiny_wheel
 
@@ -42,8 +42,8 @@ def order(tmp_path: Path) -> Order:
 
 
 @pytest.fixture
-def progress() -> Iterator[Progress]:
-    with Progress(HOSTS, io.StringIO()) as progress:
+def progress() -> Iterator[HostProgress]:
+    with HostProgress(HOSTS, io.StringIO()) as progress:
         yield progress
 
 
@@ -51,14 +51,14 @@ def fleet(*channels: FakeChannel) -> Fleet:
     return fleet_of({host: FakeHost(host, channel) for host, channel in zip(HOSTS, channels)})
 
 
-def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progress: Progress) -> None:
+def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progress: HostProgress) -> None:
     order = order_for(tmp_path, *HOSTS)
     (digest, path), *_ = order.files.items()
     lacking = FakeChannel(MET, said(want=[digest]), said(stage="installing tiny"), said(done="built"))
     having = FakeChannel(MET, said(want=[]), said(done="built"))
     current = FakeChannel(MET, said(done="up to date"))
     outcome = set_up(fleet(lacking, having, current), order, progress)
-    assert outcome == Outcome({"a": "built", "b": "built", "c": "up to date"}, [])
+    assert outcome == SetupOutcome({"a": "built", "b": "built", "c": "up to date"}, [])
     assert lacking.sent.endswith(path.read_bytes())
     assert json.loads(having.sent.splitlines()[-1].decode()) == to_values(order.request("b"))
     assert in_lines(outcome) == ["a,b: built", "c: up to date"]
@@ -66,7 +66,7 @@ def test_a_host_gets_the_files_that_it_lacks_and_no_others(tmp_path: Path, progr
 
 
 def test_a_host_that_fails_or_is_out_of_reach_is_named_while_the_others_finish(
-    tmp_path: Path, progress: Progress
+    tmp_path: Path, progress: HostProgress
 ) -> None:
     order = order_for(tmp_path, *HOSTS)
     failing = FakeChannel(MET, said(want=[]), said(error="the disk is full"))
@@ -102,7 +102,7 @@ class Full(FakeChannel):
     ],
 )
 def test_a_host_that_takes_no_more_files_has_the_last_word_if_it_has_one(
-    order: Order, progress: Progress, last_words: List[bytes], reason: str
+    order: Order, progress: HostProgress, last_words: List[bytes], reason: str
 ) -> None:
     channel = Full(MET, said(want=list(order.files)), *last_words)
     assert list(map(str, set_up(fleet(channel), order, progress).problems)) == [f"a: {reason}"]
@@ -118,14 +118,14 @@ def test_a_host_that_takes_no_more_files_has_the_last_word_if_it_has_one(
     ],
 )
 def test_a_build_that_ends_without_its_last_word_is_a_problem_of_its_host(
-    order: Order, progress: Progress, script: List[Any], reason: str
+    order: Order, progress: HostProgress, script: List[Any], reason: str
 ) -> None:
     outcome = set_up(fleet(FakeChannel(MET, *script, complaint="oh\nkilled")), order, progress)
     assert list(map(str, outcome.problems)) == [f"a: {reason}"]
 
 
 def test_a_host_that_falls_silent_is_given_up(
-    order: Order, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    order: Order, progress: HostProgress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     outcome = set_up(fleet(FakeChannel(MET, said(want=[]), Silence())), order, progress)
@@ -133,7 +133,7 @@ def test_a_host_that_falls_silent_is_given_up(
 
 
 def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(
-    order: Order, progress: Progress
+    order: Order, progress: HostProgress
 ) -> None:
     class Interrupting(FakeChannel):
         def receive(self, timeout_s: float) -> bytes:
@@ -151,7 +151,7 @@ def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(
     assert progress.text().startswith("0 of 3 ready")
 
 
-def test_hosts_that_had_not_begun_when_the_signal_came_are_left_alone(order: Order, progress: Progress) -> None:
+def test_hosts_that_had_not_begun_when_the_signal_came_are_left_alone(order: Order, progress: HostProgress) -> None:
     hosts = fleet(FakeChannel(MET, said(done="built")))
     hosts.interrupts.received.append(signal.SIGTERM)
     with pytest.raises(Interrupted):

@@ -22,7 +22,7 @@ from launch.history.known_runs import list_runs
 from launch.hosts.bundle import JobCode
 from launch.logs.task_logs import print_first_cause, print_logs
 from launch.monitoring.exporter import families
-from launch.monitoring.newest_state import Lead, newest_steps
+from launch.monitoring.newest_state import LeadConnection, newest_steps
 from launch.monitoring.tensorboard import Board
 from launch.page.run_page import document
 from launch.page.run_page import facts as page_facts
@@ -48,7 +48,7 @@ from launch.verbs.sweep import as_values as sweep_values
 from launch.verbs.sweep import in_lines as sweep_lines
 from launch.verbs.sweep import look_for_leftovers
 from launch.view import live_view, run_end
-from launch.view.host_progress import Progress
+from launch.view.host_progress import HostProgress
 from launch.view.plain_view import View
 from tests.launch.environments.test_builder import order_for
 from tests.support.agent.requested import run_request
@@ -209,7 +209,7 @@ def _diagnose(fleet: Fleet, folder: Path) -> str:
 
 def _setup(fleet: Fleet, folder: Path) -> str:
     order = order_for(folder, HOST)
-    with Progress([HOST], io.StringIO()) as progress:
+    with HostProgress([HOST], io.StringIO()) as progress:
         outcome = builder.set_up(fleet, order, progress)
     json.dumps(builder.as_values(order, outcome))
     return "\n".join([*builder.in_lines(outcome), *map(str, outcome.problems)])
@@ -221,7 +221,7 @@ def _board(fleet: Fleet, folder: Path) -> str:
 
 
 def _metrics(fleet: Fleet, folder: Path) -> str:
-    found = Lead(fleet).ask()
+    found = LeadConnection(fleet).ask()
     list(families("r", HOST, found.problem is None, found.status))
     return found.problem or HOST
 

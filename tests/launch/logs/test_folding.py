@@ -5,16 +5,16 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from launch.logs.folding import MOST, Line, Window, shown
+from launch.logs.folding import MOST, LogLine, Window, shown
 
 Printed = List[Tuple[str, str]]  # [(task, line)]
 
 
-def worker(index: int, text: str, time: float = 0.0) -> Line:
-    return Line(time, f"worker:{index}", f"gpu{index + 1:02}", text)
+def worker(index: int, text: str, time: float = 0.0) -> LogLine:
+    return LogLine(time, f"worker:{index}", f"gpu{index + 1:02}", text)
 
 
-def told(lines: List[Line], seconds: float = 3.0) -> List[str]:
+def told(lines: List[LogLine], seconds: float = 3.0) -> List[str]:
     """What comes of lines whose own times are the clock."""
     window, said = Window(seconds), []
     for line in lines:
@@ -32,7 +32,7 @@ def test_equal_lines_of_many_tasks_are_one_with_a_count() -> None:
 
 
 def test_tasks_of_several_roles_and_one_host_fold_too() -> None:
-    lines = [Line(0.0, name, "h1", "up") for name in ("ps:0", "worker:0", "worker:1")]
+    lines = [LogLine(0.0, name, "h1", "up") for name in ("ps:0", "worker:0", "worker:1")]
     assert told(lines) == ["ps:0,worker:[0-1]@h1 ×3 up"]
 
 
@@ -82,7 +82,7 @@ def test_every_line_of_every_task_is_told_once_and_in_its_order(seconds: float) 
     printed: Printed = [(f"worker:{n % 3}", f"line {n // 5 % 4}") for n in range(200)]
     window, said = Window(seconds), []
     for now, (task, text) in enumerate(printed):
-        window.take(Line(now, task, "h", text), float(now))
+        window.take(LogLine(now, task, "h", text), float(now))
         said += window.due(float(now))
     said += window.rest()
     counted: Dict[Tuple[str, str], int] = {}

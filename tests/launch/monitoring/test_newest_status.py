@@ -5,7 +5,7 @@ import threading
 from typing import Any, Dict, List
 
 from launch.errors import HostProblem, ProblemKind
-from launch.monitoring.newest_state import FRESH_S, Lead, LeadAnswer, NewestAnswer
+from launch.monitoring.newest_state import FRESH_S, LeadAnswer, LeadConnection, NewestAnswer
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.launch.statuses import status
@@ -25,7 +25,7 @@ def test_the_chiefs_host_is_asked_over_one_conversation() -> None:
     answer = line({"status": to_values(status(global_step=7))})
     host = FakeHost("h1", FakeChannel(NOTHING_MISSING, answer, NOTHING_MISSING, answer))
     host.keeps = True
-    lead = Lead(fleet_of({"h1": host}))
+    lead = LeadConnection(fleet_of({"h1": host}))
     told = [lead.ask(), lead.ask()]
     assert [(each.status or status()).global_step for each in told] == [7, 7]
     assert len(host.opened) == 1
@@ -35,7 +35,7 @@ def test_a_connection_that_broke_is_made_anew_and_said() -> None:
     connected: List[str] = []
     good = FakeChannel(NOTHING_MISSING, line({"status": None}))
     host = FakeHost("h1", FakeChannel(OSError("reset")), good, connect=connected.append)
-    lead = Lead(fleet_of({"h1": host}))
+    lead = LeadConnection(fleet_of({"h1": host}))
     first = lead.ask()
     assert first.status is None and "the connection broke: reset" in (first.problem or "")
     assert lead.ask() == LeadAnswer(None, None)
@@ -47,7 +47,7 @@ def test_a_host_that_stays_away_is_tried_each_time() -> None:
         raise HostProblem(name, ProblemKind.UNREACHABLE, "no route")
 
     host = FakeHost("h1", connect=refuse)
-    lead = Lead(fleet_of({"h1": host}))
+    lead = LeadConnection(fleet_of({"h1": host}))
     assert [lead.ask().problem for _ in range(3)] == ["h1: out of reach", "h1: no route", "h1: no route"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from launch.agent.wire.container import ContainerRequest
-from launch.agent.wire.run_request import HookRequest, Lead, NoticeRequest
+from launch.agent.wire.run_request import HookRequest, LeadAddress, NoticeRequest
 from launch.plan.agent_requests import requests
 from launch.plan.estimate import remarks
 from launch.status.values import to_values
@@ -21,7 +21,7 @@ def test_each_host_is_asked_for_its_own_tasks_and_the_lead_for_the_run_too(read:
     assert {request.token for request in asked.values()} == {"token"}
     assert asked["gpu02"].secrets == {"KEY": "value"} and asked["gpu02"].resume
     assert asked["gpu02"].code == {"launcher": "1" * 16, "job": "2" * 16}
-    assert asked["gpu02"].lead == Lead("gpu01", "gpu01:2301")
+    assert asked["gpu02"].lead == LeadAddress("gpu01", "gpu01:2301")
 
 
 def test_the_cluster_is_told_to_each_host_once_and_not_in_every_task(read: Read) -> None:

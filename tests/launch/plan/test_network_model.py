@@ -4,15 +4,15 @@ from typing import List
 
 import pytest
 
-from launch.plan.network_model import End, bound, describe, seconds, share_of_a_ps, traffic
+from launch.plan.network_model import NetworkEnd, bound, describe, seconds, share_of_a_ps, traffic
 from launch.plan.outlook import Bound
 from launch.status.values import to_values
 
 MB = 1_000_000
 
 
-def ends(role: str, hosts: List[str]) -> List[End]:
-    return [End(f"{role}:{index}", host) for index, host in enumerate(hosts)]
+def ends(role: str, hosts: List[str]) -> List[NetworkEnd]:
+    return [NetworkEnd(f"{role}:{index}", host) for index, host in enumerate(hosts)]
 
 
 def test_every_worker_moves_the_whole_model_and_every_ps_its_part_times_the_workers() -> None:

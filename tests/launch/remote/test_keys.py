@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List
 import pytest
 
 from launch.errors import HostProblem
-from launch.remote.private_keys import Keys, public_part
+from launch.remote.private_keys import LoginKeys, public_part
 from tests.support.ssh.keys import new_key
 from tests.support.waiting import PATIENCE_S
 
@@ -65,7 +65,7 @@ class Asked:
         return self.answers.pop(0)
 
 
-def offered(keys: Keys, files: List[str], only: bool = False) -> List[bytes]:
+def offered(keys: LoginKeys, files: List[str], only: bool = False) -> List[bytes]:
     try:
         return [key.asbytes() for key in keys.offer(files, only)]
     finally:
@@ -74,13 +74,13 @@ def offered(keys: Keys, files: List[str], only: bool = False) -> List[bytes]:
 
 def test_a_named_key_is_offered_and_one_that_is_not_there_is_passed_over(make: Make) -> None:
     path = make("id")
-    assert offered(Keys(Asked()), ["/nowhere/id", path]) == [public_part(path)]
+    assert offered(LoginKeys(Asked()), ["/nowhere/id", path]) == [public_part(path)]
 
 
 @pytest.mark.parametrize("options", [{}, {"pem": True, "kind": "rsa"}, {"kind": "ecdsa"}], ids=str)
 def test_a_passphrase_is_asked_for_once_however_many_hosts_the_key_is_for(make: Make, options: Dict[str, Any]) -> None:
     path, asked = make("id", SECRET, **options), Asked(SECRET)
-    keys = Keys(asked)
+    keys = LoginKeys(asked)
     assert [len(keys.offer([path])) for _ in range(3)] == [1, 1, 1]
     assert asked.paths == [path]
     assert keys.offer([path])[0].can_sign()
@@ -89,7 +89,7 @@ def test_a_passphrase_is_asked_for_once_however_many_hosts_the_key_is_for(make: 
 def test_a_locked_key_that_is_not_worth_a_question_is_left_out_and_asked_for_where_it_is(make: Make) -> None:
     locked, open_one = make("locked", SECRET), make("open")
     asked = Asked(SECRET)
-    keys = Keys(asked)
+    keys = LoginKeys(asked)
     assert [key.asbytes() for key in keys.offer([locked, open_one], unlock=False)] == [public_part(open_one)]
     assert keys.offer([locked], unlock=False) == [] == asked.paths
     assert offered(keys, [locked]) == [public_part(locked)] and asked.paths == [locked]
@@ -97,9 +97,9 @@ def test_a_locked_key_that_is_not_worth_a_question_is_left_out_and_asked_for_whe
 
 def test_a_wrong_passphrase_is_asked_for_again_and_then_told(make: Make) -> None:
     path = make("id", SECRET)
-    assert len(offered(Keys(Asked("wrong", SECRET)), [path])) == 1
+    assert len(offered(LoginKeys(Asked("wrong", SECRET)), [path])) == 1
     with pytest.raises(HostProblem) as caught:
-        offered(Keys(Asked("a", "b", "c")), [path])
+        offered(LoginKeys(Asked("a", "b", "c")), [path])
     assert str(caught.value) == (
         f"this machine: the key {path} was not unlocked: 3 wrong passphrases; unlock it with `ssh-add {path}`"
     )
@@ -109,14 +109,14 @@ def test_a_wrong_passphrase_is_asked_for_again_and_then_told(make: Make) -> None
 def test_without_a_terminal_the_command_that_unlocks_the_key_is_told(make: Make) -> None:
     path = make("id", SECRET)
     with pytest.raises(HostProblem) as caught:
-        offered(Keys(Asked("")), [path])
+        offered(LoginKeys(Asked("")), [path])
     assert str(caught.value).endswith(f"and there is no terminal to ask for it; unlock it with `ssh-add {path}`")
 
 
 def test_a_file_that_is_no_key_is_told(home: Path) -> None:
     (home / "id").write_text("hello")
     with pytest.raises(HostProblem) as caught:
-        offered(Keys(Asked()), [str(home / "id")])
+        offered(LoginKeys(Asked()), [str(home / "id")])
     assert str(caught.value).startswith(f"this machine: expected a private key in {home}/id, found none")
 
 
@@ -133,7 +133,7 @@ def test_a_locked_key_that_the_agent_holds_needs_no_passphrase(
     path = make("id")
     agent(path)
     subprocess.run(["ssh-keygen", "-q", "-p", "-a", "1", "-N", SECRET, "-f", path], check=True, timeout=PATIENCE_S)
-    keys = Keys(Asked())
+    keys = LoginKeys(Asked())
     (key,) = keys.offer([path])
     assert key.sign_ssh_data(b"data", key.get_name())
     keys.close()
@@ -144,8 +144,8 @@ def test_the_agents_other_keys_come_after_the_named_one_unless_that_is_to_be_the
 ) -> None:
     named, other = make("named"), make("other")
     agent(other)
-    assert offered(Keys(Asked()), [named]) == [public_part(named), public_part(other)]
-    assert offered(Keys(Asked()), [named], only=True) == [public_part(named)]
+    assert offered(LoginKeys(Asked()), [named]) == [public_part(named), public_part(other)]
+    assert offered(LoginKeys(Asked()), [named], only=True) == [public_part(named)]
 
 
 def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_where_there_is_no_other(
@@ -153,6 +153,6 @@ def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_
 ) -> None:
     locked = make("id_ed25519", SECRET)
     asked = Asked(SECRET)
-    assert offered(Keys(asked), []) == [public_part(locked)] and asked.paths == [locked]
+    assert offered(LoginKeys(asked), []) == [public_part(locked)] and asked.paths == [locked]
     free = make("id_ecdsa", kind="ecdsa")
-    assert offered(Keys(Asked()), []) == [public_part(free)]
+    assert offered(LoginKeys(Asked()), []) == [public_part(free)]

@@ -19,7 +19,7 @@ from launch.hosts.channel import Silence
 from launch.slurm import slurm_host, srun
 from launch.slurm.allocation import Allocation
 from launch.slurm.slurm_host import SlurmHost, StepChannel
-from launch.slurm.srun import Ending
+from launch.slurm.srun import EndingSteps
 from tests.support.slurm.srun import STAND_IN, job_with
 from tests.support.waiting import PATIENCE_S
 
@@ -31,7 +31,7 @@ def host_with(
     """A node of a job on which srun is this shell script."""
     environ = job_with(folder, script)
     monkeypatch.setenv("PATH", environ["PATH"])
-    ending = Ending()
+    ending = EndingSteps()
     host = SlurmHost("h1", python, Allocation("7", ("h1", "h2")), environ, ending)
     try:
         yield host
@@ -96,7 +96,7 @@ def test_a_step_that_does_not_begin_is_told_with_what_srun_waits_for(
 
 
 def test_an_srun_that_cannot_be_started_is_a_problem_of_this_machine(tmp_path: Path) -> None:
-    host = SlurmHost("h1", "python3", Allocation("7"), {"PATH": str(tmp_path)}, Ending())
+    host = SlurmHost("h1", "python3", Allocation("7"), {"PATH": str(tmp_path)}, EndingSteps())
     assert problem(host, tmp_path) == "h1: cannot start srun: No such file or directory"
 
 
@@ -104,7 +104,7 @@ def test_a_step_that_does_not_end_is_ended_and_one_with_an_agent_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(srun, "END_S", 0.2)
-    ending, left = Ending(), StepChannel(["sleep", "1000"], os.environ, Ending())
+    ending, left = EndingSteps(), StepChannel(["sleep", "1000"], os.environ, EndingSteps())
     stubborn = StepChannel(["sh", "-c", "trap '' TERM; echo; sleep 1000 & wait; wait"], os.environ, ending)
     assert stubborn.receive(PATIENCE_S) == b"\n"
     late, prompt = StepChannel(["sleep", "1000"], os.environ, ending), StepChannel(["cat"], os.environ, ending)
@@ -136,7 +136,7 @@ def shouting() -> Iterator[int]:
 
 def test_commands_run_before_a_step_s_program(tmp_path: Path) -> None:
     python, environ = sys.executable, job_with(tmp_path)
-    ending = Ending()
+    ending = EndingSteps()
     host = SlurmHost("h1", python, Allocation("7"), environ, ending, ["echo noise", f"export FILE={tmp_path}/seen"])
     program = "import os; open(os.environ['FILE'], 'w').close(); print('{}')"
     channel = host.open([python, "-c", program])
@@ -173,6 +173,6 @@ def test_a_silent_connection_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
                 raise Silence
             return b"late"
 
-    channel = Slow(["true"], os.environ, Ending())
+    channel = Slow(["true"], os.environ, EndingSteps())
     assert slurm_host.Relayed(channel).recv(10) == b"late"
     channel.close()

@@ -9,11 +9,11 @@ import pytest
 
 from launch.agent.state.plan_file import KeptPlan, KeptTask
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest, Wanted
+from launch.agent.wire.run_request import LeadAddress, RunRequest, TaskRequest, Wanted
 from launch.status.values import Malformed, from_values, to_values
 from tests.support.launch.random_records import random_record, wrong_values
 
-KINDS = (RunRequest, TaskRequest, Lead, Wanted, RunPlan, TaskPlan, KeptPlan, KeptTask)
+KINDS = (RunRequest, TaskRequest, LeadAddress, Wanted, RunPlan, TaskPlan, KeptPlan, KeptTask)
 SEEDS = range(60)
 
 

@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Optional
 
-from launch.status.removals import Finding, GpuMemory, Leftovers, ProcessLeft, nothing
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, SweepFinding, nothing
 from launch.teardown.leftovers_text import ended, in_words, memory, remains
 
-NOTHING = Finding("r-1", **vars(nothing()), folders=[])
+NOTHING = SweepFinding("r-1", **vars(nothing()), folders=[])
 
 
 def process(pid: int, start: int = 5, waits_in: Optional[str] = None) -> ProcessLeft:
     return ProcessLeft(pid, 7, start, "python train.py", waits_in)
 
 
-SOMETHING = Finding(
+SOMETHING = SweepFinding(
     "r-1", [process(7)], [2222], [GpuMemory(0, 7, 1536)], ["/w/locks/r.lock"], ["/cg/x"], ["launch.x"], ["/w/code/.x"]
 )
 

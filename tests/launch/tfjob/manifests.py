@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import List, Sequence, Tuple
 
 from launch.tfjob.jobs import TFJob, read_tfjob
-from launch.tfjob.manifest_reader import Reader, find_tfjob
+from launch.tfjob.manifest_reader import ManifestReader, find_tfjob
 
 HEAD = "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: mnist}\n"
 CONTAINER = "{name: tensorflow, command: [python, m.py]%s}"
@@ -19,7 +19,7 @@ def tfjob(*kinds: str, spec: str = "") -> str:
     return f"{HEAD}spec:\n{spec}  tfReplicaSpecs:\n{''.join(kinds)}"
 
 
-def read(folder: Path, text: str, entrypoint: Sequence[str] = ()) -> Tuple[TFJob, Reader]:
+def read(folder: Path, text: str, entrypoint: Sequence[str] = ()) -> Tuple[TFJob, ManifestReader]:
     path = folder / "tfjob.yaml"
     path.write_text(text)
     return read_tfjob(find_tfjob(path, None), entrypoint)

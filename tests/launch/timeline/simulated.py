@@ -5,8 +5,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.wire.flight import Current, Flight
 from launch.status.run import RunStatus
-from launch.timeline.clock_shifts import Exchange
-from launch.timeline.flights import Answer, TimeLine, time_line
+from launch.timeline.clock_shifts import ClockShift
+from launch.timeline.flights import HostSpans, TimeLine, time_line
 from tests.support.launch.statuses import status, task
 
 BEGAN = 1_764_000_000.0  # true time
@@ -76,11 +76,11 @@ class Recording:
         return status(task("ps:0@cpu0"), *workers)
 
     def line(
-        self, exchanged: Mapping[str, Exchange] = {}, states: Mapping[int, str] = {}, common_steps: bool = True
+        self, exchanged: Mapping[str, ClockShift] = {}, states: Mapping[int, str] = {}, common_steps: bool = True
     ) -> TimeLine:
         """The time line of all hosts."""
         answers = {
-            f"gpu{worker}": Answer([self.flight(worker)], exchanged.get(f"gpu{worker}"))
+            f"gpu{worker}": HostSpans([self.flight(worker)], exchanged.get(f"gpu{worker}"))
             for worker in range(len(self.ahead_s))
         }
         return time_line(answers, self.status(states), "gpu0", common_steps)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from launch.timeline.clock_shifts import Exchange
+from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.flights import TimeLine
 from tests.launch.timeline.simulated import BEGAN, LATENCY_S, STEP_S, Recording
 
@@ -41,7 +41,7 @@ def test_the_true_shift_is_never_further_away_than_the_error(parts: bool) -> Non
 
 def test_an_exchange_of_times_alone_gives_its_own_error() -> None:
     recording = Recording([5.0, 7.0]).take(3)
-    exchanged = {"gpu0": Exchange(5.1, 0.2), "gpu1": Exchange(7.0, 0.3)}
+    exchanged = {"gpu0": ClockShift(5.1, 0.2), "gpu1": ClockShift(7.0, 0.3)}
     found = recording.line(exchanged, common_steps=False)
     assert shift_of(found, recording, 1) == pytest.approx(-1.9)
     assert error_of(found, 1) == pytest.approx(0.5)
@@ -49,7 +49,7 @@ def test_an_exchange_of_times_alone_gives_its_own_error() -> None:
 
 def test_an_exchange_narrows_the_bounds_of_the_steps() -> None:
     recording = Recording([0.0, 10.0], parts=True).take(20)
-    exchanged = {"gpu0": Exchange(0.0, 0.0), "gpu1": Exchange(10.02, 0.05)}
+    exchanged = {"gpu0": ClockShift(0.0, 0.0), "gpu1": ClockShift(10.02, 0.05)}
     both, steps = recording.line(exchanged), recording.line()
     assert error_of(both, 1) < error_of(steps, 1) and error_of(both, 1) < 2 * 0.05
     assert abs(shift_of(both, recording, 1) + 10.0) <= error_of(both, 1)
@@ -80,13 +80,13 @@ def test_steps_that_contradict_each_other_bound_nothing_and_the_exchange_counts(
     for span in recording.spans[1][10:]:
         span["began"] += 50
         span["ended"] += 50
-    exchanged = {"gpu0": Exchange(0.0, 0.1), "gpu1": Exchange(0.0, 0.1)}
+    exchanged = {"gpu0": ClockShift(0.0, 0.1), "gpu1": ClockShift(0.0, 0.1)}
     assert error_of(recording.line(exchanged), 1) == pytest.approx(0.2)
 
 
 def test_a_clock_that_contradicts_the_steps_is_not_believed() -> None:
     recording = Recording([0.0, 0.0]).take(20)
-    found = recording.line({"gpu0": Exchange(0.0, 0.1), "gpu1": Exchange(40.0, 0.1)})
+    found = recording.line({"gpu0": ClockShift(0.0, 0.1), "gpu1": ClockShift(40.0, 0.1)})
     assert abs(shift_of(found, recording, 1)) <= error_of(found, 1) < STEP_S
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from launch.agent.wire.flight import Exchanged, Flight
-from launch.timeline.flights import Answer, time_line
+from launch.timeline.flights import HostSpans, time_line
 from launch.timeline.words import NONE, clock, lines
 from tests.launch.timeline.simulated import STEP_S, Recording
 
@@ -54,7 +54,7 @@ def test_what_workers_know_of_a_ps_is_reported_as_theirs() -> None:
     recording = Recording([0.0, 0.0], parts=True).take(20)
     worker = replace(recording.flight(0), exchanged=[Exchanged(1, 4096), Exchanged(3, 8192)])
     ps = Flight("ps:0", recording.now, "it has no flight recorder")
-    answers = {"gpu0": Answer([worker]), "cpu0": Answer([ps])}
+    answers = {"gpu0": HostSpans([worker]), "cpu0": HostSpans([ps])}
     found = lines(time_line(answers, recording.status(), "gpu0", True))
     assert "ps:0: each step of a worker has 1 push and as many pulls, 4,096 bytes of variables" in found
     assert "ps:1: each step of a worker has 3 pushes and as many pulls, 8,192 bytes of variables" in found
@@ -81,12 +81,12 @@ def test_torn_records_and_a_task_without_any_are_named() -> None:
     recording = Recording([0.0, 0.0]).take(3)
     torn = replace(recording.flight(0), torn=2)
     none = Flight("worker:1", recording.now, "its spans cannot be read: expected 9 bytes, found 3")
-    answers = {"gpu0": Answer([torn]), "gpu1": Answer([none])}
+    answers = {"gpu0": HostSpans([torn]), "gpu1": HostSpans([none])}
     found = lines(time_line(answers, recording.status(), "gpu0", True))
     assert "worker:0@gpu0: 2 torn records left out" in found
     assert "worker:1@gpu1: its spans cannot be read: expected 9 bytes, found 3" in found
 
 
 def test_a_run_of_programs_says_that_they_have_no_recorder() -> None:
-    answers = {"gpu0": Answer([Flight("worker:0", 1.0, "none")])}
+    answers = {"gpu0": HostSpans([Flight("worker:0", 1.0, "none")])}
     assert lines(time_line(answers, None, "gpu0", False)) == [f"no task has recorded a step; {NONE}"]

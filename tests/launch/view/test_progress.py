@@ -3,7 +3,7 @@
 import io
 from typing import List
 
-from launch.view.host_progress import MOST_STAGES, Progress
+from launch.view.host_progress import MOST_STAGES, HostProgress
 from tests.support.clocks import Clock
 
 HOSTS = [f"gpu{n:02}" for n in range(1, 65)]
@@ -14,7 +14,7 @@ def lines(output: io.StringIO) -> List[str]:
 
 
 def test_hosts_at_the_same_stage_are_folded_and_the_others_counted() -> None:
-    progress = Progress(HOSTS, io.StringIO())
+    progress = HostProgress(HOSTS, io.StringIO())
     for host in HOSTS[:12]:
         progress.ready(host)
     progress.failed("gpu20")
@@ -25,7 +25,7 @@ def test_hosts_at_the_same_stage_are_folded_and_the_others_counted() -> None:
 
 
 def test_a_host_is_told_of_at_its_newest_stage_only() -> None:
-    progress = Progress(HOSTS, io.StringIO())
+    progress = HostProgress(HOSTS, io.StringIO())
     progress.show("gpu01", "connecting")
     progress.show("gpu01", "fetching numpy")
     assert progress.text() == "0 of 64 ready; gpu01 fetching numpy"
@@ -34,7 +34,7 @@ def test_a_host_is_told_of_at_its_newest_stage_only() -> None:
 
 
 def test_of_many_stages_the_most_common_are_named() -> None:
-    progress = Progress(HOSTS, io.StringIO())
+    progress = HostProgress(HOSTS, io.StringIO())
     for number in range(MOST_STAGES + 3):
         progress.show(HOSTS[number], f"fetching p{number}")
     assert progress.text().endswith(f"{HOSTS[MOST_STAGES - 1]} fetching p{MOST_STAGES - 1}; 3 more at other stages")
@@ -42,7 +42,7 @@ def test_of_many_stages_the_most_common_are_named() -> None:
 
 def test_a_line_comes_when_it_is_new_and_at_most_every_two_seconds() -> None:
     clock, output = Clock(0.0), io.StringIO()
-    with Progress(["a", "b"], output, clock) as progress:
+    with HostProgress(["a", "b"], output, clock) as progress:
         progress.show("a", "connecting")
         assert lines(output) == []
         clock.now = 2.0
@@ -58,7 +58,7 @@ def test_a_line_comes_when_it_is_new_and_at_most_every_two_seconds() -> None:
 
 def test_what_came_too_early_for_a_line_of_its_own_is_told_as_soon_as_there_is_time() -> None:
     clock, output = Clock(0.0), io.StringIO()
-    progress = Progress(["a"], output, clock)
+    progress = HostProgress(["a"], output, clock)
     progress.show("a", "receiving numpy")
     progress.look()
     assert lines(output) == []
@@ -75,7 +75,7 @@ class Terminal(io.StringIO):
 
 def test_a_terminal_gets_one_line_that_changes_in_place() -> None:
     terminal = Terminal()
-    with Progress(["a"], terminal) as progress:
+    with HostProgress(["a"], terminal) as progress:
         progress.show("a", "fetching numpy")
     assert "0 of 1 ready; a fetching numpy" in terminal.getvalue()
     assert not any(line.startswith("[") and " s] " in line for line in lines(terminal))

@@ -3,7 +3,7 @@
 from typing import Any, Dict
 
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import Lead, RunRequest, TaskRequest
+from launch.agent.wire.run_request import LeadAddress, RunRequest, TaskRequest
 
 RUN = "r-20260101-000000"
 
@@ -22,7 +22,7 @@ def run_request(*tasks: TaskRequest, **changes: Any) -> RunRequest:
     """What the host ``h``, which leads, is asked to run."""
     fields: Dict[str, Any] = {
         "run": RUN, "name": "r", "host": "h", "workdir": "~/w", "code": {}, "file": "r.yaml", "cluster": "{}",
-        "token": "t", "lead": Lead("h"), "lost_after_s": 10.0, "join_s": 20.0, "grace_s": 10.0, **changes,
+        "token": "t", "lead": LeadAddress("h"), "lost_after_s": 10.0, "join_s": 20.0, "grace_s": 10.0, **changes,
     }  # fmt: skip
     return RunRequest(tasks=tasks, **fields)
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Tuple, Union
 
 from cluster.job import Job
-from cluster.model.device_pool import Member
+from cluster.model.device_pool import PoolMember
 from cluster.protocol.outcome import Outcome, Reporter
 from cluster.runtime import server
 from cluster.runtime.tf_compat import tf
@@ -56,7 +56,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
     servers = [server.start(each, towers) for each in tasks]
     task = replace(tasks[-1], batch_size=towers * settings.tower_batch_size * settings.accumulate)
-    pool = [Member(task, [f"CPU:{index}" for index in range(towers)])]
+    pool = [PoolMember(task, [f"CPU:{index}" for index in range(towers)])]
     replica = Builder(job, task, settings, args, pool).build()
     session = server.connect(task, servers[-1], replica.graph)
     for given in (replica.prepare, replica.start_input, *replica.first_values, *replica.first_slots):

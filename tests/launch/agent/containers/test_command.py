@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from launch.agent.containers.command import Container, Inside, command, exit_code
+from launch.agent.containers.command import Inside, RunContainers, command, exit_code
 
 SECRET = "s3cret $HOME"
 ENV = {"TF_CONFIG": "{}", "CUDA_VISIBLE_DEVICES": "2,3", "KEY": SECRET}
 INSIDE = Inside("launch.r.worker.0.0.7.1", ["python3", "-m", "jobs.main"], ENV, "/w/code/1", has_gpus=True)
 
 
-def container(runtime: str, **changed: Any) -> Container:
+def container(runtime: str, **changed: Any) -> RunContainers:
     given = {"image": "tf", "args": ("--further",), "folders": ("/w", "/ckpt"), "user": (1000, 100), **changed}
-    return Container(runtime, f"/usr/bin/{runtime}", **given)
+    return RunContainers(runtime, f"/usr/bin/{runtime}", **given)
 
 
 def test_apptainer_shows_the_folders_of_the_run_and_nothing_of_the_home_folder() -> None:

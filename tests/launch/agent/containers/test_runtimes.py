@@ -6,7 +6,7 @@ from typing import Dict, Optional
 import pytest
 
 from launch.agent.containers import runtimes
-from launch.agent.containers.control import Answer, NoAnswer
+from launch.agent.containers.control import NoAnswer, RuntimeResult
 from launch.agent.containers.runtimes import Lacking
 from launch.agent.wire.container import ContainerRequest
 
@@ -16,12 +16,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Dict[str, str]:
     """The installed runtimes and the image of each; "" for one that does not work."""
     has: Dict[str, str] = {}
 
-    def ask(program: str, *arguments: str) -> Answer:
+    def ask(program: str, *arguments: str) -> RuntimeResult:
         if has[program] == "hangs":
             raise NoAnswer(f"{program} does not answer within 20 s")
         works = bool(has[program])
         found = works and (arguments[0] == "images" or arguments[-1] == has[program])
-        return Answer(0 if found else 1, "", "" if works else "no daemon")
+        return RuntimeResult(0 if found else 1, "", "" if works else "no daemon")
 
     monkeypatch.setattr(runtimes, "ask", ask)
     monkeypatch.setattr("shutil.which", lambda name: name if name in has else None)

@@ -12,7 +12,7 @@ import pytest
 from launch.agent.environments import pip_build
 from launch.agent.environments.environment import VERSION, Environment
 from launch.agent.environments.pip_build import Build
-from launch.agent.environments.wheel_store import Store
+from launch.agent.environments.wheel_store import WheelStore
 from launch.agent.linux import processes
 from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
 from tests.support.launch.machine import living_under
@@ -97,7 +97,7 @@ def test_when_the_launcher_goes_the_build_ends_and_leaves_nothing(
 def test_when_the_launcher_goes_in_the_middle_of_a_file_nothing_is_left(asked: Asked) -> None:
     asked.build(sent=b"PK")
     assert not asked.environment.path.exists()
-    assert Store(asked.folder / "w").missing(asked.request.files) == list(asked.request.files)
+    assert WheelStore(asked.folder / "w").missing(asked.request.files) == list(asked.request.files)
 
 
 def test_a_damaged_file_is_told_and_a_second_try_asks_for_it_again(
@@ -141,10 +141,10 @@ def test_a_build_that_fails_tells_why_gives_its_space_back_and_keeps_what_was_pr
 
 
 def test_a_disk_that_fills_up_while_files_arrive_is_named(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(store: Store, file: Dict[str, Any], read: Callable[[int], bytes]) -> None:
+    def full(store: WheelStore, file: Dict[str, Any], read: Callable[[int], bytes]) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Store, "receive", full)
+    monkeypatch.setattr(WheelStore, "receive", full)
     asked.build()
     assert asked.said[-1]["error"].startswith("the disk is full (")
 

@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import pytest
 
-from launch.agent.limits.control_groups import V1, V2, Files, Group, Place, _places, named, remove
+from launch.agent.limits.control_groups import V1, V2, Files, Group, GroupPlace, _places, named, remove
 
 LIMIT = 4 << 30
 
@@ -34,7 +34,7 @@ def test_groups_are_made_in_the_nearest_group_above_that_hands_memory_down(
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(str(tmp_path)).st_uid + 1)  # of another user, none is asked
     top = tmp_path / "sys/fs/cgroup"
     folders = [top / "user.slice/user-0.slice", top / "user.slice", top]
-    assert list(_places(tmp_path)) == [Place(folder, V2) for folder in folders]
+    assert list(_places(tmp_path)) == [GroupPlace(folder, V2) for folder in folders]
 
 
 @pytest.mark.parametrize(("user", "asked"), [(1000, True), (0, False), (1001, False)])
@@ -45,14 +45,14 @@ def test_a_group_that_is_delegated_to_this_user_is_asked_to_hand_memory_down_and
     ours = tmp_path / "sys/fs/cgroup/ours"
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(os, "stat", lambda path: SimpleNamespace(st_uid=1000 if path == str(ours) else 0))
-    assert list(_places(tmp_path)) == ([Place(ours, V2)] if asked else [])
+    assert list(_places(tmp_path)) == ([GroupPlace(ours, V2)] if asked else [])
     assert (ours / "cgroup.subtree_control").read_text() == ("+memory" if asked else "")
 
 
 def test_in_version_1_groups_are_made_below_the_own_one_of_memory_or_at_the_top_of_a_container(tmp_path: Path) -> None:
     tree(tmp_path, {"proc/self/cgroup": "9:name=systemd:/x\n4:cpu,memory:/a/b\n0::/\n"})
     top = tmp_path / "sys/fs/cgroup/memory"
-    assert list(_places(tmp_path)) == [Place(top / "a/b", V1), Place(top, V1)]
+    assert list(_places(tmp_path)) == [GroupPlace(top / "a/b", V1), GroupPlace(top, V1)]
 
 
 @pytest.mark.parametrize(

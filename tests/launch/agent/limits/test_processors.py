@@ -7,7 +7,7 @@ from typing import Dict
 import pytest
 
 from cluster.protocol.limits import Limits
-from launch.agent.limits.processors import Booked, Lacking, booked, give, processors_in
+from launch.agent.limits.processors import Booked, ImpossibleLimit, booked, give, processors_in
 
 EIGHT = set(range(8))
 NODES = {0: {0, 1, 4, 5}, 1: {2, 3, 6, 7}}
@@ -50,7 +50,7 @@ def test_a_task_with_a_node_and_no_number_has_all_processors_of_the_node() -> No
     ],
 )
 def test_what_a_host_lacks_is_said_with_what_it_has(limits: Limits, others: object, text: str) -> None:
-    with pytest.raises(Lacking, match=f"^{text}"):
+    with pytest.raises(ImpossibleLimit, match=f"^{text}"):
         given({"ps:0": limits}, *others)  # type: ignore[misc]
 
 

@@ -6,23 +6,23 @@ from typing import Any, List, Optional
 import pytest
 
 from cluster.protocol.limits import GIB, Limits
-from launch.agent.limits.control_groups import V2, Place
-from launch.agent.limits.enforcement import WATCHED, Enforcement, Host, Terms, agree, wishes
+from launch.agent.limits.control_groups import V2, GroupPlace
+from launch.agent.limits.enforcement import WATCHED, Enforcement, LimitedHost, Terms, agree, wishes
 from tests.support.agent.requested import task_request
 
-PLACE = Place(Path("/cg"), V2)
+PLACE = GroupPlace(Path("/cg"), V2)
 
 
-def host(**changes: Any) -> Host:
+def host(**changes: Any) -> LimitedHost:
     fields = {"find_place": lambda: PLACE, "refusal": lambda enforcement: None, **changes}
-    return Host(16 * GIB, {0, 1, 2, 3}, {0: {0, 1, 2, 3}}, **fields)
+    return LimitedHost(16 * GIB, {0, 1, 2, 3}, {0: {0, 1, 2, 3}}, **fields)
 
 
 def agreed(limits: Limits, **changes: Any) -> Terms:
     return agree({"ps:0": limits}, lambda processor: True, host(**changes))
 
 
-def no_place() -> Place:
+def no_place() -> GroupPlace:
     raise OSError("/cg: Permission denied")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import List, Tuple
 
 from launch.agent.linux import sockets
-from launch.agent.linux.sockets import Connection, Row, tcp_rows
+from launch.agent.linux.sockets import Connection, SocketRow, tcp_rows
 from tests.support.waiting import eventually
 
 TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -15,8 +15,8 @@ TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when re
 """
 
 
-def row(state: str = "ESTABLISHED", retransmits: int = 0) -> Row:
-    return Row(("10.0.0.1", 5), ("10.0.0.2", 2222), state, 7, 0, retransmits, 1)
+def row(state: str = "ESTABLISHED", retransmits: int = 0) -> SocketRow:
+    return SocketRow(("10.0.0.1", 5), ("10.0.0.2", 2222), state, 7, 0, retransmits, 1)
 
 
 def test_the_kernel_s_table_is_read(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def lockless(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_lock_is_one_holders_who_says_who_it_is(tmp_path: Path) -> None:
     handle = file_lock.take(tmp_path / "a.lock")
     os.write(handle, b"me")
-    with pytest.raises(file_lock.Held, match="me"):
+    with pytest.raises(file_lock.LockHeld, match="me"):
         file_lock.take(tmp_path / "a.lock")
     assert file_lock.held_by(tmp_path / "a.lock") == "me"
     os.close(handle)

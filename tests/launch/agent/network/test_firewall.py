@@ -10,7 +10,7 @@ import pytest
 
 from launch.agent.network import firewall
 from launch.agent.network.firewall import Unguarded, ports, raise_guard, rules, standing, ways
-from launch.agent.wire.run_request import Lead
+from launch.agent.wire.run_request import LeadAddress
 from tests.support.agent.requested import run_request, task_request
 
 pytestmark = pytest.mark.not_fast  # starts programs, by what it tests
@@ -56,10 +56,10 @@ def test_a_thousand_peers_come_in_lines_that_stay_short() -> None:
 
 def test_the_ports_are_those_of_the_host_s_tasks_and_on_the_lead_s_host_the_one_that_members_dial() -> None:
     tasks = [task_request("ps:0", port=2222), task_request("worker:0", port=2223)]
-    request = run_request(*tasks, host="h2", lead=Lead("h2", "h2:2224"))
+    request = run_request(*tasks, host="h2", lead=LeadAddress("h2", "h2:2224"))
     assert ports(request) == [2222, 2223, 2224]
     assert ports(replace(request, host="h3")) == [2222, 2223]
-    assert ports(replace(request, lead=Lead("h2", None))) == [2222, 2223]
+    assert ports(replace(request, lead=LeadAddress("h2", None))) == [2222, 2223]
 
 
 def test_a_plan_without_a_guard_needs_no_nft(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from launch.agent.linux import file_lock
 from launch.agent.retention import past_runs, pruning, removal
 from launch.agent.retention.measure import measure
-from launch.agent.retention.pruning import Place, look, prune
+from launch.agent.retention.pruning import PrunedPlace, look, prune
 from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.retention import DEFAULT, Retention
@@ -29,8 +29,8 @@ def four(past: PastRuns, **more: Any) -> None:
         past.make(run, days, **more)
 
 
-def place(past: PastRuns, rules: Dict[str, Retention]) -> Place:
-    return Place(past.workdir, ["h"], rules)
+def place(past: PastRuns, rules: Dict[str, Retention]) -> PrunedPlace:
+    return PrunedPlace(past.workdir, ["h"], rules)
 
 
 def names(answer: PruneAnswer) -> List[str]:
@@ -126,7 +126,7 @@ def test_a_run_that_starts_waits_until_the_removal_is_over(past: PastRuns, monke
             removing.close()
 
         monkeypatch.setattr(time, "sleep", sleep)
-        with locks.no_removal(past.workdir), pytest.raises(file_lock.Held):
+        with locks.no_removal(past.workdir), pytest.raises(file_lock.LockHeld):
             locks.removal(past.workdir).__enter__()
     assert len(waited) == 1
 

@@ -4,7 +4,7 @@ from typing import Any, List
 
 import pytest
 
-from launch.agent.retention.rules import DAY_S, GIB, Decision, PastRun, decide
+from launch.agent.retention.rules import DAY_S, GIB, PastRun, PruneDecision, decide
 from launch.agent.wire.retention import DEFAULT, Retention
 
 
@@ -41,7 +41,7 @@ def test_each_bound_takes_the_oldest_runs_beyond_it(bounds: Any, gone: List[str]
 
 def test_what_must_stay_stays_and_is_told_with_its_bound() -> None:
     runs = [run("d", needed="the newest of its name"), run("c"), run("b", needed="its agent on h lives"), run("a")]
-    assert decide(runs, Retention(runs=1)) == Decision(
+    assert decide(runs, Retention(runs=1)) == PruneDecision(
         going={"c": "more than 1 of its name", "a": "more than 1 of its name"}, spared={"b": "more than 1 of its name"}
     )
 

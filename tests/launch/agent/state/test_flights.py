@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.protocol.flight_recorder import FlightRecorder
-from cluster.protocol.flight_records import FILE, Exchange, Wait
+from cluster.protocol.flight_records import FILE, PsExchange, Wait
 from cluster.protocol.heartbeat import Heartbeat
 from launch.agent.state.newest_spans import NO_FILE, of_host, of_task
 from launch.agent.state.run_folder import RunFolder
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> RunFolder:
     for task in ("ps:0", "worker:0"):
         folder.task(task).mkdir()
     recorder = FlightRecorder(folder.task("worker:0"), attempt=1)
-    recorder.describe([Exchange(3, 4096)])
+    recorder.describe([PsExchange(3, 4096)])
     for step in (1, 2, 3):
         recorder.begin("step")
         recorder.end(step, 0.25, Wait(0, 0.5))

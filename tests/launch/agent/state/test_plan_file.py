@@ -10,7 +10,7 @@ import pytest
 from launch.agent.state import plan_file
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.run_request import Lead, RunRequest
+from launch.agent.wire.run_request import LeadAddress, RunRequest
 from launch.status.values import Malformed, from_values, to_values
 from tests.support.launch.random_records import random_record
 
@@ -42,7 +42,7 @@ def test_the_plan_of_a_run_that_an_older_launcher_began_is_read(tmp_path: Path) 
     folder = folder_of(tmp_path)
     folder.write("plan.json", written_before("plan_of_a_lead.json"))
     plan = plan_file.read(folder)
-    assert (plan.name, plan.file, plan.lead) == ("digits", "digits.yaml", Lead("gpu01", "gpu01:2223"))
+    assert (plan.name, plan.file, plan.lead) == ("digits", "digits.yaml", LeadAddress("gpu01", "gpu01:2223"))
     assert (plan.environment, plan.checkpoint_dir) == ("d005173df9083a21", None)
     assert plan.code == {"launcher": "1" * 16, "job": "2" * 16}
     assert plan.run_plan is not None and plan.run_plan.hosts == ("gpu01", "cpu01", "gpu02")
@@ -68,7 +68,7 @@ def test_a_plan_with_a_key_less_is_read_too(tmp_path: Path, key: Any) -> None:
     values = written_before(BEFORE[0])
     folder.write("plan.json", {name: value for name, value in values.items() if name != key and key is not None})
     plan = plan_file.read(folder)
-    assert plan.lead == (None if key in ("lead", None) else Lead("gpu01", "gpu01:2223"))
+    assert plan.lead == (None if key in ("lead", None) else LeadAddress("gpu01", "gpu01:2223"))
 
 
 def test_without_a_file_the_plan_has_its_defaults(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.state.report_file import FILE, Report, report
+from launch.agent.state.report_file import FILE, ReportFile, report
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.histories import Replay, failed
 
@@ -47,7 +47,7 @@ def test_a_run_without_incidents_has_a_report_too() -> None:
 
 def test_it_is_written_when_there_is_news_and_at_the_end(tmp_path: Path) -> None:
     folder, replay = Folder(tmp_path), Replay()
-    written = Report(folder, lambda: 1000.0)
+    written = ReportFile(folder, lambda: 1000.0)
     replay.up()
     for _ in range(3):
         written.note(replay.run.status(), final=False)
@@ -61,8 +61,8 @@ def test_it_is_written_when_there_is_news_and_at_the_end(tmp_path: Path) -> None
 
 def test_an_agent_that_was_started_again_goes_on_with_the_time_that_the_run_began(tmp_path: Path) -> None:
     folder, replay = Folder(tmp_path), Replay()
-    Report(folder, lambda: 1000.0).note(replay.run.status(), final=False)
-    Report(folder, lambda: 1060.0).note(replay.run.status(), final=True)
+    ReportFile(folder, lambda: 1000.0).note(replay.run.status(), final=False)
+    ReportFile(folder, lambda: 1060.0).note(replay.run.status(), final=True)
     told = folder.written[-1][1]
     assert (told["began"], told["seconds"]) == (1000.0, 60.0)
 
@@ -73,4 +73,4 @@ def test_a_report_that_a_power_cut_has_left_in_pieces_is_none(left: str, tmp_pat
     folder = RunFolder(tmp_path, "r-1", "a")
     folder.create()
     (folder.own / FILE).write_text(left)
-    assert Report(folder, lambda: 7.0).began == 7.0
+    assert ReportFile(folder, lambda: 7.0).began == 7.0

@@ -1,15 +1,15 @@
 """Limits in a container: those that it inherits, those that others enforce, and those that nothing enforces."""
 
 from cluster.protocol.limits import Limits
-from launch.agent.containers.command import Container
-from launch.agent.limits.enforcement import Host, agree
+from launch.agent.containers.command import RunContainers
+from launch.agent.limits.enforcement import LimitedHost, agree
 from launch.agent.tasks.container_limits import in_containers
 
-HOST = Host(1 << 40, {0, 1}, {}, refusal=lambda enforcement: None)
+HOST = LimitedHost(1 << 40, {0, 1}, {}, refusal=lambda enforcement: None)
 
 
-def container(runtime: str) -> Container:
-    return Container(runtime, runtime, "tf", (), ("/w",), (0, 0))
+def container(runtime: str) -> RunContainers:
+    return RunContainers(runtime, runtime, "tf", (), ("/w",), (0, 0))
 
 
 def test_limits_that_podman_and_docker_do_not_pass_on_are_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_log
-from launch.agent.tasks.task_log import NO_GAP, Gap, LogBound, gap_of, index_of
+from launch.agent.tasks.task_log import NO_GAP, LogBound, LogGap, gap_of, index_of
 from launch.agent.verbs.logs import TaskLog
 
 FIRST, NEWEST, STEP = 1 << 14, 1 << 16, 1 << 13
@@ -34,7 +34,7 @@ class Log:
                     index.write(f"{(number + 1) / 1000:.1f} {(number + 1) * WIDTH}\n")
         self.count += count
 
-    def look(self) -> Gap:
+    def look(self) -> LogGap:
         self.now += task_log.BOUND_S
         self.bound.look(self.now)
         return gap_of(self.path)
@@ -56,7 +56,7 @@ def log(tmp_path: Path) -> Log:
     return Log(tmp_path)
 
 
-def around(gap: Gap, count: int) -> List[str]:
+def around(gap: LogGap, count: int) -> List[str]:
     """The lines of a log with a gap."""
     return [*map(str, range(gap.begin // WIDTH)), gap.notice, *map(str, range(gap.end // WIDTH, count))]
 
@@ -135,7 +135,7 @@ def test_the_last_lines_are_those_behind_the_gap(count: int, log: Log) -> None:
 def test_a_log_without_lines_is_bounded_too(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task_log, "NEARBY", 1 << 10)
     log.path.write_bytes(b"x" * 1_000_000)
-    assert log.look() == Gap(FIRST, 1_000_000 - NEWEST)
+    assert log.look() == LogGap(FIRST, 1_000_000 - NEWEST)
     assert not any("\0" in line for line in log.read())
 
 

@@ -7,7 +7,7 @@ from typing import Callable, Optional
 
 import pytest
 
-from launch.agent.containers.command import Container
+from launch.agent.containers.command import RunContainers
 from launch.agent.linux import processes
 from launch.agent.protocol.messages import Dismiss, Exited
 from launch.agent.state import containers, leftovers, process_records
@@ -39,8 +39,8 @@ def boxed(bench: Bench) -> Callable[[FakeRuntime, str], int]:
     return start
 
 
-def container_of(runtime: FakeRuntime) -> Container:
-    return Container(runtime.program.name, str(runtime.program), "there", (), (), (os.geteuid(), os.getegid()))
+def container_of(runtime: FakeRuntime) -> RunContainers:
+    return RunContainers(runtime.program.name, str(runtime.program), "there", (), (), (os.geteuid(), os.getegid()))
 
 
 def _inside(bench: Bench) -> Optional[int]:

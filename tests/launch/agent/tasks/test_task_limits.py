@@ -8,7 +8,7 @@ from typing import Iterator, TypeVar
 import pytest
 
 from cluster.protocol.limits import GIB, Limits
-from launch.agent.endings.exit_causes import Ending
+from launch.agent.endings.exit_causes import ExitCause
 from launch.agent.endings.exits import Excess
 from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms
@@ -29,7 +29,7 @@ GREEDY = (sys.executable, "-c", "import subprocess, sys; sys.exit(subprocess.cal
 
 
 @pytest.fixture
-def place() -> Iterator[control_groups.Place]:
+def place() -> Iterator[control_groups.GroupPlace]:
     """Where this process can make control groups."""
     try:
         yield control_groups.find()
@@ -42,7 +42,7 @@ def limited(limits: Limits, **fields: object) -> Terms:
 
 
 def test_a_task_beyond_its_limit_is_killed_by_a_real_kernel_alone_and_its_group_is_removed(
-    bench: Bench, place: control_groups.Place
+    bench: Bench, place: control_groups.GroupPlace
 ) -> None:
     groups.write(bench.folder, place.folder)
     bench.start(*GREEDY, terms=limited(SMALL, place=place))
@@ -107,7 +107,7 @@ def test_a_limit_that_was_refused_after_all_is_the_cause_and_the_program_does_no
 
 
 def test_a_group_that_cannot_be_made_is_told_as_a_task_that_did_not_start(bench: Bench, tmp_path: Path) -> None:
-    nowhere = control_groups.Place(tmp_path / "nowhere", control_groups.V2)
+    nowhere = control_groups.GroupPlace(tmp_path / "nowhere", control_groups.V2)
     bench.start("true", terms=limited(SMALL, place=nowhere))
     (exited,) = bench.events
     assert isinstance(exited, Exited) and exited.kind == "not-started"
@@ -116,8 +116,8 @@ def test_a_group_that_cannot_be_made_is_told_as_a_task_that_did_not_start(bench:
 
 def test_a_task_that_is_killed_itself_has_the_limit_as_its_cause_and_a_child_s_is_told_beside_the_task_s_own() -> None:
     excess = Excess(REACHED, "killed by the kernel; raise it", 1)
-    own = Ending("exit", "exit code 3; its last line: worker gone", retry=True)
-    assert excess.ending(-9, own) == Ending("out-of-memory", f"{REACHED}: killed by the kernel; raise it", REACHED)
+    own = ExitCause("exit", "exit code 3; its last line: worker gone", retry=True)
+    assert excess.ending(-9, own) == ExitCause("out-of-memory", f"{REACHED}: killed by the kernel; raise it", REACHED)
     told = excess.ending(3, own)
     assert (told.kind, told.cause) == (
         "out-of-memory", f"{REACHED} by a child, which was killed; then exit code 3; its last line: worker gone",
