@@ -87,7 +87,15 @@ def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> O
     job = load(options.job, Path(__file__).parent)
     if task.role == "evaluator":
         return _evaluate(job, task, settings, args, reporter, standby)
-    return train(job, task, settings, args, reporter, checkpoint_dir(settings, os.environ), standby)
+    return train(
+        job=job,
+        task=task,
+        settings=settings,
+        args=args,
+        reporter=reporter,
+        checkpoint_dir=checkpoint_dir(settings, os.environ),
+        standby=standby,
+    )
 
 
 def _lend(task: Task, settings: Train, reporter: Reporter, standby: Standby) -> Outcome:

@@ -117,7 +117,15 @@ class Fleet:
 
         def ask(host: Host) -> Dict[str, Any]:
             request = _values(requests[host.name])
-            return rpc.ask(host, self.code, self.spec.workdir, verb, request, timeout_s, stay_s)
+            return rpc.ask(
+                host=host,
+                code=self.code,
+                workdir=self.spec.workdir,
+                verb=verb,
+                request=request,
+                timeout_s=timeout_s,
+                stay_s=stay_s,
+            )
 
         return self.each(ask, list(requests), interruptible)
 
@@ -134,7 +142,15 @@ class Fleet:
 
         def ask(host: Host) -> T:
             request = _values(requests[host.name])
-            values = rpc.ask(host, self.code, self.spec.workdir, verb, request, timeout_s, stay_s)
+            values = rpc.ask(
+                host=host,
+                code=self.code,
+                workdir=self.spec.workdir,
+                verb=verb,
+                request=request,
+                timeout_s=timeout_s,
+                stay_s=stay_s,
+            )
             try:
                 return from_values(kind, values)
             except Malformed as error:

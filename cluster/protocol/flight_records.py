@@ -196,7 +196,17 @@ def _unpacked(record: bytes) -> Tuple[Optional[Span], int]:
         return None, 0
     longest = Wait(ps, longest_s) if ps >= 0 and longest_s >= 0 else None
     waited = waited_s if waited_s >= 0 else None
-    return Span(number, attempt, PHASES[phase], step, began, ended, waited, longest, bool(whole)), boot
+    return Span(
+        number=number,
+        attempt=attempt,
+        phase=PHASES[phase],
+        step=step,
+        began=began,
+        ended=ended,
+        waited_s=waited,
+        longest=longest,
+        is_whole=bool(whole),
+    ), boot
 
 
 def _header(data: bytes) -> Optional[Header]:

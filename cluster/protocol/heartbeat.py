@@ -148,7 +148,15 @@ class Heartbeat:
         if phase in STEPS and lasts_s >= asks_after(slowest_s):
             self._ask_beside(phases)
         owes = self._answer[1] if self._answer[0] == phases else None
-        return Sign(self._beats, phase, lasts_s, round(slowest_s, 3), round(usual_s, 3), owes, self._doing)
+        return Sign(
+            beat=self._beats,
+            phase=phase,
+            phase_s=lasts_s,
+            slowest_s=round(slowest_s, 3),
+            usual_s=round(usual_s, 3),
+            owes=owes,
+            doing=self._doing,
+        )
 
     def _ask_beside(self, phases: int) -> None:
         ask = self.ask

@@ -30,7 +30,9 @@ class Place(NamedTuple):
         The problem repeats no key where the place is an override that names ``path`` already.
         """
         key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
-        return Problem(self.where, self.line, self.column, key, expected, found, hint)
+        return Problem(
+            where=self.where, line=self.line, column=self.column, key=key, expected=expected, found=found, hint=hint
+        )
 
     def naming(self, path: Path) -> str:
         """The place and the key there, as a problem begins: ``hosts.yaml:3:6: job``, ``--set job``."""

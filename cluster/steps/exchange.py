@@ -103,7 +103,15 @@ class Exchange:
             return [(values[name], self.copies.variables[name]) for name in bucket.names]
 
         variables = [self.copies.variables[name] for name in bucket.names]
-        return Push(bucket.name, ps_device(bucket.server), packed, packed.shape, variables, unpack, bucket)
+        return Push(
+            name=bucket.name,
+            device=ps_device(bucket.server),
+            grad=packed,
+            shape=packed.shape,
+            variables=variables,
+            unpack=unpack,
+            bucket=bucket,
+        )
 
     def fetch(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
         """Fetch all buckets from their servers, once ``after`` has happened; return values by name.

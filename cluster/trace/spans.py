@@ -123,7 +123,15 @@ def _travelled(transfer: Transfer, variables: Sequence[str], node: Any) -> Trace
         lane = PULLS if transfer.source.is_ps else PUSHES
     name = variables[0] + (f" and {len(variables) - 1} more" if variables[1:] else "") if variables else transfer.tensor
     start_us, duration_us = _times(node)
-    return TraceSpan(transfer.target, lane, name, start_us, duration_us, transfer, tuple(variables))
+    return TraceSpan(
+        place=transfer.target,
+        lane=lane,
+        name=name,
+        start_us=start_us,
+        duration_us=duration_us,
+        transfer=transfer,
+        variables=tuple(variables),
+    )
 
 
 def _lane(label: str) -> str:

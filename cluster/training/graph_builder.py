@@ -156,7 +156,15 @@ class Builder:
         self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
         servers, waits = len(self.task.cluster["ps"]), self.train.mode == "sync"
         ahead, wire = self.train.table_staleness, Wire(self.train.wire if waits else "float32")
-        stores = Stores(found, list(self.row_grads), self.model.optimizer, servers, waits, ahead, wire)
+        stores = Stores(
+            lookups=found,
+            trained=list(self.row_grads),
+            optimizer=self.model.optimizer,
+            servers=servers,
+            waits=waits,
+            ahead=ahead,
+            wire=wire,
+        )
         for name in self.model.variables:
             ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
             self.job.check("model", "no variable with the name of the tables' rows", name, ok)
@@ -214,14 +222,14 @@ class Builder:
         }
         with self.job.blame():
             imported = ImportedUpdate(
-                self.model.make_optimizer,
-                specs,
-                ps_device(0),
-                container,
-                self.train.clip_norm,
-                self.changing,
-                self.model.collections,
-                self.model.sharing.scopes.first,
+                make=self.model.make_optimizer,
+                specs=specs,
+                step_device=ps_device(0),
+                container=container,
+                clip_norm=self.train.clip_norm,
+                changing=self.changing,
+                collections=self.model.collections,
+                scopes=self.model.sharing.scopes.first,
             )
         imported.is_checked = self.model.gradients.scales
         if imported.may_leave_out:
@@ -240,27 +248,29 @@ class Builder:
         agreed = [*self.masters.all, *saved, *(each.rows for each in (self.stores.all if self.stores else []))]
         model = self.model
         return Replica(
-            graph,
-            stepper,
-            model.evaluation,
-            self.placement,
-            self.layout,
-            self.global_step,
-            [*self.masters.all, *slots, *saved, self.global_step],
-            agreed,
-            exchange.copies.buckets,
-            model.prepare,
-            model.start_input,
-            self._first_values(),
-            model.parts.examples,
-            model.parts.shares,
-            self.reports,
-            self.stores,
-            model.measured,
-            self.places,
-            self._first_slots(slots),
-            [piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces],
-            [] if model.place is not None else model.batches,
+            graph=graph,
+            stepper=stepper,
+            evaluation=model.evaluation,
+            placement=self.placement,
+            layout=self.layout,
+            global_step=self.global_step,
+            variables=[*self.masters.all, *slots, *saved, self.global_step],
+            agreed=agreed,
+            buckets=exchange.copies.buckets,
+            prepare=model.prepare,
+            start_input=model.start_input,
+            first_values=self._first_values(),
+            examples=model.parts.examples,
+            shares=model.parts.shares,
+            reports=self.reports,
+            tables=self.stores,
+            measured=model.measured,
+            places=self.places,
+            first_slots=self._first_slots(slots),
+            of_model=[
+                piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces
+            ],
+            batches=[] if model.place is not None else model.batches,
         )
 
     def _exchange(self) -> Exchange:

@@ -40,7 +40,13 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     pairs = [(grad, model.variables[name]) for grad, name in named]
     agreed = [*model.variables.values(), global_step]
     stepper = StockWorker(
-        model.optimizer, pairs, global_step, loss, task.num_workers, task.worker_index, train.backup_workers
+        optimizer=model.optimizer,
+        grads_and_vars=pairs,
+        global_step=global_step,
+        loss=loss,
+        num_workers=task.num_workers,
+        worker_index=task.worker_index,
+        backup_workers=train.backup_workers,
     )
     _refuse_run_by_optimizer(model, stepper.applied)
     looked_at = profile_variables(
@@ -48,18 +54,18 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     )
     whole = {name: replace(each, may_be_cut=False) for name, each in looked_at.items()}
     return Replica(
-        tf.get_default_graph(),
-        stepper,
-        model.evaluation,
-        placement,
-        Layout(whole, num_ps),
-        global_step,
-        tf.global_variables(),
-        agreed,
-        [],
-        model.prepare,
-        model.start_input,
-        [tf.global_variables_initializer()],
+        graph=tf.get_default_graph(),
+        stepper=stepper,
+        evaluation=model.evaluation,
+        placement=placement,
+        layout=Layout(whole, num_ps),
+        global_step=global_step,
+        variables=tf.global_variables(),
+        agreed=agreed,
+        buckets=[],
+        prepare=model.prepare,
+        start_input=model.start_input,
+        first_values=[tf.global_variables_initializer()],
         measured=model.measured,
         batches=model.batches,
     )

@@ -152,7 +152,13 @@ class Trainer:
             reports = (self._step_times, self._metrics)
             first = FirstValues(self.task, self.replica, host, self.settings.warm_start)
             self._joining = Joining(
-                self.task, self.replica, self._partition_count, reports, self._last, checkpoints, first
+                task=self.task,
+                replica=self.replica,
+                partition_count=self._partition_count,
+                reports=reports,
+                last=self._last,
+                checkpoints=checkpoints,
+                first=first,
             )
             self._summaries = self._make_summaries()
             self._verification = self._make_verification()

@@ -63,7 +63,19 @@ def from_slurm(environ: Mapping[str, str]) -> List[Listed]:
     listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST")
     if not listed:
         hint = "run it inside of `salloc` or an sbatch script"
-        raise SpecError([Problem("SLURM_JOB_NODELIST", None, None, "", "the nodes of an allocation", "nothing", hint)])
+        raise SpecError(
+            [
+                Problem(
+                    where="SLURM_JOB_NODELIST",
+                    line=None,
+                    column=None,
+                    key="",
+                    expected="the nodes of an allocation",
+                    found="nothing",
+                    hint=hint,
+                )
+            ]
+        )
     nodes = [name.host for name in _collected("SLURM_JOB_NODELIST", [(None, item) for item in split(listed)])]
     for variable, read in _SLURM_SLOTS.items():
         if environ.get(variable):

@@ -46,7 +46,17 @@ def requests(
     addresses = peers(plan) if plan.spec.guard else None
     return {
         host: replace(
-            _request(plan, host, tuple(tasks[host]), code, token, secrets, resume, named, addresses),
+            _request(
+                plan=plan,
+                host=host,
+                tasks=tuple(tasks[host]),
+                code=code,
+                token=token,
+                secrets=secrets,
+                resume=resume,
+                file=named,
+                addresses=addresses,
+            ),
             user=user,
             detached=detached,
         )
@@ -116,7 +126,15 @@ def container(plan: Plan) -> Optional[ContainerRequest]:
 
 def _run_plan(plan: Plan) -> RunPlan:
     tasks = [
-        TaskPlan(task.name, task.role, task.index, task.host, task.address, task.chief, task.spare)
+        TaskPlan(
+            name=task.name,
+            role=task.role,
+            index=task.index,
+            host=task.host,
+            address=task.address,
+            chief=task.chief,
+            spare=task.spare,
+        )
         for task in plan.tasks
     ]
     job, elastic, restart = plan.spec.command is None, plan.spec.elastic, plan.spec.restart

@@ -83,9 +83,27 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     chief = spec.chief
     commands = {role: _command(spec, job, role, cluster) for role in ROLE_ORDER}
     tasks = tuple(
-        _task(spec, task, commands[task.role], job, run, runs[task.host], task is chief) for task in spec.tasks
+        _task(
+            spec=spec,
+            task=task,
+            command=commands[task.role],
+            job=job,
+            run=run,
+            python=runs[task.host],
+            chief=task is chief,
+        )
+        for task in spec.tasks
     )
-    return Plan(run, spec, tasks, chief.host, _control(spec, chief), python, json.dumps(present), environments)
+    return Plan(
+        run=run,
+        spec=spec,
+        tasks=tasks,
+        lead=chief.host,
+        control=_control(spec, chief),
+        python=python,
+        cluster=json.dumps(present),
+        environments=environments,
+    )
 
 
 def pythons(spec: Spec, own: str) -> Dict[str, str]:

@@ -202,7 +202,16 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
 
     def at(begins: datetime) -> Draft:
         plan = make_plan(spec, job, run_name(spec.name, begins), sys.executable)
-        asked = requests(plan, code, token, values, start.resume, str(target), user(), start.detach)
+        asked = requests(
+            plan=plan,
+            code=code,
+            token=token,
+            secrets=values,
+            resume=start.resume,
+            file=str(target),
+            user=user(),
+            detached=start.detach,
+        )
         return Draft(plan, asked, code, begins, at)
 
     first = at(begins)

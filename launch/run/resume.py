@@ -157,9 +157,16 @@ def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Ca
 def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
     checkpoint = plan.spec.train.checkpoint
     request = HandoverRequest(
-        fleet.reference(plan.lead, plan.run), checkpoint.dir, Wanted(found.run, found.step), found.generation,
-        str(plan.control), secrets.token_hex(16), checkpoint.keep, plan.spec.guard, peers(plan),
-    )  # fmt: skip
+        run=fleet.reference(plan.lead, plan.run),
+        checkpoint_dir=checkpoint.dir,
+        wanted=Wanted(found.run, found.step),
+        generation=found.generation,
+        address=str(plan.control),
+        token=secrets.token_hex(16),
+        keep=checkpoint.keep,
+        guard=plan.spec.guard,
+        peers=peers(plan),
+    )
     given = replace(request, run=fleet.reference(found.host, plan.run))
     try:
         with closing(fleet.contact(plan.lead, "take", request)) as taker:

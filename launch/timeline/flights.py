@@ -104,9 +104,18 @@ def _line(host: str, flight: Flight, spans: Sequence[Span], shift: Shift, status
     moved = [span._replace(began=span.began + shift.seconds, ended=span.ended + shift.seconds) for span in spans]
     lives = status is None or status.state in ("starting", "running")
     return TaskLine(
-        flight.task, host, flight.read_at + shift.seconds, shift.error_s, status, moved, flight.why_none,
-        flight.now if lives else None, flight.exchanged, flight.torn, flight.earlier,
-    )  # fmt: skip
+        name=flight.task,
+        host=host,
+        until=flight.read_at + shift.seconds,
+        error_s=shift.error_s,
+        status=status,
+        spans=moved,
+        why_none=flight.why_none,
+        now=flight.now if lives else None,
+        exchanged=flight.exchanged,
+        torn=flight.torn,
+        earlier=flight.earlier,
+    )
 
 
 def spans_of(flight: Flight) -> List[Span]:
@@ -117,9 +126,16 @@ def spans_of(flight: Flight) -> List[Span]:
     )  # fmt: skip
     return [
         Span(
-            number, attempt, phase, step, began, began + max(0.0, took_s), waited_s,
-            None if ps is None or longest_s is None else Wait(ps, longest_s), whole,
+            number=number,
+            attempt=attempt,
+            phase=phase,
+            step=step,
+            began=began,
+            ended=began + max(0.0, took_s),
+            waited_s=waited_s,
+            longest=None if ps is None or longest_s is None else Wait(ps, longest_s),
+            is_whole=whole,
         )
         for number, (attempt, phase, step, began, took_s, waited_s, ps, longest_s, whole) in enumerate(columns)
         if phase in PHASES and math.isfinite(began + took_s + (waited_s or 0.0))
-    ][-SLOTS:]  # fmt: skip
+    ][-SLOTS:]

@@ -63,13 +63,13 @@ def stall(found: TimeLine) -> Optional[Stall]:
     unanswered = [line for line in open_ones if line.now and line.now.asked_s >= ANSWER_S]
     steps = [line.spans[-1].step for line in late if line.spans]
     return Stall(
-        max(steps, default=None),
-        max(map(_began, late)),
-        found.until,
-        [line for line in late if line.now and line.now.owes is False],
-        [Blocker(line, why) for line in found.lines for why in _owed(line, line in late)],
-        unanswered,
-        [line for line in open_ones if line not in unanswered],
+        step=max(steps, default=None),
+        since=max(map(_began, late)),
+        until=found.until,
+        waiting=[line for line in late if line.now and line.now.owes is False],
+        blockers=[Blocker(line, why) for line in found.lines for why in _owed(line, line in late)],
+        unanswered=unanswered,
+        undecided=[line for line in open_ones if line not in unanswered],
     )
 
 

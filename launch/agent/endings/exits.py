@@ -115,9 +115,17 @@ class Exits:
         if excess is not None:
             ending = excess.ending(code, ending)
         return Exited(
-            name, attempt, code, ending.cause, shown, ending.kind, lines[-exit_causes.MOST_LINES :],
-            self._mask(stack), ending.retry, ending.error,
-        )  # fmt: skip
+            task=name,
+            attempt=attempt,
+            exit_code=code,
+            cause=ending.cause,
+            outcome=shown,
+            kind=ending.kind,
+            lines=lines[-exit_causes.MOST_LINES :],
+            stack=self._mask(stack),
+            retry=ending.retry,
+            error=ending.error,
+        )
 
     def _ending(self, code: int, outcome: Optional[Outcome], lines: List[str], no_memory: bool) -> ExitCause:
         ending = exit_causes.judge(code, outcome, lines, no_memory)

@@ -50,9 +50,14 @@ def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[SocketRow]:
 def _row(fields: List[str]) -> SocketRow:
     sent, received = fields[4].split(":")
     return SocketRow(
-        _address(fields[1]), _address(fields[2]), _STATES.get(fields[3], fields[3]), int(sent, 16), int(received, 16),
-        int(fields[6], 16), int(fields[9]),
-    )  # fmt: skip
+        local=_address(fields[1]),
+        remote=_address(fields[2]),
+        state=_STATES.get(fields[3], fields[3]),
+        send_queue=int(sent, 16),
+        receive_queue=int(received, 16),
+        retransmits=int(fields[6], 16),
+        inode=int(fields[9]),
+    )
 
 
 def _address(text: str) -> Tuple[str, int]:

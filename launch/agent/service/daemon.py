@@ -77,14 +77,14 @@ async def _live(
     log_system_errors(asyncio.get_event_loop())
     events: asyncio.Queue[Any] = asyncio.Queue()
     tasks = HostTasks(
-        request.tasks,
-        folder,
-        prepared.gpus,
-        events.put_nowait,
-        request.secrets,
-        prepared.shipped,
-        prepared.terms,
-        prepared.container,
+        tasks=request.tasks,
+        folder=folder,
+        gpus=prepared.gpus,
+        emit=events.put_nowait,
+        secrets=request.secrets,
+        shipped=prepared.shipped,
+        terms=prepared.terms,
+        container=prepared.container,
     )
     agent = _agent(request, folder, tasks, events)
     clients = Clients(folder.own / "agent.sock", agent.answer)

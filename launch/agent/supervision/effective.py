@@ -136,7 +136,15 @@ class Effective:
         seconds, start_s, standing_s, rolled_back_s, saving_s = (round(part, DIGITS) for part in parts)
         of_seconds = round(sum(parts), DIGITS)
         share = round(self._kept_s / of_seconds, DIGITS) if of_seconds else None
-        return EffectiveTime(share, seconds, of_seconds, start_s, standing_s, rolled_back_s, saving_s)
+        return EffectiveTime(
+            share=share,
+            seconds=seconds,
+            of_seconds=of_seconds,
+            start_s=start_s,
+            standing_s=standing_s,
+            rolled_back_s=rolled_back_s,
+            saving_s=saving_s,
+        )
 
 
 def _mean(usual: Optional[float], newest: float) -> float:

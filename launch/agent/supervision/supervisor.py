@@ -380,15 +380,15 @@ class Supervisor:
         """Return the run's status; ``more`` are fields that no supervisor knows."""
         formation = self._formations.status(self.state.phase)
         return run_status(
-            self.plan,
-            self.state,
-            self.tasks,
-            self.incidents,
-            formation,
-            self.outcome,
-            self.silent,
-            self.now,
-            self._checkpoint_problems.step,
+            plan=self.plan,
+            state=self.state,
+            tasks=self.tasks,
+            incidents=self.incidents,
+            formation=formation,
+            outcome=self.outcome,
+            silent=self.silent,
+            now=self.now,
+            checkpoint_step=self._checkpoint_problems.step,
             departed=self.departures.needed,
             **more,
         )

@@ -145,7 +145,13 @@ class HostTasks:
         enforced = self._limits.of(name, attempt)
         container = self._containers.name(name, attempt)
         command = self._containers.command(
-            container, argv, env, task.folder, bool(self._gpus[name]), source == subprocess.PIPE, enforced.limits.nofile
+            name=container,
+            argv=argv,
+            env=env,
+            folder=task.folder,
+            has_gpus=bool(self._gpus[name]),
+            reads=source == subprocess.PIPE,
+            nofile=enforced.limits.nofile,
         )
         process = processes.start(command.argv, command.env, Path(task.folder), log, source, enforced.before_program)
         self._record.began(process.pid)
@@ -260,7 +266,18 @@ class HostTasks:
         stack = None if attempt.stacks is None else attempt.stacks.text()
         killed = attempt.kill_at is not None
         excess = self._limits.ended(attempt)
-        self._emit(self._exits.ended(attempt.task, attempt.number, attempt.was_pid, code, now, killed, stack, excess))
+        self._emit(
+            self._exits.ended(
+                name=attempt.task,
+                attempt=attempt.number,
+                pid=attempt.was_pid,
+                code=code,
+                now=now,
+                killed=killed,
+                stack=stack,
+                excess=excess,
+            )
+        )
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""

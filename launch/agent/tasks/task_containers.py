@@ -55,7 +55,7 @@ class TaskContainers:
             return Command(list(argv), {**outside(), **env})
         if self._record is not None:
             self._record.begins(name)
-        inside = Inside(name, argv, env, folder, has_gpus, reads, nofile)
+        inside = Inside(name=name, argv=argv, env=env, folder=folder, has_gpus=has_gpus, reads=reads, nofile=nofile)
         return command.command(self._container, inside, outside())
 
     def is_gone(self, attempt: Attempt) -> bool:
