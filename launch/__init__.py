@@ -30,6 +30,5 @@ errors     what may go wrong, and its exit code
 target     the hosts file that a verb is about, as its options narrow it
 fleet      all hosts of a run, asked side by side
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
-answers    the JSON objects that verbs print, documented
 reference  writes docs/reference.md
 """

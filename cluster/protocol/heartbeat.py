@@ -1,6 +1,6 @@
 """A sign of life of a task, written every second by a thread beside it, also when no step ends.
 
-``heartbeat.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
+``pulse.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
 place, so that a full disk does not make a task look dead. Time is counted in beats: where the whole machine stands
 still, nothing is counted.
 

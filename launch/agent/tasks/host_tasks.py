@@ -266,18 +266,11 @@ class HostTasks:
         stack = None if attempt.stacks is None else attempt.stacks.text()
         killed = attempt.kill_at is not None
         excess = self._limits.ended(attempt)
-        self._emit(
-            self._exits.ended(
-                name=attempt.task,
-                attempt=attempt.number,
-                pid=attempt.was_pid,
-                code=code,
-                now=now,
-                killed=killed,
-                stack=stack,
-                excess=excess,
-            )
-        )
+        ended = self._exits.ended(
+            name=attempt.task, attempt=attempt.number, pid=attempt.was_pid, code=code, now=now, killed=killed,
+            stack=stack, excess=excess,
+        )  # fmt: skip
+        self._emit(ended)
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:
         """Continue without an attempt whose process ``pid`` does not end."""
