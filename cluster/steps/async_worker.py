@@ -123,14 +123,14 @@ class AsyncWorker(BaseWorker):
         self._copies.fill(session, self._step, [self._forget])
         return self._step
 
-    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
         """Apply one gradient, once the gate is open; return the global step after it, the loss, and ``more``."""
         self._gate.pass_through(session)
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
             self._copies.fill(session, self._step)
         self._load(session)
-        (step, number), loss, fetched, _ = session.run([self._counted, self._loss, list(more), self._brought])
+        (step, number), loss, fetched, _ = session.run([self._counted, self._loss, more, self._brought])
         self._gate.note(number)
         self._step = int(step)
         self._ended_s = time.monotonic()

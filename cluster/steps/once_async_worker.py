@@ -102,7 +102,7 @@ class OnceAsyncWorker(AsyncWorker):
         """End the reading for this session, which closes only when nothing in it waits for a batch."""
         self._places.source.new_life()
 
-    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
         """Apply one gradient, or wait a moment where this worker has no shard; see ``AsyncWorker.step``.
 
         Raises:
@@ -110,7 +110,7 @@ class OnceAsyncWorker(AsyncWorker):
         """
         source = self._places.source
         try:
-            step, loss, fetched = self._step_or_wait(session, [*more, self._ends])
+            step, loss, (fetched, ends) = self._step_or_wait(session, more)
         except tf.errors.InvalidArgumentError as error:
             if NOT_ADMITTED in str(error):
                 raise tf.errors.AbortedError(None, None, "the servers do not take this worker's batch") from error
@@ -119,18 +119,18 @@ class OnceAsyncWorker(AsyncWorker):
             if source.error is not None:
                 raise source.error from None  # the first cause
             raise
-        self.has_ended = bool(fetched.pop())
+        self.has_ended = bool(ends)
         source.note_trained()
         return step, loss, fetched
 
-    def _step_or_wait(self, session: Any, more: List[Any]) -> Tuple[int, float, List[Any]]:
+    def _step_or_wait(self, session: Any, more: Any) -> Tuple[int, float, Any]:
         if self._places.source.next_real():
-            return super().step(session, more)
+            return super().step(session, [more, self._ends])
         self._gate.pass_through(session)
         time.sleep(_LOOK_S)
         self.waited_s = (self.waited_s or 0.0) + _LOOK_S
         # The empty batch has to go, or the reading waits for it; a loss need not depend on it.
-        fetches = [self._unchanged, self._loss, [*more[:-1], self._places.has_ended], self._places.place]
+        fetches = [self._unchanged, self._loss, [more, self._places.has_ended], self._places.place]
         (step, number), loss, fetched, _ = session.run(fetches)
         self._gate.note(number)
         self._step = int(step)

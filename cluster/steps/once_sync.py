@@ -144,13 +144,13 @@ class OnceWorker(SyncWorker):
         """End the reading for this session, which closes only when nothing in it waits for a batch."""
         self._places.source.new_life()
 
-    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
         """Give one gradient and wait for the step; see ``SyncWorker.step``."""
         self._was_late = False
         source = self._places.source
         try:
-            step, loss, fetched = super().step(session, [*more, self._ends])
-            self.has_ended = bool(fetched.pop())
+            step, loss, (fetched, ends) = super().step(session, [more, self._ends])
+            self.has_ended = bool(ends)
             if self._was_late:  # it was read before the step was over
                 self.has_ended = bool(session.run(self._places.has_ended))
         except tf.errors.OpError:

@@ -147,13 +147,13 @@ class StockWorker(BaseWorker):
         self._local_step = int(session.run(self._global_step))
         return self._local_step
 
-    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Give one gradient and take a token; return the global step after it, the loss, and ``more``.
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
+        """Give one gradient and take a token; return the global step after it, the loss, and ``more`` fetched.
 
         Raises:
           tf.errors.OpError: a server is lost, or the chief's queue runner has failed.
         """
-        fetches = [self._token, self._step, self._loss, list(more), self._late, self._waited]
+        fetches = [self._token, self._step, self._loss, more, self._late, self._waited]
         try:
             token, step, loss, fetched, late, waited_s = session.run(fetches, {self._number: self._local_step})
         except (tf.errors.OpError, RuntimeError):

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
 from cluster.runtime.gradients import scalars_of
@@ -183,8 +183,8 @@ class SyncWorker(BaseWorker):
             self._finisher = Finisher(session, self._optimizer.finish, steps)
             self._finisher.start()
 
-    def step(self, session: Any, more: Sequence[Any] = ()) -> Tuple[int, float, List[Any]]:
-        """Give one gradient and wait for the step; return the global step after it, the loss, and ``more``.
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
+        """Give one gradient and wait for the step; return the global step after it, the loss, and ``more`` fetched.
 
         Raises:
           tf.errors.AbortedError: variables are being restored; join again, in a new session.
@@ -192,7 +192,7 @@ class SyncWorker(BaseWorker):
         late = [] if self._exact else [self._optimizer.late]
         try:
             self._load(session)
-            fetches = [self._token, self._loss, list(more), late, self._optimizer.waited, self._behind]
+            fetches = [self._token, self._loss, more, late, self._optimizer.waited, self._behind]
             token, loss, fetched, late, waited_s, behind = session.run(fetches)
             self.dropped += int(any(late))
             self._given += 1

@@ -157,9 +157,9 @@ class FirstBatches:
         return [self._number] if self._is_due else []
 
     def note(self, session: Any, fetched: List[Any]) -> None:
-        """Take what was fetched off the list, and leave it where the chief finds it."""
+        """Leave what was fetched where the chief finds it."""
         if self._is_due:
-            session.run(self._leave, {self._own: fetched.pop(0)})
+            session.run(self._leave, {self._own: fetched[0]})
             self._is_due = False
 
     def compare(self, session: Any) -> None:

@@ -257,31 +257,34 @@ class Trainer:
             self._progress.report_now(self.step, self._saved())  # at once: the next process would find no trace of them
         self._tracing.begin(self.step)
         self._heartbeat.ask = lambda: self.replica.stepper.owes(session)
-        self._placed: Set[int] = set()
+        self._placed: Set[Tuple[str, ...]] = set()
         while self.step < self._last.step and not self.replica.stepper.has_ended:
             with self._tracing.watch(session, self.step, self.replica) as watched:
                 self.step, loss, fetched = self._take_step(watched)
                 self._record_step()
-            self._metrics.note(session, self.step, fetched.pop(0))
-            self._last.note(fetched.pop(0))
-            examples = self.task.batch_size if self.replica.examples is None else int(fetched.pop(0))
-            self._first_batches.note(session, fetched)
+            self._metrics.note(session, self.step, fetched["metrics"])
+            self._last.note(fetched["last step"])
+            examples = int((fetched["examples"] or [self.task.batch_size])[0])
+            self._first_batches.note(session, fetched["first batches"])
             if examples:
-                self._summaries.note(self.step, loss, fetched, self._metrics.latest)
+                self._summaries.note(self.step, loss, fetched["summaries"], self._metrics.latest)
             self._after_step(session, loss, examples)
         return self._finish(session)
 
-    def _take_step(self, session: Any) -> Tuple[int, float, List[Any]]:
-        examples = self.replica.examples
-        summaries = self._summaries.wanted(int(self.step or 0))
-        more = [self._metrics.fetches, self._last.fetches, *([] if examples is None else [examples])]
-        more += [*self._first_batches.fetches, *summaries]
-        self._begin_step(len(more))
+    def _take_step(self, session: Any) -> Tuple[int, float, Dict[str, List[Any]]]:
+        more = {
+            "metrics": self._metrics.fetches,
+            "last step": self._last.fetches,
+            "examples": [] if self.replica.examples is None else [self.replica.examples],
+            "first batches": self._first_batches.fetches,
+            "summaries": self._summaries.wanted(int(self.step or 0)),
+        }
+        self._begin_step(tuple(name for name, fetches in more.items() if fetches))
         with explain_errors(self.job, self.task, self.step, self.replica.graph):
             return self.replica.stepper.step(session, more)
 
-    def _begin_step(self, fetches: int) -> None:
-        """Report a first step to the pulse if the number of fetches is new.
+    def _begin_step(self, fetches: Tuple[str, ...]) -> None:
+        """Report a first step to the pulse if these fetches are new.
 
         TensorFlow places the graph again for other fetches than before: such a step takes as long as a first one.
         """

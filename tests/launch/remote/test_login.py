@@ -36,7 +36,7 @@ def tickets(monkeypatch: pytest.MonkeyPatch) -> Any:
     def there(obstacle: Optional[str] = None) -> None:
         monkeypatch.setattr(kerberos, "obstacle", lambda *_: obstacle)
         monkeypatch.setattr(kerberos, "context", lambda wanted: wanted)
-        monkeypatch.setattr(login, "log_in", lambda transport, *_: transport.try_with("ticket"))
+        monkeypatch.setattr(login, "log_in_with_ticket", lambda transport, *_: transport.try_with("ticket"))
 
     return there
 
@@ -80,7 +80,7 @@ def test_the_refusal_of_a_ticket_is_told_beside_that_of_the_keys(tickets: Any, m
     def unknown(*_: Any) -> List[str]:
         raise paramiko.BadAuthenticationType("Bad authentication type", ["publickey"])
 
-    monkeypatch.setattr(login, "log_in", unknown)
+    monkeypatch.setattr(login, "log_in_with_ticket", unknown)
     with pytest.raises(NoTicket) as caught:
         log_in(Sshd(), logs_in=True)
     assert caught.value.ticket == "its sshd takes no tickets; set GSSAPIAuthentication yes in its sshd_config"

@@ -9,6 +9,8 @@ import pytest
 from launch.agent.gpus.watching import FAILED_S, Failures
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast
+
 TWO = "0, 00000000:3B:00.0\n1, 00000000:AF:00.0\n"
 
 

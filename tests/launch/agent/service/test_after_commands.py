@@ -13,6 +13,8 @@ from launch.agent.state.run_folder import RunFolder
 from tests.support.launch.machine import lives
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast
+
 SECRETS = {"KEY": "hunter2!"}
 
 

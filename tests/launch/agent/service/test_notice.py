@@ -12,6 +12,8 @@ from launch.agent.service.notice import watch
 from launch.agent.state import log
 from launch.agent.wire.run_request import NoticeRequest
 
+pytestmark = pytest.mark.not_fast
+
 SECRETS = {"KEY": "hunter2!"}
 
 

@@ -11,6 +11,8 @@ from launch.agent.linux import processes
 from launch.agent.protocol.messages import Exited, Prepared, Started
 from tests.support.agent.bench import Bench
 
+pytestmark = pytest.mark.not_fast
+
 TASK = "worker:0"
 CLUSTER = '{"worker": ["a:1"]}'
 # Waits only where it is to: what it then prints is in the log of its attempt.

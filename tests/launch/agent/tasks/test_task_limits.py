@@ -20,6 +20,8 @@ from launch.agent.tasks.task_limits import LOOK_S
 from tests.support.agent.bench import Bench
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.not_fast
+
 T = TypeVar("T")
 REACHED = "memory limit of 0.0625 GiB reached"
 SMALL = Limits(memory_gib=64 / 1024)
@@ -76,10 +78,10 @@ def test_memory_that_processes_share_does_not_kill_a_task(bench: Bench, monkeypa
     bench.start("sh", "-c", "sleep 600 & wait", terms=limited(SMALL))
     attempt = bench.tasks.running["worker:0"]
     eventually("a child", lambda: _looked(bench, attempt.kin.pids))
-    monkeypatch.setattr(task_limits, "at_most", lambda pids: GIB)
+    monkeypatch.setattr(task_limits, "memory_at_most", lambda pids: GIB)
     _looked(bench, None)
     assert attempt.excess_bytes == 0
-    monkeypatch.setattr(task_limits, "exactly", lambda pids: GIB)
+    monkeypatch.setattr(task_limits, "memory_exactly", lambda pids: GIB)
     _looked(bench, None)
     assert attempt.excess_bytes == GIB
 

@@ -14,7 +14,9 @@ from launch.agent.wire.verb_requests import (
     BuildRequest,
     DownRequest,
     DrainRequest,
+    ExportRequest,
     FlightRequest,
+    GraphAnswer,
     HandoverRequest,
     HeldRequest,
     LockText,
@@ -49,6 +51,8 @@ REQUESTS: Dict[str, Any] = {
     "held": HeldRequest(RUN, None),
     "take": HANDOVER,
     "give": HANDOVER,
+    "export": ExportRequest(run_request(), 5),
+    "graph": run_request(),
     "build": BuildRequest("~/w", "e", {"*": LockText("all", "")}, (WheelFile("x.whl", "0" * 64, 9),)),
 }
 
@@ -91,7 +95,7 @@ def test_a_request_is_on_the_host_what_the_launcher_has_sent(verb: str) -> None:
 
 
 def test_every_kind_of_request_is_one_of_these() -> None:
-    parts = {LockText, WheelFile}
+    parts = {LockText, WheelFile, GraphAnswer}
     kinds = {each for each in vars(verb_requests).values() if getattr(each, "__module__", "") == verb_requests.__name__}
     assert {type(each) for each in REQUESTS.values()} == (kinds | {RunRequest}) - parts
 
