@@ -6,6 +6,7 @@ code itself names. A test compares the committed page with the generated one.
 
 import inspect
 import re
+import textwrap
 from typing import Any, Iterator, List, Mapping, Sequence
 
 import click
@@ -118,7 +119,7 @@ def _value(kind: click.ParamType) -> str:
 def _keys() -> Iterator[str]:
     yield "## Keys of a hosts file\n"
     items = "`entry.host` is the key host of an item of a role, and `receiver.url` the key url of a receiver of `on`."
-    yield f"[The hosts file](hosts-file.md) explains them. {items}\n"
+    yield textwrap.fill(f"[The hosts file](hosts-file.md) explains them. {items}", 120, break_on_hyphens=False) + "\n"
     rows = [[f"`{key}`", in_words(node), _default(node), str(node["description"])] for key, node in keys().items()]
     yield table(["key", "expects", "default", "meaning"], rows)
 

@@ -144,3 +144,19 @@ def test_the_plan_of_the_docs_is_what_is_printed(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(argv, cwd=str(tmp_path), env=env, capture_output=True, text=True, timeout=120)
     assert [line.rstrip() for line in ran.stdout.splitlines()] == expected.splitlines(), ran.stderr
+
+
+def too_long(text: str) -> List[str]:
+    """The lines of a page that an editor would have to fold: not tables, code and pictures."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for line in prose.split("\n") if len(line) > 120 and not line.startswith(("    ", "|", "!["))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_of_a_page_is_longer_than_120_characters(page: Path) -> None:
+    assert too_long(page.read_text()) == []
+
+
+def test_a_long_line_is_found_and_a_row_of_a_table_is_none() -> None:
+    long = "word " * 30
+    assert too_long(f"{long}\n| {long}\n```\n{long}\n```\n") == [long]

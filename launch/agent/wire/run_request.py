@@ -190,7 +190,7 @@ class RunRequest:
     keep: int = 5
     guard: Optional[str] = None
     peers: Optional[Tuple[str, ...]] = None
-    allow_public: bool = True
+    allow_public: bool = False
     environment: Optional[str] = None
     setup: Optional[str] = None
     run_plan: Optional[RunPlan] = None
