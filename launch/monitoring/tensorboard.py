@@ -32,12 +32,12 @@ class Tunnel:
     """
 
     def __init__(self, dial: Dial, port: int):
-        class Joined(socketserver.BaseRequestHandler):
+        class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
                 _join(self.request, dial)
 
         try:
-            self._server = _BoardServer(("127.0.0.1", port), Joined)
+            self._server = _BoardServer(("127.0.0.1", port), Handler)
         except OSError as error:
             taken = HostProblem(
                 "this machine",
