@@ -34,9 +34,9 @@ _ONCE = 1 << 40  # where ids begin that come once
 _PS = """
 import json, os, sys
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-from cluster.runtime.process import trim_every
+from cluster.runtime.process import trim_memory_every
 from cluster.runtime.tf_compat import tf
-trim_every(float(sys.argv[2]))
+trim_memory_every(float(sys.argv[2]))
 tf.train.Server(json.loads(sys.argv[1]), "ps", 0).join()
 """
 

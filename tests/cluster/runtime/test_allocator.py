@@ -5,7 +5,7 @@ import sys
 
 _PROGRAM = """
 import ctypes, os, sys, time
-from cluster.runtime.process import trim_every
+from cluster.runtime.process import trim_memory_every
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -19,7 +19,7 @@ for block in blocks[:-1]:  # the last one keeps the heap from shrinking
     libc.free(block)
 kept = resident()
 if sys.argv[1] == "trims":
-    trim_every(0.01)
+    trim_memory_every(0.01)
 ends = time.monotonic() + 20
 while resident() > kept - (48 << 20) and time.monotonic() < ends and sys.argv[1] == "trims":
     time.sleep(0.01)

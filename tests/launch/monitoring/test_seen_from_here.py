@@ -23,7 +23,7 @@ from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import eventually
 
 # A launcher that waited for a lost host's answer would outlast the patience of the test.
-LONGER = "from launch.monitoring import newest_status as asks; asks.ANSWER_S = 1e3; from launch import cli; cli.main()"
+LONGER = "from launch.monitoring import newest_state as asks; asks.ANSWER_S = 1e3; from launch import cli; cli.main()"
 WAITS_LONG = [sys.executable, "-c", LONGER]
 STEP = 'launch_step{name="seen"}'
 LOST = {'launch_up{host="h1",name="seen"}': 0.0}

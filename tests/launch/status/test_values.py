@@ -83,7 +83,7 @@ def test_fields_that_an_older_writer_left_out_have_their_defaults() -> None:
         "tasks": [], "token": "t", "lead": {"host": "a"}, "lost_after_s": 10, "join_s": 20, "grace_s": 10,
     }  # fmt: skip
     found = from_values(RunRequest, needed)
-    assert (found.stay_s, found.allow_public, found.peers, found.again) == (20.0, True, None, False)
+    assert (found.stay_s, found.allow_public, found.peers, found.again) == (20.0, False, None, False)
 
 
 def test_the_place_of_a_wrong_value_is_named_down_to_its_item() -> None:

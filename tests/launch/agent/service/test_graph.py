@@ -39,7 +39,7 @@ def test_any_other_end_is_left_to_the_tasks(tmp_path: Path, script: str) -> None
 def test_a_graph_that_takes_too_long_is_ended_and_left_to_the_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chief_command, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(chief_command, "GRAPH_S", 0.1)
     assert chief_command.mistake(request(tmp_path, f"{REPORT}; exec sleep 1000")).cause is None
     assert list((tmp_path / "runs" / RUN).iterdir()) == []
 
