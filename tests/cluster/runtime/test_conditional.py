@@ -42,7 +42,7 @@ def test_inside_a_function_the_switch_stays_as_it_was(switched_on: bool) -> None
 
 def test_nothing_here_chooses_between_branches_in_another_way() -> None:
     folder = Path(cluster.__file__).parent
-    others = [path for path in folder.rglob("*.py") if path.name != "conditional.py"]
+    others = [path for path in folder.rglob("*.py") if path != folder / "runtime/tensors.py"]
     used = {
         f"{path.relative_to(folder)}: tf.{node.attr}"
         for path in others

@@ -102,7 +102,7 @@ def test_the_newest_examples_are_the_last_of_all_and_stay_side_by_side(seed: int
 
 @pytest.mark.parametrize("batch", [np.arange(5, dtype=np.float32), np.array([b"a", b"b", b"a", b"c", b"c"], object)])
 def test_an_evaluation_keeps_the_first_examples_that_fit_into_memory(batch: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(process, "left", lambda: 4 * (2 * batch.nbytes + 1000))
+    monkeypatch.setattr(process, "memory_left", lambda: 4 * (2 * batch.nbytes + 1000))
     kept = AllExamples(1)
     for _ in range(60):
         kept.add([batch], 5)
