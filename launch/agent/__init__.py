@@ -26,5 +26,6 @@ Rooms, each above those before it:
   verbs         the short-lived verbs
   diagnosis     this host's part of ``launch diagnose``
   __main__      the verbs' entry: start, attach, check, status, runs, logs, look, down, sweep, prune
+  errors        what the agent raises, with one root
   bootstrap     first contact: takes the shipped code, becomes a verb
 """

@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Type, TypeVar
 
 from launch.agent.checkpoints import resume
+from launch.agent.errors import AgentError
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
@@ -70,7 +71,7 @@ ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keep
 SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
 
 
-class NotUnderstood(Exception):
+class NotUnderstood(AgentError):
     """The request is of another version of the launcher; the text is the answer to it."""
 
 

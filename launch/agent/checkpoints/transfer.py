@@ -24,6 +24,7 @@ from typing import IO, Any, Callable, Dict, List, NamedTuple, Tuple
 from cluster.protocol.checkpoint_files import belongs_to_one, indexed
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.checkpoints import stored
+from launch.agent.errors import AgentError
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.protocol.sealed import Sealed
 
@@ -36,7 +37,7 @@ OPEN_FILES = 8192  # of one checkpoint there may be hundreds, and it may go to s
 PARTIAL = ".partial"
 
 
-class CopyError(Exception):
+class CopyError(AgentError):
     """A checkpoint did not arrive; nothing of it counts as one."""
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from typing import Collection, List, NamedTuple, Optional, Sequence
 
+from launch.agent.errors import AgentError
 from launch.agent.linux.processes import die_with
 from launch.agent.text import last_line
 
@@ -16,7 +17,7 @@ _DONE = "."  # is no name
 _REMOVE = f'"$0" rm --force "$1"; "$0" ps --all --filter "name=$1" --format "{{{{.Names}}}}" && echo {_DONE}'
 
 
-class NoAnswer(Exception):
+class NoAnswer(AgentError):
     """The runtime does not work here; the text is the reason."""
 
 

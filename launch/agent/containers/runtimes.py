@@ -8,12 +8,13 @@ from typing import List, Optional, Sequence, Tuple
 from cluster.protocol.images import is_file
 from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, RunContainers
 from launch.agent.containers.control import NoAnswer, ask
+from launch.agent.errors import AgentError
 from launch.agent.wire.container import ContainerRequest
 
 _INSTALL = "install it, or choose another with container.runtime"
 
 
-class Lacking(Exception):
+class Lacking(AgentError):
     """Tasks cannot run in their container here.
 
     Attributes:

@@ -19,13 +19,14 @@ import time
 from pathlib import Path
 from typing import Iterator, List, Optional
 
+from launch.agent.errors import AgentError
 from launch.agent.linux import file_lock
 
 UNUSED_S = 30 * 24 * 3600.0  # after so long without a run an environment is removed
 VERSION = "{}.{}".format(*sys.version_info[:2])
 
 
-class Busy(Exception):
+class Busy(AgentError):
     """Somebody else uses, builds or removes the environment."""
 
 

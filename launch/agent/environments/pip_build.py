@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from launch.agent.environments.environment import VERSION, Busy, Environment, remove_unused
 from launch.agent.environments.wheel_store import Broken, WheelStore
+from launch.agent.errors import AgentError
 from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.state.run_folder import expand
@@ -111,11 +112,11 @@ _ASTRAY = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "
 Send = Callable[[Dict[str, Any]], None]
 
 
-class Gone(Exception):
+class Gone(AgentError):
     """The launcher has gone; nobody waits for the environment any more."""
 
 
-class NotBuilt(Exception):
+class NotBuilt(AgentError):
     """The environment cannot be built; the text is the reason and the advice."""
 
 

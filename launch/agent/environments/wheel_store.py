@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 from typing import Any, Callable, List, Sequence
 
+from launch.agent.errors import AgentError
 from launch.agent.wire.verb_requests import WheelFile
 
 CHUNK = 1 << 20
 UNUSED_S = 30 * 24 * 3600.0  # after so long a file is removed, unless it is asked for
 
 
-class Broken(Exception):
+class Broken(AgentError):
     """A file did not arrive whole."""
 
 

@@ -16,6 +16,7 @@ import struct
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from cluster.protocol.outcome import one_line
+from launch.agent.errors import AgentError
 
 Wish = Union[str, Sequence[int]]  # "all", "share", or indices
 
@@ -78,7 +79,7 @@ LONGEST = 200  # characters of what a holder says of itself
 _CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
 
 
-class GpuTaken(Exception):
+class GpuTaken(AgentError):
     """A GPU is booked by another run of this host."""
 
 

@@ -4,6 +4,8 @@ import re
 import subprocess
 from typing import List
 
+from launch.agent.errors import AgentError
+
 ANSWER_S = 20.0
 LONGEST = 100  # characters of a reason
 REPAIR = "restart that host, or leave it out"
@@ -13,7 +15,7 @@ _LOST = re.compile(
 )
 
 
-class NoDriverAnswer(Exception):
+class NoDriverAnswer(AgentError):
     """The driver cannot answer, so nothing is known of this host's GPUs; the text has the next step."""
 
 

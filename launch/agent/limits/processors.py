@@ -16,6 +16,7 @@ from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from cluster.protocol.limits import Limits
 from cluster.protocol.quantity import quantity
+from launch.agent.errors import AgentError
 from launch.agent.linux.procfs import names_in, text_of
 
 NODES = Path("/sys/devices/system/node")
@@ -55,7 +56,7 @@ _NAME = "launch/processor/"
 _SOCKETS = Path("/proc/net/unix")
 
 
-class ImpossibleLimit(Exception):
+class ImpossibleLimit(AgentError):
     """A limit that this host cannot have; the text has what was expected and found."""
 
 

@@ -6,15 +6,17 @@ import os
 from pathlib import Path
 from typing import Optional
 
+from launch.agent.errors import AgentError
+
 _NONE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # Lustre without -o flock, NFS without its lock daemon, FUSE
 _LONGEST = 1000  # bytes of what a holder writes into its file
 
 
-class LockHeld(Exception):
+class LockHeld(AgentError):
     """Somebody else holds the lock; the text is the content of the file."""
 
 
-class NoLocks(Exception):
+class NoLocks(AgentError):
     """The file system has no locks; the text is the reason and the advice."""
 
 

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
+from launch.agent.errors import AgentError
 from launch.agent.linux.procfs import text_of
 
 KMSG = Path("/dev/kmsg")
@@ -55,7 +56,7 @@ class Message(NamedTuple):
     text: str
 
 
-class Unreadable(Exception):
+class Unreadable(AgentError):
     """This user may not read the kernel's messages; the text contains the advice."""
 
 

@@ -27,6 +27,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.addresses import host_of, port_of
+from launch.agent.errors import AgentError
 from launch.agent.linux import sockets
 from launch.agent.linux.processes import environment
 from launch.agent.network.resolver import Meaning, is_loopback
@@ -174,7 +175,7 @@ def _family() -> socket.AddressFamily:
 AT_ONCE = 200
 
 
-class DialFailure(Exception):
+class DialFailure(AgentError):
     """A target cannot be reached; ``kind`` is one of this module's."""
 
     def __init__(self, kind: str, detail: str = ""):

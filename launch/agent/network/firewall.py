@@ -17,6 +17,7 @@ import subprocess
 import time
 from typing import Any, Iterator, List, Optional, Sequence, Set, Tuple
 
+from launch.agent.errors import AgentError
 from launch.agent.linux.open_files import readable
 from launch.agent.network.resolver import resolve
 from launch.agent.wire.run_request import RunRequest
@@ -29,7 +30,7 @@ _CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds repeat what t
 _ADVICE = "let an administrator allow this user `sudo -n nft`, or leave the key guard out"
 
 
-class Unguarded(Exception):
+class Unguarded(AgentError):
     """This host cannot guard the run's ports: why, and what to do."""
 
     def __init__(self, reason: str, mend: str):
@@ -37,7 +38,7 @@ class Unguarded(Exception):
         self.reason, self.mend = reason, mend
 
 
-class Refused(Exception):
+class Refused(AgentError):
     """nft did not take its lines; the text is its own."""
 
 

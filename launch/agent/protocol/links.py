@@ -28,6 +28,7 @@ import json
 import secrets
 from typing import Any, Dict, NamedTuple, Tuple
 
+from launch.agent.errors import AgentError
 from launch.agent.linux.machine import since_boot
 from launch.agent.protocol.messages import Message, Ping, decode, encode
 from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
@@ -39,7 +40,7 @@ LIMIT = 16 * 1024 * 1024  # bytes of one message; before the proof, of one line:
 MESSAGES, COPIES = "messages", "copies"  # what a connection is for
 
 
-class LinkError(Exception):
+class LinkError(AgentError):
     """The other side is not who it should be, or did not answer in time."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.checkpoints import resume, stored
 from launch.agent.containers.runtimes import Lacking
+from launch.agent.errors import AgentError
 from launch.agent.protocol import local_socket
 from launch.agent.service.chief_command import ChiefCommand, chief_command
 from launch.agent.service.located import folder_of
@@ -30,7 +31,7 @@ CHUNK = 1 << 20
 Tell = Callable[[Dict[str, Any]], None]
 
 
-class NotExported(Exception):
+class NotExported(AgentError):
     """There is no SavedModel; the text is the reason."""
 
 

@@ -15,6 +15,7 @@ from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import RunContainers
 from launch.agent.environments.environment import Busy, Environment
+from launch.agent.errors import AgentError
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.assignment import Bookings, GpuTaken
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
@@ -31,7 +32,7 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 from launch.status.values import to_values
 
 
-class NotReady(Exception):
+class NotReady(AgentError):
     """This host cannot take part in the run; the text has reason and remedy."""
 
 

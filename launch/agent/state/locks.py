@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
 
+from launch.agent.errors import AgentError
 from launch.agent.linux import file_lock
 from launch.agent.state.run_folder import RunFolder, lock_path
 
@@ -18,7 +19,7 @@ REMOVAL = ".removal"
 PATIENCE_S, LOOK_S = 10.0, 0.02  # with a removal, which holds its lock for a moment
 
 
-class NameTaken(Exception):
+class NameTaken(AgentError):
     """Another run of this name is up on this host; the text names that run."""
 
 

@@ -18,6 +18,8 @@ get the phase as a value, and return the phase that should follow.
 from enum import Enum
 from typing import FrozenSet, Mapping, Optional
 
+from launch.agent.errors import AgentError
+
 
 class Phase(Enum):
     """A phase of a run; the value is its name in messages."""
@@ -38,7 +40,7 @@ TURNS: Mapping[Phase, FrozenSet[Phase]] = {
 }
 
 
-class IllegalTurn(Exception):
+class IllegalTurn(AgentError):
     """A run was to enter a phase that cannot follow its phase: a mistake in the supervisor."""
 
 
