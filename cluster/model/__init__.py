@@ -7,5 +7,4 @@ model_state  variables that the model changes itself, and operations that run be
 shares       the part of each worker's gradient in a step
 job_results  what a job's functions returned: the next batch, and what is refused, with a remedy
 evaluation   the model's loss and metrics on held-out examples
-seeds        the seed of a worker's graph
 """

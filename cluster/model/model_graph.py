@@ -26,6 +26,14 @@ from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, st
 from cluster.updates.grouped import Grouped
 from cluster.updates.optimizer_gradients import changed_gradients, gathers, own_gradients, refuse_minimize
 
+
+def set_seed(task: Task, args: Mapping[str, Any]) -> None:
+    """Let random numbers of different workers differ; without a seed in ``args`` also those of different runs."""
+    seed = args.get("seed")
+    if seed is not None:
+        tf.set_random_seed((int(seed) + 0x9E3779B1 * task.worker_index) % (1 << 31))
+
+
 Setter = Callable[[str], Any]  # makes of a device what places a tower's operations
 
 

@@ -18,9 +18,8 @@ from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
 from cluster.model.mirrors import Mirrors, device_setter, read_once
-from cluster.model.model_graph import ModelGraph
+from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.model.model_state import State, changes, settle, with_updates
-from cluster.model.seeds import set_seed
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf

@@ -8,8 +8,7 @@ from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
-from cluster.model.model_graph import ModelGraph
-from cluster.model.seeds import set_seed
+from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
