@@ -1,4 +1,4 @@
-"""What an agent's own functions raise. Each error is defined where it is raised.
+"""The errors of an agent's own functions. Each is defined where it is raised.
 
     AgentError
     ├── a request
