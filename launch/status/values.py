@@ -106,6 +106,8 @@ def _within(at: str, name: str) -> str:
 
 def _read(hint: Any, value: Any, at: str) -> Any:
     """Return a value as its type has it: lists are tuples where the type is one of tuples."""
+    if hint is Any:
+        return value
     if hint in _SCALARS:
         return _scalar(hint, value, at)
     if is_dataclass(hint):

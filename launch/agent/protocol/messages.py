@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
 from cluster.protocol.save_request import NOW
+from launch.status.values import Malformed, from_values
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,9 @@ def decode(line: bytes) -> Message:
     """
     try:
         fields = json.loads(line.decode())
-        message: Message = _KINDS[fields.pop("message")](**fields)
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
+        kind = _KINDS[fields.pop("message")]
+        kind(**fields)  # has all of them
+        message: Message = from_values(kind, fields)
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError, Malformed) as error:
         raise ValueError(f"no message: {line[:200]!r}") from error
     return message

@@ -63,7 +63,9 @@ def test_every_kind_of_message_can_travel() -> None:
 @pytest.mark.parametrize(
     "line",
     [b"", b"\n", b"GET / HTTP/1.1\r\n", b"[]", b"3", b"null", b"{}", b'{"message": "Reboot"}', b'{"message": ["Go"]}',
-     b'{"message": "Start"}', b'{"message": "Go", "argv": ["sh"]}', b"\xff\xfe\n"],
+     b'{"message": "Start"}', b'{"message": "Go", "argv": ["sh"]}', b"\xff\xfe\n",
+     b'{"message": "Start", "task": 1, "attempt": 2}', b'{"message": "Start", "task": "ps:0", "attempt": true}',
+     b'{"message": "GpuFailed", "tasks": "ps:0", "what": ""}', b'{"message": "Signs", "tasks": {"ps:0": null}}'],
 )  # fmt: skip
 def test_what_is_no_message_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):
