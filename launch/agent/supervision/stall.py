@@ -63,20 +63,27 @@ class Stalls:
           newest: the newest step.
           at: the time of its report.
           usual_s: the seconds that one step takes.
-          steps: each task's last step.
+          steps: each task's last step; None of a task that had none since that supervisor began, whose return counts
+            from the newest.
         """
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
-        self._reports = {task: (step, 0) for task, step in steps.items() if step is not None}
+        known = {task: newest if step is None else step for task, step in steps.items()}
+        self._reports = {task: (step, 0) for task, step in known.items() if step is not None}
 
-    def record(self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False) -> bool:
-        """Record a worker's progress; return whether it took a step since its last report."""
+    def record(
+        self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False, is_old: bool = False
+    ) -> bool:
+        """Record a worker's progress; return whether it took a step since its last report.
+
+        ``is_old``: the report is of before a pause, and arrives in it. It names a step, and training stands.
+        """
         self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or 0
         before = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
         self._reports[task] = (step, examples)
-        if examples == before[1]:  # the step of before, reported while training stands
+        if is_old or examples == before[1]:  # the step of before, reported while training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
         if before[0] is not None and step < before[0]:

@@ -181,8 +181,9 @@ class Supervisor:
     def _on_started(self, event: Started, now: float) -> List[Order]:
         task = self._roster.find(event)
         if task is not None:
+            if task.pid != event.pid:  # else a host that was lost has joined again, and names what it has killed since
+                self.incidents.record_start(event.task, now)
             task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
-            self.incidents.record_start(event.task, now)
             if self.plan.judge == "exit":  # foreign programs report no progress
                 self._roster.turn(task, "running", process=True)
         return []

@@ -1,6 +1,6 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
-from launch.agent.protocol.messages import End, Exited, Go, Joined, Start, Stop, StopRequested
+from launch.agent.protocol.messages import Advanced, End, Exited, Go, Joined, Start, Stop, StopRequested
 from launch.agent.supervision.agents import MOST, WINDOW_S, Ends, Lives
 from launch.agent.supervision.run_state import Phase
 from tests.support.agent.histories import Replay, advanced, started
@@ -50,6 +50,17 @@ def test_a_long_silence_of_a_host_that_a_boot_could_have_brought_back_is_an_inci
     assert (incident["kind"], incident["host"], incident["at_s"]) == ("host", "b", 70.0)
     assert incident["cause"] == "no message for 30 s (network cut, or host suspended)"
     assert [each["what"] for each in incident["did"]] == ["b joined again; the tasks of all other hosts restart"]
+
+
+def test_what_a_host_reports_of_before_its_silence_is_no_training_again() -> None:
+    """It names a task that it has killed since, and its last step: a simulated history found the loss hidden."""
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    replay.at(60.0, Advanced("worker:0", 0, {"step": 20, "examples": 20}))
+    replay.at(100.0, Joined("b", "1", silent_s=30.0))
+    replay.at(100.1, started("worker:1"), Advanced("worker:1", 0, {"step": 22, "examples": 22}))
+    (incident,) = replay.status()["incidents"]
+    assert incident["open"] and replay.status()["global_step"] == 22
 
 
 def test_while_a_run_closes_no_host_that_was_long_silent_is_said_to_restart_tasks() -> None:

@@ -29,3 +29,12 @@ def test_a_fall_whose_first_step_is_saved_counts_once() -> None:
     assert stalls.steps_lost == 13
     stalls.record("worker:1", {"step": 201, "examples": 214}, 3.0)
     assert stalls.steps_lost == 13
+
+
+def test_a_worker_that_had_no_step_under_the_lead_before_returns_from_the_newest() -> None:
+    """Two leads died, the second before anybody trained again: a simulated history found that nothing was lost."""
+    stalls = Stalls()
+    stalls.restore(263, 1.0, None, {"worker:0": None, "worker:1": 262})
+    for task in ("worker:0", "worker:1"):
+        stalls.record(task, {"step": 251, "examples": 1, "checkpoint_step": 250}, 2.0, chief=task == "worker:0")
+    assert stalls.steps_lost == 13
