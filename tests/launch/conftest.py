@@ -13,7 +13,15 @@ import pytest
 from launch.agent.linux.processes import Process, command_line, signal_process
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.machine import living_under
+from tests.support.training.forks import end_servers
 from tests.support.waiting import eventually
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_process_of_training_tests() -> None:
+    """Here tests look at the children of this process, and end them."""
+    end_servers()
+
 
 DYING_S = 20.0  # a process that was killed is still there for a moment, on a busy machine for longer
 
