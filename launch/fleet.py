@@ -115,19 +115,21 @@ class Fleet:
         one does.
         """
 
-        def ask(host: Host) -> Dict[str, Any]:
-            request = _values(requests[host.name])
-            return rpc.ask(
-                host=host,
-                code=self.code,
-                workdir=self.spec.workdir,
-                verb=verb,
-                request=request,
-                timeout_s=timeout_s,
-                stay_s=stay_s,
-            )
+        return self.each(
+            lambda host: self._ask(host, verb, requests[host.name], timeout_s, stay_s), list(requests), interruptible
+        )
 
-        return self.each(ask, list(requests), interruptible)
+    def _ask(self, host: Host, verb: str, request: Any, timeout_s: float, stay_s: float) -> Dict[str, Any]:
+        """Return what one host answers to its request."""
+        return rpc.ask(
+            host=host,
+            code=self.code,
+            workdir=self.spec.workdir,
+            verb=verb,
+            request=_values(request),
+            timeout_s=timeout_s,
+            stay_s=stay_s,
+        )
 
     def ask_for(
         self,
@@ -141,16 +143,7 @@ class Fleet:
         """Ask as ``ask`` does, and return each answer as the dataclass ``kind``; another answer is a problem."""
 
         def ask(host: Host) -> T:
-            request = _values(requests[host.name])
-            values = rpc.ask(
-                host=host,
-                code=self.code,
-                workdir=self.spec.workdir,
-                verb=verb,
-                request=request,
-                timeout_s=timeout_s,
-                stay_s=stay_s,
-            )
+            values = self._ask(host, verb, requests[host.name], timeout_s, stay_s)
             try:
                 return from_values(kind, values)
             except Malformed as error:

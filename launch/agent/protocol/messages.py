@@ -278,7 +278,7 @@ def decode(line: bytes) -> Message:
     try:
         fields = json.loads(line.decode())
         kind = _KINDS[fields.pop("message")]
-        kind(**fields)  # has all of them
+        kind(**fields)  # raises for a field that is unknown or missing
         message: Message = from_values(kind, fields)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError, Malformed) as error:
         raise ValueError(f"no message: {line[:200]!r}") from error
