@@ -89,6 +89,11 @@ def test_what_hosts_report_of_before_a_cut_hides_no_step_that_is_lost() -> None:
     assert failure(World(115470, [Fault(159.2, "cut in", "h0", 66.0)])) is None
 
 
+def test_what_tasks_report_that_a_host_s_return_has_ended_hides_no_step_that_is_lost() -> None:
+    cut, sleep = Fault(210.0, "cut", "h2", 120.0), Fault(245.6132134391261, "sleep", "h0", 120.0)
+    assert failure(World(200223, [cut, sleep])) is None
+
+
 def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost() -> None:
     assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
 

@@ -43,7 +43,7 @@ class Incidents:
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: what keeps it from training
         self._hosts: List[Incident] = []  # of hosts, until a task is started after them
-        self._gone: Set[str] = set()  # tasks of such hosts, until they are started: what they report then is old
+        self._gone: Set[str] = set()  # tasks that a host's incident ends, until they are started: their reports are old
         self._awaiting_step: Dict[int, Incident] = {}  # by id, until any worker takes a step
         self._awaiting_newer: Dict[int, Incident] = {}  # by id, until a step is newer than any before
         self._changed = False  # since ``statuses`` was last called
@@ -177,6 +177,10 @@ class Incidents:
         self.stalls.pass_over(newest, restored, now)
 
     # -- how training resumes
+
+    def expect_starts(self, tasks: Sequence[str]) -> None:
+        """Take reports of these tasks for old until they start: they were ordered to end for a host's incident."""
+        self._gone.update(tasks)
 
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""

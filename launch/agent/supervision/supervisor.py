@@ -134,6 +134,7 @@ class Supervisor:
             self.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
         others = [name for name, task in self.tasks.items() if task.plan.host != event.host]
         orders = self._on_restart(RestartRequested(others), now)
+        self.incidents.expect_starts(others)
         self.incidents.record_action(f"{event.host} joined again; the tasks of all other hosts restart", now)
         return orders
 

@@ -63,6 +63,19 @@ def test_what_a_host_reports_of_before_its_silence_is_no_training_again() -> Non
     assert incident["open"] and replay.status()["global_step"] == 22
 
 
+def test_what_a_task_that_restarts_for_a_long_silence_still_reports_is_no_training_again() -> None:
+    """Its host was asleep, or the lead's: a simulated history found the loss hidden."""
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    replay.at(60.0, Advanced("worker:0", 0, {"step": 20, "examples": 20}))
+    replay.at(100.0, Joined("b", "1", silent_s=30.0))
+    replay.at(100.1, Exited("ps:0", 0, -15), started("ps:0", 1))
+    replay.at(100.2, Advanced("worker:0", 0, {"step": 22, "examples": 22}), Exited("worker:0", 0, -15))
+    replay.at(101.0, started("worker:0", 1), Advanced("worker:0", 1, {"step": 11, "examples": 1}))
+    (incident,) = replay.status()["incidents"]
+    assert incident["lost_steps"] == replay.status()["lost_steps"] == 22  # there is no checkpoint
+
+
 def test_while_a_run_closes_no_host_that_was_long_silent_is_said_to_restart_tasks() -> None:
     replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
     lives_on(replay, "b")
