@@ -58,10 +58,10 @@ def _too_many_ends_are_the_runs(world: Any, status: Dict[str, Any]) -> None:
 
 
 def _an_orderly_stop_saves(world: Any, status: Dict[str, Any]) -> None:
-    """I11: a stop loses no step, where nothing else has happened."""
-    kinds = world.kinds
-    if kinds == {"stop"} and status.get("state") == "stopped" and world.training.saved < int(world.training.step):
-        raise Broken(f"I11: the run has stopped at step {int(world.training.step)}, and saved {world.training.saved}")
+    """I11: a stop loses no step, where nothing else has happened, and the chief could report that it trains."""
+    step, is_alone = int(world.training.step), world.kinds == {"stop"} and status.get("state") == "stopped"
+    if is_alone and world.training.saved < step > UNSURE:
+        raise Broken(f"I11: the run has stopped at step {step}, and saved {world.training.saved}")
 
 
 def _steps_back_are_counted(world: Any, status: Dict[str, Any]) -> None:

@@ -94,6 +94,10 @@ def test_what_tasks_report_that_a_host_s_return_has_ended_hides_no_step_that_is_
     assert failure(World(200223, [cut, sleep])) is None
 
 
+def test_a_stop_before_the_chief_has_reported_its_first_step_need_not_save_it() -> None:
+    assert failure(World(205115, [Fault(4.372046366157019, "stop", "h1", 3.0)])) is None
+
+
 def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost() -> None:
     assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
 
