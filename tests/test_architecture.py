@@ -75,7 +75,7 @@ GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:nobody|what would)\b", re.IGNOREC
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
 # The place of the argument that describes.
-DESCRIBE = {"means": 0, "means_each": 0, "Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}
+DESCRIBE = {"Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}
 CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
@@ -102,7 +102,7 @@ class Source(sources.Source):
                 yield node.lineno, text
 
     def descriptions(self) -> Iterator[Tuple[int, str]]:
-        """Return the texts that describe a field, a metric or an option, with their lines."""
+        """Return the texts that describe a metric or an option, with their lines."""
         nodes = [] if within(self.module, "tests") else list(ast.walk(self.tree))
         for call in (node for node in nodes if isinstance(node, ast.Call)):
             place = DESCRIBE.get(getattr(call.func, "id", ""), len(call.args))
@@ -344,8 +344,8 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (docstrings_use_the_technical_word, "launch/ready.py", '"""Tell the lead, and start anew."""'),
     (messages_use_the_technical_word, "launch/ready.py", 'print("not heard of late")'),
     (messages_use_the_technical_word, "launch/ready.py", 'print(f"{host}: nobody leads")'),
-    (descriptions_are_whole, "launch/ready.py", 'means("of the newest step")'),
-    (descriptions_are_whole, "launch/ready.py", 'means("Whether it is ready.")'),
+    (descriptions_are_whole, "launch/ready.py", 'option("--wait", help="of the newest step")'),
+    (descriptions_are_whole, "launch/ready.py", 'option("--wait", help="Whether it is ready.")'),
     (descriptions_are_whole, "launch/ready.py", 'Value("launch_step", "The global step", "step")'),
     (descriptions_are_whole, "launch/ready.py", 'option("--port", help="which port.")'),
     (docstrings_begin_with_a_verb_or_a_noun, "launch/ready.py", 'def ready():\n    """Whether it is."""'),

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Union
 
 import click
@@ -12,7 +12,6 @@ from launch.agent.wire.verb_requests import PruneRequest
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hostfile.keep import rule_of
-from launch.status.meanings import means, means_parts
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.values import to_values
 from launch.target import Target
@@ -25,21 +24,32 @@ ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
 
 @dataclass(frozen=True)
 class HostPruned(AnyHost):
-    """A host that has answered."""
+    """A host that has answered.
 
-    runs: int = field(metadata=means("Number of runs on the host, before the removal."))
-    bytes: int = field(metadata=means("Room that these runs take, in bytes."))
-    going: List[Removable] = field(metadata=means_parts("Goes: "))
-    spared: List[Spared] = field(metadata=means_parts())
-    failed: List[NotRemoved] = field(metadata=means_parts("Not removed: "))
+    Attributes:
+      runs: Number of runs on the host, before the removal.
+      bytes: Room that these runs take, in bytes.
+      going.*: Goes:
+      failed.*: Not removed:
+    """
+
+    runs: int
+    bytes: int
+    going: List[Removable]
+    spared: List[Spared]
+    failed: List[NotRemoved]
 
 
 @dataclass(frozen=True)
 class PruneReport:
-    """The object of ``prune --json``."""
+    """The object of ``prune --json``.
 
-    removed: bool = field(metadata=means("True with --yes: what goes has been removed, but for what failed."))
-    hosts: List[Union[HostPruned, AnyHost]] = field(metadata=means_parts())
+    Attributes:
+      removed: True with --yes: what goes has been removed, but for what failed.
+    """
+
+    removed: bool
+    hosts: List[Union[HostPruned, AnyHost]]
 
 
 class Pruned(NamedTuple):

@@ -1,25 +1,44 @@
-"""Each field of a status has its meaning beside it, and the reference has each under its path."""
+"""Each field of a status has its meaning in the docstring, and the reference has each under its path."""
 
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
-from launch.status.meanings import meanings, means, means_each, means_parts
 from launch.status.run import RunStatus
+from tests.reference import meanings
 
 
 @dataclass
 class Wheel:
-    size: int = field(default=0, metadata=means("its diameter"))
+    """A wheel.
+
+    Attributes:
+      size: its diameter
+    """
+
+    size: int = 0
 
 
 @dataclass
 class Cart:
-    wheels: List[Wheel] = field(default_factory=list, metadata=means("what it rolls on"))
-    spare: Optional[Wheel] = field(default=None, metadata=means("one more; null without"))
-    owners: List[str] = field(default_factory=list, metadata=means("whose it is"))
-    loads: Dict[str, int] = field(default_factory=dict, metadata=means("by name, how heavy"))
+    """A cart.
+
+    Attributes:
+      wheels[]: what it rolls on
+      spare: one more;
+        null without
+      owners: whose it is
+      loads: by name, how heavy
+
+    Raises:
+      ValueError: never.
+    """
+
+    wheels: List[Wheel] = field(default_factory=list)
+    spare: Optional[Wheel] = None
+    owners: List[str] = field(default_factory=list)
+    loads: Dict[str, int] = field(default_factory=dict)
 
 
 def test_fields_are_told_in_their_order_with_those_of_their_parts_below_them() -> None:
@@ -35,10 +54,29 @@ def test_fields_are_told_in_their_order_with_those_of_their_parts_below_them() -
 
 @dataclass
 class Yard:
-    carts: Optional[List[Cart]] = field(default=None, metadata=means_parts())
-    broken: Tuple[Wheel, ...] = field(default=(), metadata=means_parts("broken: "))
-    rented: Mapping[str, Wheel] = field(default_factory=dict, metadata=means("by name"))
-    gates: List[str] = field(default_factory=list, metadata=means_each("a way in"))
+    """A yard.
+
+    Attributes:
+      broken.*: broken:
+      rented: by name
+      gates[]: a way in
+    """
+
+    carts: Optional[List[Cart]] = None
+    broken: Tuple[Wheel, ...] = ()
+    rented: Mapping[str, Wheel] = field(default_factory=dict)
+    gates: List[str] = field(default_factory=list)
+
+
+@dataclass
+class Depot(Yard):
+    """A yard for more than carts.
+
+    Attributes:
+      rented: for a day, by name
+    """
+
+    height: int = 0
 
 
 def test_parts_stand_for_a_field_that_has_none_of_its_own_and_mappings_have_no_parts() -> None:
@@ -48,12 +86,8 @@ def test_parts_stand_for_a_field_that_has_none_of_its_own_and_mappings_have_no_p
 
 
 def test_a_field_without_a_meaning_is_an_error() -> None:
-    @dataclass
-    class Nameless:
-        size: int = 0
-
-    with pytest.raises(KeyError):
-        meanings(Nameless)
+    with pytest.raises(KeyError, match="height"):
+        meanings(Depot)
 
 
 def test_a_status_has_the_meaning_of_what_is_deep_in_it() -> None:

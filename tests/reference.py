@@ -1,13 +1,15 @@
-"""Generate the reference from the code: ``python -m launch.reference > docs/reference.md``.
+"""Generate the reference from the code: ``python -m tests.reference > docs/reference.md``.
 
-Verbs and flags come from Click, and keys from the schema. Exit codes, fields and variables are those that the
-code itself names. A test compares the committed page with the generated one.
+Verbs and flags come from Click, keys from the schema, and fields from the docstrings of their dataclasses. Exit codes
+and variables are those that the code itself names. A test compares the committed page with the generated one.
 """
 
+import collections.abc
 import inspect
 import re
 import textwrap
-from typing import Any, Iterator, List, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, get_type_hints
 
 import click
 
@@ -22,11 +24,64 @@ from launch.history.known_runs import RunsReport
 from launch.plan.outlook import PlanAnswer
 from launch.run.saved_model import ExportAnswer
 from launch.status.hook_event import EVENTS, HookEvent
-from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown.down import DownAnswer
 from launch.verbs.prune import PruneReport
 from launch.verbs.sweep import SweepReport
+
+LISTS, MAPPINGS = (list, tuple), (dict, collections.abc.Mapping)
+ATTRIBUTE = re.compile(r"  (\S+): (.*)")
+
+
+def meanings(kind: Any, prefix: str = "") -> Dict[str, str]:
+    """Return the meaning of each field of a dataclass by its path, which reads as in jq: ``tasks[].role``.
+
+    Raises:
+      KeyError: a field has no meaning, and nor has any part of it.
+    """
+    found: Dict[str, str] = {}
+    hints, described = get_type_hints(kind), _attributes(kind)
+    for each in fields(kind):
+        part, ending = _part(hints[each.name])
+        own = next((name for name in (each.name, f"{each.name}[]") if name in described), None)
+        if own is not None or part is None:
+            found[f"{prefix}{own}"] = described[own or each.name]
+        if part is not None:
+            front = described.get(f"{each.name}.*", "")
+            below = meanings(part, f"{prefix}{each.name}{ending}.")
+            found.update({path: f"{front} {text}".strip() for path, text in below.items()})
+    return found
+
+
+def _attributes(kind: Any) -> Dict[str, str]:
+    """Return the section ``Attributes`` in the docstrings of a dataclass and of its bases.
+
+    A field is there under its name, with ``[]`` behind it where the meaning is that of each item of a list.
+    A name with ``.*`` behind it has words that stand in front of the meaning of each part of the field.
+    """
+    found: Dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        name = ""
+        section = inspect.cleandoc(vars(base).get("__doc__") or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        for line in section.splitlines():
+            begins = ATTRIBUTE.fullmatch(line)
+            if begins:
+                name = begins.group(1)
+            found[name] = begins.group(2) if begins else f"{found[name]} {line.strip()}"
+    return found
+
+
+def _part(hint: Any, ending: str = "") -> Tuple[Any, str]:
+    """Return the dataclass within a type, and ``[]`` where there is a list of it; mappings have no parts."""
+    if is_dataclass(hint):
+        return hint, ending
+    origin: Any = getattr(hint, "__origin__", None)
+    arguments: Tuple[Any, ...] = getattr(hint, "__args__", ())
+    if origin in LISTS:
+        return _part(arguments[0], "[]")
+    parts = [] if origin in MAPPINGS else [_part(each, ending) for each in arguments]
+    return next((each for each in parts if each[0] is not None), (None, ""))
+
 
 ANSWERS = {
     "plan": meanings(PlanAnswer),
@@ -139,9 +194,9 @@ def _exit_codes() -> Iterator[str]:
 def _answers() -> Iterator[str]:
     yield "## Fields of --json\n"
     yield "One JSON object on stdout and nothing else. `tasks[].role` is the role of each of the tasks.\n"
-    for verb, fields in ANSWERS.items():
+    for verb, answer in ANSWERS.items():
         yield f"### launch {verb} --json\n"
-        yield table(["field", "is"], [[f"`{path}`", meaning] for path, meaning in fields.items()])
+        yield table(["field", "is"], [[f"`{path}`", meaning] for path, meaning in answer.items()])
 
 
 def _events() -> Iterator[str]:
