@@ -156,7 +156,7 @@ def document(
 
     Args:
       facts: the values of ``launch.page.run_page``.
-      logs: the values of ``launch.logs.last_lines``; None while nobody has read them yet.
+      logs: the values of ``launch.verbs.page``; None while nobody has read them yet.
       steps: the values of ``launch.timeline.drawing``; None while nobody has read them, or in a page without them.
       live: the page fetches newer values from its server, which is the only thing that it can reach.
     """

@@ -39,12 +39,12 @@ def loaded(*arguments: str) -> List[str]:
 
 
 def test_help_loads_no_verb() -> None:
-    assert loaded("-h") == ["launch.verbs.bash_completion"]
+    assert loaded("-h") == ["launch.verbs.completion"]
 
 
 def test_the_page_of_a_run_needs_no_client_of_prometheus() -> None:
     names = loaded("view", "-h")
-    assert "launch.verbs.view" in names and "prometheus_client" not in names
+    assert "launch.verbs.page" in names and "prometheus_client" not in names
 
 
 def test_a_verb_loads_itself_alone() -> None:

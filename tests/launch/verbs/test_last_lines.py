@@ -7,9 +7,9 @@ import pytest
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.channel import Silence
-from launch.logs import last_lines as tested
 from launch.logs import task_logs
-from launch.logs.last_lines import MOST_TASKS, PATIENCE_S, chosen, last_lines
+from launch.verbs import page as tested
+from launch.verbs.page import MOST_TASKS, PATIENCE_S, chosen, last_lines
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 NOTHING_MISSING = b'{"missing": []}\n'

@@ -9,7 +9,7 @@ import pytest
 
 from launch.errors import HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
-from launch.monitoring.tensorboard import Board, Tunnel, must_answer
+from launch.verbs.board import Board, Tunnel, must_answer
 from tests.launch.monitoring.web import fetch, served
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.launch.launcher import Launcher
