@@ -75,7 +75,7 @@ GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:nobody|what would)\b", re.IGNOREC
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
 # The place of the argument that describes.
-DESCRIBE = {"Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}
+DESCRIBE = {"Value": 1, "_metric": 1}
 CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
@@ -326,7 +326,7 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (hosts_need_only_python_tensorflow_and_numpy, "cluster/runtime/server.py", "from cluster.spec import read"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "import yaml"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "from ..plan import plan"),
-    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.view.units import of_bytes"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.view.console import of_bytes"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/__init__.py", "import click"),
     (hosts_need_only_python_tensorflow_and_numpy, "jobs/digits.py", "from sklearn import datasets"),
     (rooms_import_only_from_lower_floors, "cluster/runtime/server.py", "from cluster.steps import exchange"),

@@ -11,7 +11,7 @@ from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.values import to_values
 from launch.teardown.leftovers_text import by_host
-from launch.timeline import words
+from launch.timeline import drawing
 from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 from launch.timeline.waits import stall
@@ -79,7 +79,7 @@ def text(name: str, found: List[HostReport], when: str, steps: Optional[TimeLine
         [f"{newest_run(found) or name}, at {when}", ""],
         ["# The run", *_run(found), ""],
         ["# Symptoms", *(by_host(wrong, []) or ["no known symptom"]), ""],
-        *([["# Steps", *words.lines(steps), ""]] if steps else []),
+        *([["# Steps", *drawing.lines(steps), ""]] if steps else []),
         ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
@@ -120,7 +120,7 @@ def as_values(found: List[HostReport], archive: str, size: int, steps: Optional[
     for host, sign in signs(found):
         by.setdefault(host, []).append(sign)
     hosts = [_diagnosed(each, by.get(each.host, [])) for each in found]
-    return to_values(DiagnoseReport(newest_run(found), archive, size, words.lines(steps) if steps else [], hosts))
+    return to_values(DiagnoseReport(newest_run(found), archive, size, drawing.lines(steps) if steps else [], hosts))
 
 
 def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
@@ -136,7 +136,7 @@ def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[Tim
     of_silent = f"; no answer from {fold(silent)}" if silent else ""
     return [
         *by_host(signs(found), []),
-        *(words.stalled(now) if now else []),
+        *(drawing.stalled(now) if now else []),
         f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]
 

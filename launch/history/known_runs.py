@@ -15,8 +15,7 @@ from launch.agent.wire.verb_requests import RunsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.hosts.conversation import as_run
-from launch.status.run import RunStatus
-from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
+from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.status.values import to_values
 from launch.view.console import fold
 

@@ -21,7 +21,7 @@ from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.view import run_text
-from launch.view.units import of_duration
+from launch.view.console import of_duration
 
 LONGEST = 300  # characters of a line of a log
 MOST_LINES = 2000  # of all logs together, so that the page stays below 10 MB

@@ -105,7 +105,7 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
             lambda known: newest_steps(fleet, tasks, known)[0],
         )
         recorded = Repeated(
-            [(page.record, EVERY_S), (page.record_logs, LOGS_EVERY_S), (page.record_steps, STEPS_EVERY_S)]
+            [(page.record, EVERY_S), (page.logs.record, LOGS_EVERY_S), (page.steps.record, STEPS_EVERY_S)]
         )
         with WebServer(page, ADDRESS, port) as server, recorded:
             say(f"{status.run}: http://{ADDRESS}:{server.port}/{token}/ (Ctrl-C ends it)")

@@ -12,32 +12,25 @@ from launch.agent.wire.verb_requests import PruneRequest
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hostfile.keep import rule_of
-from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
+from launch.status.removals import PruneAnswer, Removable
 from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown.leftovers_text import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.units import of_bytes
+from launch.view.console import of_bytes
 
 ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
 
 
+# The fields of the last base come first.
 @dataclass(frozen=True)
-class HostPruned(AnyHost):
+class HostPruned(PruneAnswer, AnyHost):
     """A host that has answered.
 
     Attributes:
-      runs: Number of runs on the host, before the removal.
-      bytes: Room that these runs take, in bytes.
       going.*: Goes:
       failed.*: Not removed:
     """
-
-    runs: int
-    bytes: int
-    going: List[Removable]
-    spared: List[Spared]
-    failed: List[NotRemoved]
 
 
 @dataclass(frozen=True)

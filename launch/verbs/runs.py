@@ -7,12 +7,11 @@ import click
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, CannotStart
 from launch.history.known_runs import as_values, list_runs
-from launch.status.run_record import RunRecord
+from launch.status.run import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.console import GAP, Room, cut, fitting, fold, width
+from launch.view.console import GAP, Room, cut, fitting, fold, of_duration, width
 from launch.view.run_text import elapsed
-from launch.view.units import of_duration
 
 INDENT = "  "
 

@@ -5,11 +5,9 @@ from datetime import datetime
 from typing import Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
-from launch.status.run import ENDED, RunStatus
-from launch.status.run_record import RunRecord
+from launch.status.run import ENDED, RunRecord, RunStatus
 from launch.status.task import TaskStatus
-from launch.view.console import fold
-from launch.view.units import of_duration
+from launch.view.console import fold, of_duration
 
 MOST_NAMED = 3
 LEAST_LOST_S = 0.1

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from launch.status.task import TaskStatus
-from launch.view.console import GAP, Room, fitting
-from launch.view.units import of_bytes
+from launch.view.console import GAP, Room, fitting, of_bytes
 
 COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
 URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
@@ -75,53 +74,36 @@ def _state(task: TaskStatus) -> Text:
     return Text.assemble((task.state, COLOURS.get(task.state, "")), (slow, "yellow"), doing)
 
 
-def _gpus(task: TaskStatus) -> Text:
-    return Text(",".join(map(str, task.gpus)) or "cpu")
+def _number(field: str, text: Callable[[Any], str] = str) -> Callable[[TaskStatus], Text]:
+    """Return the cell of a number that may be unknown."""
 
+    def cell(task: TaskStatus) -> Text:
+        value = getattr(task, field)
+        return Text("-" if value is None else text(value))
 
-def _number(value: Optional[int]) -> Text:
-    return Text("-" if value is None else str(value))
-
-
-def _milliseconds(value: Optional[float]) -> Text:
-    return Text("-" if value is None else f"{value:.1f}")
-
-
-def _bytes(value: Optional[float]) -> Text:
-    return Text("-" if value is None else of_bytes(value))
-
-
-def _percent(value: Optional[float]) -> Text:
-    return Text("-" if value is None else f"{value:.0f} %")
+    return cell
 
 
 def _known(field: str) -> Callable[[TaskStatus], bool]:
     return lambda task: getattr(task, field) is not None
 
 
+_MILLISECONDS, _PERCENT = "{:.1f}".format, "{:.0f} %".format
 COLUMNS = (
     Column("task", 0, lambda task: Text(task.name)),
     Column("host", 2, lambda task: Text(task.host), least=12),
     Column("state", 1, _state, least=17),
-    Column("step", 3, lambda task: _number(task.step), "right"),
-    Column("ms/step", 4, lambda task: _milliseconds(task.step_time_ms), "right"),
-    Column("waits ms", 9, lambda task: _milliseconds(task.wait_ms), "right", shown_for=_known("wait_ms")),
-    Column("gpus", 5, _gpus),
-    Column("gpu use", 10, lambda task: _percent(task.gpu_percent), "right", shown_for=_known("gpu_percent")),
-    Column("gpu memory", 11, lambda task: _bytes(task.gpu_memory_bytes), "right", shown_for=_known("gpu_memory_bytes")),
-    Column("restarts", 6, lambda task: _number(task.restarts), "right"),
-    Column("pid", 8, lambda task: _number(task.pid), "right"),
+    Column("step", 3, _number("step"), "right"),
+    Column("ms/step", 4, _number("step_time_ms", _MILLISECONDS), "right"),
+    Column("waits ms", 9, _number("wait_ms", _MILLISECONDS), "right", shown_for=_known("wait_ms")),
+    Column("gpus", 5, lambda task: Text(",".join(map(str, task.gpus)) or "cpu")),
+    Column("gpu use", 10, _number("gpu_percent", _PERCENT), "right", shown_for=_known("gpu_percent")),
+    Column("gpu memory", 11, _number("gpu_memory_bytes", of_bytes), "right", shown_for=_known("gpu_memory_bytes")),
+    Column("restarts", 6, _number("restarts"), "right"),
+    Column("pid", 8, _number("pid"), "right"),
     Column("address", 12, lambda task: Text(task.address)),  # as Text: one of IPv6 would be taken for markup
-    Column("in/s", 13, lambda task: _bytes(task.bytes_in_per_second), "right", shown_for=_known("bytes_in_per_second")),
-    Column(
-        "out/s", 14, lambda task: _bytes(task.bytes_out_per_second), "right", shown_for=_known("bytes_out_per_second")
-    ),
-    Column(
-        "dropped",
-        15,
-        lambda task: _number(task.dropped_gradients),
-        "right",
-        shown_for=lambda t: t.dropped_gradients > 0,
-    ),
+    Column("in/s", 13, _number("bytes_in_per_second", of_bytes), "right", shown_for=_known("bytes_in_per_second")),
+    Column("out/s", 14, _number("bytes_out_per_second", of_bytes), "right", shown_for=_known("bytes_out_per_second")),
+    Column("dropped", 15, _number("dropped_gradients"), "right", shown_for=lambda task: task.dropped_gradients > 0),
     Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
 )

@@ -20,7 +20,7 @@ from launch.history.known_runs import Listing
 from launch.history.known_runs import as_values as runs_values
 from launch.run.saved_model import ExportAnswer
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
-from launch.status.run_record import RunRecord
+from launch.status.run import RunRecord
 from launch.teardown.down import as_values
 from launch.verbs.prune import Pruned
 from launch.verbs.prune import as_values as prune_values

@@ -6,9 +6,9 @@ from typing import List
 import pytest
 
 from launch.agent.wire.flight import Current
+from launch.timeline.drawing import clock, stalled
 from launch.timeline.flights import TaskLine, TimeLine
 from launch.timeline.waits import Stall, stall
-from launch.timeline.words import clock, stalled
 from tests.launch.timeline.simulated import LATENCY_S, Recording
 from tests.support.launch.statuses import task
 

@@ -12,8 +12,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import runs as verb
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.incident_status import IncidentStatus
-from launch.status.run import EffectiveTime, RunStatus
-from launch.status.run_record import KnownRun, RunRecord
+from launch.status.run import EffectiveTime, KnownRun, RunRecord, RunStatus
 from launch.status.values import to_values
 
 OLD, NEW = "a-20261120-120000", "b-20261121-120000"
