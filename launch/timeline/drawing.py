@@ -92,7 +92,7 @@ def _seconds(span: Span) -> str:
 
 def _exchanges(found: TimeLine) -> List[str]:
     """Return what the steps of a worker exchange with each ps, as the first worker with that knowledge has it."""
-    known: Sequence[Exchanged] = next((line.exchanged for line in found.lines if line.exchanged), [])
+    known: Sequence[Exchanged] = next((line.flight.exchanged for line in found.lines if line.flight.exchanged), [])
     return _first([
         f"ps:{index}: each step of a worker has {quantity(each.pushes, 'push', 'pushes')} and as many pulls,"
         f" {each.bytes:,} bytes of variables"
@@ -101,15 +101,20 @@ def _exchanges(found: TimeLine) -> List[str]:
 
 
 def _has_several_ps(found: TimeLine) -> bool:
-    return any(len(line.exchanged) > 1 for line in found.lines)
+    return any(len(line.flight.exchanged) > 1 for line in found.lines)
 
 
 def limits(found: TimeLine) -> List[str]:
     """Return what the time line does not know, in a bounded number of lines."""
-    ps = [line for line in found.lines if line.name.startswith("ps:")]
-    torn = [f"{line.title}: {quantity(line.torn, 'torn record')} left out" for line in found.lines if line.torn]
-    without = [f"{line.title}: {line.why_none}" for line in found.lines if line.why_none and line not in ps]
-    return [*([PS] if ps else []), *_first(torn), *_first(without), *clock_errors(found)]
+    others = [line for line in found.lines if line.role != "ps"]
+    torn = [
+        f"{line.title}: {quantity(line.flight.torn, 'torn record')} left out"
+        for line in found.lines
+        if line.flight.torn
+    ]
+    without = [f"{line.title}: {line.flight.why_none}" for line in others if line.flight.why_none]
+    has_ps = len(others) < len(found.lines)
+    return [*([PS] if has_ps else []), *_first(torn), *_first(without), *clock_errors(found)]
 
 
 def _first(lines: List[str]) -> List[str]:
@@ -162,7 +167,12 @@ def _newest_from(found: TimeLine) -> float:
 
 def _window(found: TimeLine, seen: Optional[Stall], since: float) -> Dict[str, Any]:
     rows = [
-        {"name": line.name, "host": line.host, "none": line.why_none, "pieces": _pieces(found, line, seen, since)}
+        {
+            "name": line.name,
+            "host": line.host,
+            "none": line.flight.why_none,
+            "pieces": _pieces(found, line, seen, since),
+        }
         for line in found.lines
     ]
     return {"seconds": round(max(0.0, found.until - since), DIGITS), "rows": rows}
@@ -200,7 +210,7 @@ def _piece(until: float, began: float, spans: Sequence[Span]) -> Piece:
 
 def _current(found: TimeLine, line: TaskLine, seen: Optional[Stall], since: float) -> List[Piece]:
     """Return the span that a task is in now, as far as is known."""
-    if line.now is None or line.name.startswith("ps:") or not line.spans:
+    if line.now is None or line.role == "ps" or not line.spans:
         return []
     began = max(since, line.spans[-1].ended)
     phase, step = _phase_now(line, seen), line.spans[-1].step + 1

@@ -45,12 +45,7 @@ class Tunnel:
         try:
             self._server = _BoardServer(("127.0.0.1", port), Handler)
         except OSError as error:
-            taken = HostProblem(
-                "this machine",
-                ProblemKind.HERE,
-                f"cannot listen on port {port}: {error.strerror}",
-                advice="give another --port",
-            )
+            taken = HostProblem.here(f"cannot listen on port {port}: {error.strerror}", "give another --port")
             raise CannotStart([taken]) from error
         self.port: int = self._server.server_address[1]
 
@@ -170,15 +165,11 @@ def must_answer(port: int) -> None:
         connection.request("GET", "/")
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        raise HostProblem(
-            "this machine", ProblemKind.HERE, f"TensorBoard does not answer at port {port}: {error!r}"
-        ) from error
+        raise HostProblem.here(f"TensorBoard does not answer at port {port}: {error!r}") from error
     finally:
         connection.close()
     if status != http.HTTPStatus.OK:
-        raise HostProblem(
-            "this machine", ProblemKind.HERE, f"TensorBoard answers at port {port} with the status {status}"
-        )
+        raise HostProblem.here(f"TensorBoard answers at port {port} with the status {status}")
 
 
 @click.command()

@@ -7,7 +7,8 @@ import shutil
 import sys
 import termios
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, TextIO
+from dataclasses import dataclass
+from typing import Any, Callable, Generic, Iterable, Iterator, List, Optional, Sequence, TextIO, TypeVar
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -17,19 +18,31 @@ from launch.agent.text import without_controls
 GAP = 2  # between two columns
 
 
-class Room(NamedTuple):
-    """The room that a column asks for.
+Row, Cell = TypeVar("Row"), TypeVar("Cell")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row, Cell]):
+    """A column of a table.
 
     Attributes:
+      heading: its first line.
       rank: of two columns, the one with the higher rank gives way; a column of rank 0 is never cut.
+      cell: return what stands in a row.
+      is_number: whether it is aligned to the right.
       least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
+      shown_for: the column is there if this holds for any row; None for a column that is always there.
     """
 
+    heading: str
     rank: int
+    cell: Callable[[Row], Cell]
+    is_number: bool = False
     least: Optional[int] = None
+    shown_for: Optional[Callable[[Row], bool]] = None
 
 
-def fitting(columns: Sequence[Room], natural: Sequence[int], width: Optional[int]) -> List[int]:
+def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: Optional[int]) -> List[int]:
     """Return the width of each column, 0 for a column that has no room.
 
     ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.

@@ -4,35 +4,17 @@ Columns give way by their rank. The name of a task is never cut.
 """
 
 from collections import Counter
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from dataclasses import replace
+from typing import Any, Callable, List, Optional, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from launch.status.task import TaskStatus
-from launch.view.console import GAP, Room, fitting, of_bytes
+from launch.view.console import GAP, Column, fitting, of_bytes
 
 COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
 URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
-
-
-class Column(NamedTuple):
-    """A column of the table of tasks.
-
-    Attributes:
-      heading: its first line.
-      rank: of two columns, the one with the higher rank gives way.
-      cell: return a task's text.
-      least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
-      shown_for: the column is there if this holds for any task; None for a column that is always there.
-    """
-
-    heading: str
-    rank: int
-    cell: Callable[[TaskStatus], Text]
-    justify: Any = "left"
-    least: Optional[int] = None
-    shown_for: Optional[Callable[[TaskStatus], bool]] = None
 
 
 def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: Optional[int] = None) -> Table:
@@ -46,10 +28,10 @@ def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: O
     columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, rows))]
     natural = [max([len(c.heading), *(c.cell(task).cell_len for task in rows)]) for c in columns]
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    rooms = fitting([Room(c.rank, c.least) for c in columns], natural, width)
-    shown = [(c, given) for c, given in zip(columns, rooms) if given]
+    shown = [(c, given) for c, given in zip(columns, fitting(columns, natural, width)) if given]
     for column, given in shown:
-        table.add_column(column.heading, justify=column.justify, width=given, no_wrap=True, overflow="ellipsis")
+        justify: Any = "right" if column.is_number else "left"
+        table.add_column(column.heading, justify=justify, width=given, no_wrap=True, overflow="ellipsis")
     for task in rows:
         table.add_row(*(column.cell(task) for column, _ in shown))
     return table
@@ -74,36 +56,36 @@ def _state(task: TaskStatus) -> Text:
     return Text.assemble((task.state, COLOURS.get(task.state, "")), (slow, "yellow"), doing)
 
 
-def _number(field: str, text: Callable[[Any], str] = str) -> Callable[[TaskStatus], Text]:
-    """Return the cell of a number that may be unknown."""
+def _number(
+    heading: str, rank: int, field: str, text: Callable[[Any], str] = str, if_known: bool = False
+) -> Column[TaskStatus, Text]:
+    """Return the column of a number that may be unknown; with ``if_known``, it is there if any task's is known."""
+
+    def known(task: TaskStatus) -> bool:
+        return getattr(task, field) is not None
 
     def cell(task: TaskStatus) -> Text:
-        value = getattr(task, field)
-        return Text("-" if value is None else text(value))
+        return Text(text(getattr(task, field)) if known(task) else "-")
 
-    return cell
-
-
-def _known(field: str) -> Callable[[TaskStatus], bool]:
-    return lambda task: getattr(task, field) is not None
+    return Column(heading, rank, cell, is_number=True, shown_for=known if if_known else None)
 
 
 _MILLISECONDS, _PERCENT = "{:.1f}".format, "{:.0f} %".format
-COLUMNS = (
+COLUMNS: Sequence[Column[TaskStatus, Text]] = (
     Column("task", 0, lambda task: Text(task.name)),
     Column("host", 2, lambda task: Text(task.host), least=12),
     Column("state", 1, _state, least=17),
-    Column("step", 3, _number("step"), "right"),
-    Column("ms/step", 4, _number("step_time_ms", _MILLISECONDS), "right"),
-    Column("waits ms", 9, _number("wait_ms", _MILLISECONDS), "right", shown_for=_known("wait_ms")),
+    _number("step", 3, "step"),
+    _number("ms/step", 4, "step_time_ms", _MILLISECONDS),
+    _number("waits ms", 9, "wait_ms", _MILLISECONDS, if_known=True),
     Column("gpus", 5, lambda task: Text(",".join(map(str, task.gpus)) or "cpu")),
-    Column("gpu use", 10, _number("gpu_percent", _PERCENT), "right", shown_for=_known("gpu_percent")),
-    Column("gpu memory", 11, _number("gpu_memory_bytes", of_bytes), "right", shown_for=_known("gpu_memory_bytes")),
-    Column("restarts", 6, _number("restarts"), "right"),
-    Column("pid", 8, _number("pid"), "right"),
+    _number("gpu use", 10, "gpu_percent", _PERCENT, if_known=True),
+    _number("gpu memory", 11, "gpu_memory_bytes", of_bytes, if_known=True),
+    _number("restarts", 6, "restarts"),
+    _number("pid", 8, "pid"),
     Column("address", 12, lambda task: Text(task.address)),  # as Text: one of IPv6 would be taken for markup
-    Column("in/s", 13, _number("bytes_in_per_second", of_bytes), "right", shown_for=_known("bytes_in_per_second")),
-    Column("out/s", 14, _number("bytes_out_per_second", of_bytes), "right", shown_for=_known("bytes_out_per_second")),
-    Column("dropped", 15, _number("dropped_gradients"), "right", shown_for=lambda task: task.dropped_gradients > 0),
+    _number("in/s", 13, "bytes_in_per_second", of_bytes, if_known=True),
+    _number("out/s", 14, "bytes_out_per_second", of_bytes, if_known=True),
+    replace(_number("dropped", 15, "dropped_gradients"), shown_for=lambda task: task.dropped_gradients > 0),
     Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
 )
