@@ -18,7 +18,8 @@ from launch.agent.text import without_controls
 GAP = 2  # between two columns
 
 
-Row, Cell = TypeVar("Row"), TypeVar("Cell")
+Row = TypeVar("Row")
+Cell = TypeVar("Cell")
 
 
 @dataclass(frozen=True)
