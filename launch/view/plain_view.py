@@ -31,7 +31,7 @@ class View:
         self._output = output or sys.stdout
         self._began = time.monotonic()
         self._progress_at = self._starting_at = -math.inf
-        self._starting = ""
+        self._starting: List[str] = []
         self._shown: Dict[Any, Any] = {}
 
     def __enter__(self) -> "View":
@@ -72,9 +72,8 @@ class View:
         problem = hook_problem(status)
         lines += problem if self._is_new("hook", problem) else []
         lines += [each for each in warnings(status) if self._is_new(("warned", each), True)]
-        found = status.evaluation
-        if found and self._is_new("evaluation", found):
-            lines.append(evaluation(found))
+        if status.evaluation and self._is_new("evaluation", status.evaluation):
+            lines += evaluation(status)
         return lines + self._progress(status)
 
     def _is_new(self, what: Any, value: Any) -> bool:
@@ -89,7 +88,7 @@ class View:
         if doing == self._starting or now - self._starting_at < STARTING_EVERY_S:
             return []
         self._starting, self._starting_at = doing, now
-        return [doing] if doing else []
+        return doing
 
     def _progress(self, status: RunStatus) -> List[str]:
         """Return the progress of training, at most every ``EVERY_S`` seconds."""
