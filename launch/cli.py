@@ -98,9 +98,14 @@ def _is_typed(name: str, incomplete: str) -> bool:
     return name.startswith(incomplete) and " " not in name
 
 
+def module_of(name: str) -> str:
+    """Return the name of a verb's module."""
+    return f"launch.verbs.{_MODULES.get(name, name)}"
+
+
 def load(name: str) -> click.Command:
     """Return a verb's command."""
-    known = vars(import_module(f"launch.verbs.{_MODULES.get(name, name)}")).values()
+    known = vars(import_module(module_of(name))).values()
     return next(each for each in known if isinstance(each, click.Command) and each.name == name)
 
 
