@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from cluster.protocol.limits import Limits
 from cluster.spec.model import ROLE_ORDER, Restart
 from cluster.spec.yaml_document import Document
-from launch.tfjob.manifest_reader import Entry, ManifestReader
+from launch.tfjob.manifest_reader import ManifestEntry, ManifestReader
 from launch.tfjob.replica_container import (
     ContainerVariables,
     find_container,
@@ -56,13 +56,13 @@ class TFJob:
 class _Job:
     """One reading of a manifest."""
 
-    def __init__(self, manifest: Entry, entrypoint: Sequence[str]):
+    def __init__(self, manifest: ManifestEntry, entrypoint: Sequence[str]):
         self._manifest = manifest
         self._spec = manifest["spec"]
         self._entrypoint = entrypoint
         self._roles: Dict[str, Role] = {}
         self._environments: Dict[str, ContainerVariables] = {}
-        self._policies: Dict[str, Entry] = {}
+        self._policies: Dict[str, ManifestEntry] = {}
 
     def read(self) -> TFJob:
         for key in ("apiVersion", "kind"):
@@ -85,7 +85,7 @@ class _Job:
             name = metadata["generateName"].get(str, "the beginning of a name")
         return name.rstrip("-.") if name else None
 
-    def _add(self, kind: str, replica: Entry) -> None:
+    def _add(self, kind: str, replica: ManifestEntry) -> None:
         role = ROLES.get(kind.lower())
         if role is None or role in self._roles:
             found = f"'{kind}'" if role is None else f"a second {role}, '{kind}'"
@@ -117,7 +117,7 @@ class _Job:
                 secrets += [] if name in secrets else [name]
         return tuple(secrets)
 
-    def _take_policy(self, entry: Entry) -> None:
+    def _take_policy(self, entry: ManifestEntry) -> None:
         expected = "Never, OnFailure, Always or ExitCode"
         policy = entry.get(str, expected) or NEVER
         if policy not in _POLICIES:
@@ -145,7 +145,7 @@ class _Job:
             entry.problem("a number of restarts")
         return None if limit is None else int(limit)
 
-    def _of_run(self, key: str) -> Entry:
+    def _of_run(self, key: str) -> ManifestEntry:
         """Return the place of a key of ``runPolicy``; older operators have them directly in ``spec``."""
         now, before = self._spec["runPolicy"][key], self._spec[key]
         return before if now.value is None and before.value is not None else now
@@ -167,7 +167,7 @@ class _Job:
             policy.note("tasks that still run at the end are ended after leave_s")
 
 
-def _count(entry: Entry, role: str) -> int:
+def _count(entry: ManifestEntry, role: str) -> int:
     given = entry.get(int, "a number of replicas")
     most = 1 if role in ("chief", "evaluator") else MOST_REPLICAS
     if given is not None and not 0 <= given <= most:
@@ -179,6 +179,6 @@ def _count(entry: Entry, role: str) -> int:
 def read_tfjob(document: Document, entrypoint: Sequence[str]) -> Tuple[TFJob, ManifestReader]:
     """Return a TFJob, and its reader with all problems, in the order of the file, and notes."""
     reader = ManifestReader(document)
-    job = _Job(Entry(reader), entrypoint).read()
+    job = _Job(ManifestEntry(reader), entrypoint).read()
     reader.problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
     return job, reader

@@ -128,14 +128,14 @@ class ManifestReader:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """A place in a manifest, with or without a value; ``entry["spec"]`` is the place below it."""
 
     reader: ManifestReader
     path: Path = ()
 
-    def __getitem__(self, key: Union[str, int]) -> "Entry":
-        return Entry(self.reader, (*self.path, key))
+    def __getitem__(self, key: Union[str, int]) -> "ManifestEntry":
+        return ManifestEntry(self.reader, (*self.path, key))
 
     @property
     def value(self) -> Any:
@@ -162,7 +162,7 @@ class Entry:
         value = self.get((str, int, float, bool), "a text")
         return "" if value is None else value if isinstance(value, str) else self.reader.document.written(self.path)
 
-    def items(self, expected: str) -> List["Entry"]:
+    def items(self, expected: str) -> List["ManifestEntry"]:
         """Return the places of the items of a list, which are read one by one."""
         return [self[index] for index in range(len(self._typed(self.value, list, expected) or []))]
 

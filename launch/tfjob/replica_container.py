@@ -12,7 +12,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import names_in
 from cluster.protocol.limits import GIB, Limits
-from launch.tfjob.manifest_reader import Entry
+from launch.tfjob.manifest_reader import ManifestEntry
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -79,7 +79,7 @@ class ContainerVariables:
     """
 
     values: Dict[str, str] = field(default_factory=dict)
-    secrets: Dict[str, Entry] = field(default_factory=dict)
+    secrets: Dict[str, ManifestEntry] = field(default_factory=dict)
     elsewhere: Set[str] = field(default_factory=set)
     is_open: bool = False
 
@@ -90,7 +90,7 @@ class ContainerVariables:
         self.elsewhere.discard(name)
 
 
-def find_container(replica: Entry) -> Optional[Entry]:
+def find_container(replica: ManifestEntry) -> Optional[ManifestEntry]:
     """Return the container that the operator runs as the task."""
     containers = replica["template"]["spec"]["containers"]
     for container in containers.items("a list of containers"):
@@ -102,14 +102,14 @@ def find_container(replica: Entry) -> Optional[Entry]:
     return None
 
 
-def _take_ports(entry: Entry) -> None:
+def _take_ports(entry: ManifestEntry) -> None:
     """Read the operator's own port, which the launcher's ports take the place of."""
     ports = entry.value
     if isinstance(ports, list) and all(isinstance(port, dict) and port.get("name") == PORT for port in ports):
         entry.take()
 
 
-def read_environment(container: Entry) -> ContainerVariables:
+def read_environment(container: ManifestEntry) -> ContainerVariables:
     """Return the variables of a container, with references to earlier ones expanded."""
     environment = ContainerVariables(is_open=bool(container["envFrom"].value))
     for variable in container["env"].items("a list of variables"):
@@ -117,7 +117,7 @@ def read_environment(container: Entry) -> ContainerVariables:
     return environment
 
 
-def _add_variable(variable: Entry, environment: ContainerVariables) -> None:
+def _add_variable(variable: ManifestEntry, environment: ContainerVariables) -> None:
     name = variable["name"].get(str, "the name of a variable")
     if name is None or not _NAME.fullmatch(name):
         variable["name"].problem("the name of a variable: letters, digits and _")
@@ -133,7 +133,7 @@ def _add_variable(variable: Entry, environment: ContainerVariables) -> None:
         _add_source(variable, name, environment)
 
 
-def _add_source(variable: Entry, name: str, environment: ContainerVariables) -> None:
+def _add_source(variable: ManifestEntry, name: str, environment: ContainerVariables) -> None:
     reference = variable["valueFrom"]["secretKeyRef"].value
     if isinstance(reference, dict):
         variable["valueFrom"].take()
@@ -142,7 +142,7 @@ def _add_source(variable: Entry, name: str, environment: ContainerVariables) -> 
         variable["valueFrom"].note(f"secrets: export {name} before `launch up`; its value here is {origin}")
 
 
-def _expanded(entry: Entry, environment: ContainerVariables) -> str:
+def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:
     text = entry.text()
     for name in references(text):
         is_unknown = environment.is_open and name not in environment.values
@@ -152,7 +152,9 @@ def _expanded(entry: Entry, environment: ContainerVariables) -> str:
     return expanded(text, environment.values)
 
 
-def read_command(container: Entry, environment: ContainerVariables, entrypoint: Sequence[str]) -> Tuple[str, ...]:
+def read_command(
+    container: ManifestEntry, environment: ContainerVariables, entrypoint: Sequence[str]
+) -> Tuple[str, ...]:
     """Return the words that the container runs.
 
     Args:
@@ -165,7 +167,7 @@ def read_command(container: Entry, environment: ContainerVariables, entrypoint: 
     return (*(command or entrypoint), *_words(container["args"], environment))
 
 
-def _words(entry: Entry, environment: ContainerVariables) -> List[str]:
+def _words(entry: ManifestEntry, environment: ContainerVariables) -> List[str]:
     words = []
     for written in entry.items("a list of words"):
         words.append(_expanded(written, environment))
@@ -175,7 +177,7 @@ def _words(entry: Entry, environment: ContainerVariables) -> List[str]:
     return words
 
 
-def read_gpus(container: Entry) -> int:
+def read_gpus(container: ManifestEntry) -> int:
     """Return the number of GPUs of a container."""
     entry = container["resources"]["limits"][GPU]
     written = _quantity(entry, "a number of GPUs")
@@ -186,7 +188,7 @@ def read_gpus(container: Entry) -> int:
     return int(written)
 
 
-def read_limits(container: Entry) -> Limits:
+def read_limits(container: ManifestEntry) -> Limits:
     """Return the limits of memory and processors of a container."""
     limits = container["resources"]["limits"]
     limits.mapping("a mapping")
@@ -201,7 +203,7 @@ def read_limits(container: Entry) -> Limits:
     )
 
 
-def _quantity(entry: Entry, expected: str) -> Optional[Fraction]:
+def _quantity(entry: ManifestEntry, expected: str) -> Optional[Fraction]:
     if entry.take() is None:
         return None
     found = amount(entry.text())
