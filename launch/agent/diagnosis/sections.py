@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from launch.agent import facts as host_facts
+from launch.agent import leftovers
 from launch.agent.diagnosis import process_report, run_files
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.gpus import nvidia_smi
 from launch.agent.linux import kernel_log, machine, processes, sockets
 from launch.agent.linux.kernel_log import Unreadable
-from launch.agent.state import leftovers, plan_file, process_records
+from launch.agent.state import plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, newest

@@ -1,4 +1,7 @@
-"""Control groups with a limit of memory: one for each attempt of a task, made and removed by its agent.
+"""Control groups with a limit of memory: one for each attempt of a task.
+
+Its agent makes and removes a group; its keeper or ``down`` removes one that is left. A group is known by its name,
+which has the run and the host. groups.json has the folder that the groups of a run are in.
 
 The kernel kills a group that exceeds its limit, and nothing else. Version 2 and version 1 of control groups differ in
 the names of their files, and in the place where a group may be made:
@@ -19,7 +22,9 @@ from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
 from launch.agent.linux.procfs import names_in, text_of
+from launch.agent.state.run_folder import RunFolder
 
+RECORD = "groups.json"
 REMOVED_S = 2.0  # a killed process leaves its group a little after it is gone
 POLL_S = 0.02
 HUGE_PAGE = 2 << 20  # bytes: what the kernel charges at once
@@ -181,9 +186,29 @@ def _ask(folder: Path) -> bool:
     return True
 
 
-def named(folder: Path, prefix: str) -> List[Path]:
-    """Return the groups in a folder whose names begin with ``prefix``."""
-    return [folder / name for name in sorted(names_in(folder)) if name.startswith(prefix)]
+def name(folder: RunFolder, which: str = "") -> str:
+    """Return the name of a run's group, or with nothing to distinguish it the beginning of every name."""
+    return f"launch.{folder.run}@{folder.host}@{which}"
+
+
+def write_place(folder: RunFolder, place: GroupPlace) -> None:
+    """Record the folder of a run's groups, before there is one. Raises OSError."""
+    folder.write(RECORD, {"folder": str(place.folder)})
+
+
+def left(folder: RunFolder) -> List[Path]:
+    """Return the groups of a run that are there."""
+    record = folder.read_whole(RECORD)
+    if record is None:
+        return []
+    place = Path(record["folder"])
+    return [place / each for each in sorted(names_in(place)) if each.startswith(name(folder))]
+
+
+def remove_left(folder: RunFolder) -> None:
+    """Remove the groups of a run whose processes have ended; a group with a process in it stays."""
+    for group in left(folder):
+        remove(group)
 
 
 def remove(folder: Path, within_s: float = REMOVED_S) -> bool:

@@ -2,6 +2,9 @@
 
 A process sets its limits for itself before its program begins; its children inherit them. The terms of a host name the
 limits that it cannot enforce, too.
+
+A container of apptainer inherits every limit. Podman and docker run a container outside the agent's processes and
+control groups. There the agent watches memory itself, and the runtime limits open files.
 """
 
 import contextlib
@@ -11,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Set, Tuple
 
 from cluster.protocol.limits import GIB, Limits
+from launch.agent.containers.command import RunContainers
 from launch.agent.limits import control_groups, processors
 from launch.agent.limits.control_groups import Group, GroupPlace
 from launch.agent.linux.machine import memory_for_us
 from launch.agent.wire.run_request import TaskRequest
 
 REFUSED = "cannot set the limits of this task: "
+_NOT_INHERITED = ("processors", "numa_node", "nice")
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,26 @@ def this_host() -> LimitedHost:
     return LimitedHost(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
 
 
+def in_containers(host: LimitedHost, container: Optional[RunContainers]) -> LimitedHost:
+    """Return a host as tasks in its containers find it."""
+    if container is None or not container.is_named:
+        return host
+    runtime = container.runtime
+
+    def find_place() -> GroupPlace:
+        raise OSError(f"{runtime} has groups of its own")
+
+    def refusal(enforcement: Enforcement) -> Optional[str]:
+        given = [key for key in _NOT_INHERITED if getattr(enforcement.limits, key) is not None]
+        if given:
+            names = ", ".join(f"limits.{key}" for key in given)
+            mend = "use its own options in container.args"
+            return f"{names}: expected apptainer, whose containers inherit limits, found {runtime}; {mend}"
+        return host.refusal(enforcement)
+
+    return replace(host, find_place=find_place, refusal=refusal)
+
+
 def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
     """Return the limits of the tasks that have some."""
     return {task.name: task.limits for task in tasks if task.limits is not None}
@@ -168,6 +193,12 @@ def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: Limit
         problems.append(str(error))
     terms = Terms(limits, given, place, (), notes)
     return replace(terms, problems=(*problems, *_refused(terms, host)))
+
+
+def would_agree(limits: Mapping[str, Limits], container: Optional[RunContainers]) -> Terms:
+    """Return the terms that some tasks in containers would get now; nothing is booked."""
+    taken = processors.booked()
+    return agree(limits, lambda processor: processor not in taken, in_containers(this_host(), container))
 
 
 def _place(limits: Mapping[str, Limits], host: LimitedHost) -> Tuple[Optional[GroupPlace], Tuple[str, ...]]:

@@ -68,14 +68,14 @@ def work_of(pid: int) -> Optional[Work]:
     return Work(ticks / os.sysconf("SC_CLK_TCK"), int(moved.get("rchar", 0)) + int(moved.get("wchar", 0)))
 
 
-def pace(before: Work, after: Work, seconds: float) -> float:
+def pace(earlier: Work, later: Work, seconds: float) -> float:
     """Return the part of its time that a process was served.
 
     A process that asked for nothing was served all of its time.
     """
     if seconds <= 0:
         return 1.0
-    part = (after.processor_s - before.processor_s) / seconds
-    if part < IDLE and (after.bytes - before.bytes) / seconds < TRICKLE:
+    part = (later.processor_s - earlier.processor_s) / seconds
+    if part < IDLE and (later.bytes - earlier.bytes) / seconds < TRICKLE:
         return 1.0
     return min(1.0, max(SLOWEST, part))

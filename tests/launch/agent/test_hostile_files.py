@@ -22,6 +22,7 @@ from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
+from launch.agent.tasks.spawning import TaskShare
 from launch.agent.text import Redaction
 from launch.agent.verbs.logs import TaskLog
 from launch.agent.wire.run_plan import RunPlan, TaskPlan
@@ -51,7 +52,7 @@ class Host:
         self.events: List[Event] = []
         asked = task_request(TASK, argv=("sleep", "1000"), folder=str(workdir), chief=True)
         plan_file.write(self.folder, run_request(asked))
-        self.tasks = HostTasks([asked], self.folder, {TASK: []}, self.events.append, {})
+        self.tasks = HostTasks([asked], self.folder, TaskShare({TASK: []}), self.events.append, {})
         self.lead = Supervisor(RunPlan("r", "r", ["h"], [TaskPlan(TASK, "worker", 0, "h", "h:1", True)]))
         self.lead.handle(Joined("h", "1"), 0.0)
         self.lead.handle(Go(), 0.0)

@@ -2,8 +2,7 @@
 
 from cluster.protocol.limits import Limits
 from launch.agent.containers.command import RunContainers
-from launch.agent.limits.enforcement import LimitedHost, agree
-from launch.agent.tasks.container_limits import in_containers
+from launch.agent.limits.enforcement import LimitedHost, agree, in_containers
 
 HOST = LimitedHost(1 << 40, {0, 1}, {}, refusal=lambda enforcement: None)
 

@@ -1,17 +1,21 @@
-"""The containers of this host's tasks, attempt after attempt, from before their start until they are proven gone."""
+"""The containers of this host's tasks, attempt after attempt, from before their start until they are proven gone.
+
+A program beside the tasks, which this process runs once and waits for, has one like theirs.
+"""
 
 import os
+import secrets
 import time
+from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
-from launch.agent.containers import command
+from launch.agent.containers import command, control, runtimes
 from launch.agent.containers.command import Command, Inside, RunContainers
-from launch.agent.containers.control import Removal
-from launch.agent.state.containers import RECORD, ContainerRecord
+from launch.agent.containers.control import ContainerRecord, Removal
 from launch.agent.state.log import say
+from launch.agent.state.process_records import CONTAINERS
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.attempt import Attempt
-from launch.agent.tasks.task_env import outside
+from launch.agent.wire.container import ContainerRequest
 
 GONE_S = 15.0  # for a container to be gone, before its task ends without this proof
 
@@ -40,36 +44,23 @@ class TaskContainers:
         self._made += 1
         return f"launch.{self._folder.run}.{task.replace(':', '.')}.{attempt}.{os.getpid()}.{self._made}"
 
-    def command(self, name: Optional[str], argv: Sequence[str], env: Mapping[str, str], folder: str,
-                has_gpus: bool = False, reads: bool = False, nofile: Optional[int] = None) -> Command:  # fmt: skip
-        """Return the command of an attempt, whose container is recorded from now on.
-
-        Args:
-          name: that of the container; None for no container.
-          env: the variables of the task.
-
-        Raises:
-          OSError: the container cannot be recorded.
-        """
-        if self._container is None or name is None:
-            return Command(list(argv), {**outside(), **env})
+    def command(self, inside: Inside) -> Command:
+        """Return the command of an attempt, whose container, if it has one, is recorded from now on. Raises OSError."""
         if self._record is not None:
-            self._record.begins(name)
-        inside = Inside(name=name, argv=argv, env=env, folder=folder, has_gpus=has_gpus, reads=reads, nofile=nofile)
-        return command.command(self._container, inside, outside())
+            self._record.begins(inside.name)
+        return command.command(self._container, inside, command.outside())
 
-    def is_gone(self, attempt: Attempt) -> bool:
-        """Return whether an ended attempt has no container any more; remove the container meanwhile.
+    def is_gone(self, name: Optional[str]) -> bool:
+        """Return whether the container of an ended attempt is gone; remove the container meanwhile.
 
         A container that stays for ``GONE_S`` counts as gone. It stays in the record, and ``down`` reports it.
         """
-        self.remove(attempt)
+        self.remove(name)
         self.look()
-        return attempt.container not in self._endings
+        return name not in self._endings
 
-    def remove(self, attempt: Attempt) -> None:
+    def remove(self, name: Optional[str]) -> None:
         """Begin to remove an attempt's container, unless that has begun, or the container is gone."""
-        name = attempt.container
         if self._record is not None and name in self._record.names and not {name} & {*self._endings, *self._stay}:
             self._begin(name, time.monotonic() + GONE_S)
 
@@ -82,7 +73,7 @@ class TaskContainers:
             self._give_up(name, os.strerror(error.errno or 0))
 
     def _give_up(self, name: str, why: str) -> None:
-        say(f"container {name} cannot be removed, and stays in {self._folder.own / RECORD}: {why}")
+        say(f"container {name} cannot be removed, and stays in {self._folder.own / CONTAINERS}: {why}")
         self._stay.add(name)
 
     def look(self) -> None:
@@ -104,3 +95,38 @@ class TaskContainers:
     def pids(self) -> List[int]:
         """Return the pids of the processes that remove containers."""
         return [ending.removal.pid for ending in self._endings.values()]
+
+
+class OneShot:
+    """A program for one purpose, a word that is part of its container's name.
+
+    Its runtime removes the container when the program ends. So nothing is left where this process is killed.
+
+    Args:
+      request: the container of the tasks; None where they run on this host itself.
+      workdir: a folder that the program sees in its container, as it does ``checkpoint_dir``.
+
+    Raises:
+      runtimes.Lacking: the container cannot run here.
+    """
+
+    def __init__(
+        self, purpose: str, request: Optional[ContainerRequest], workdir: Path, checkpoint_dir: Optional[str] = None
+    ):
+        self._container = runtimes.of_run(request, workdir, checkpoint_dir)
+        self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
+
+    def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
+        """Return its command; ``env`` are its variables beside those of this process."""
+        program, *arguments = argv
+        argv = argv if self._container is not None else [os.path.expanduser(program), *arguments]
+        inside = Inside(self._name, argv, env, folder, has_gpus, once=True)
+        return command.command(self._container, inside, command.outside())
+
+    def end(self) -> None:
+        """Remove its container, where the program was killed before it ended."""
+        if self._container is not None and self._container.is_named:
+            try:
+                control.remove(self._container.program, [self._name])
+            except control.NoAnswer as error:
+                say(f"container {self._name} cannot be removed: {error}")
