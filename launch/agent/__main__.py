@@ -242,16 +242,16 @@ def export() -> None:
 
 def take() -> None:
     """Receive a checkpoint from another host."""
-    from launch.agent.checkpoints import migration  # loads asyncio
+    from launch.agent.checkpoints import replication  # loads what no other verb needs
 
-    migration.take(read_request(HandoverRequest), tell)
+    replication.take(read_request(HandoverRequest), tell)
 
 
 def give() -> None:
     """Send a checkpoint to another host."""
-    from launch.agent.checkpoints import migration  # loads asyncio
+    from launch.agent.checkpoints import replication  # loads what no other verb needs
 
-    migration.give(read_request(HandoverRequest), tell)
+    replication.give(read_request(HandoverRequest), tell)
 
 
 def diagnose() -> None:

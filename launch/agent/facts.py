@@ -21,8 +21,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from launch.agent.containers.runtimes import Lacking
 from launch.agent.containers.task_containers import OneShot
 from launch.agent.environments.environment import Environment
-from launch.agent.gpus.inventory import driver_and_gpus
-from launch.agent.gpus.nvidia_smi import NoDriverAnswer
+from launch.agent.gpus.nvidia_smi import NoDriverAnswer, driver_and_gpus
 from launch.agent.linux import file_lock
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.linux.processes import describe_exit, die_with

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Callable, Iterable, List, Optional, Sequence
 
 from launch.agent.containers import control
-from launch.agent.gpus.inventory import memory_of
+from launch.agent.gpus.nvidia_smi import memory_of
 from launch.agent.limits import control_groups
 from launch.agent.linux import processes, sockets
 from launch.agent.state import boot_unit, locks, plan_file, process_records

@@ -17,10 +17,10 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from launch.agent import facts as host_facts
 from launch.agent import leftovers
-from launch.agent.diagnosis import process_report, run_files
+from launch.agent.diagnosis import evidence
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.gpus import nvidia_smi
-from launch.agent.linux import kernel_log, machine, processes, sockets
+from launch.agent.linux import kernel_log, processes, procfs, sockets
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.state import plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
@@ -127,7 +127,7 @@ def _run_of(scene: Scene) -> RunFolder:
 
 
 def _machine(scene: Scene) -> Iterator[Piece]:
-    yield "machine.json", {**machine.machine(), "mounts": machine.mounts(_folders(scene))}
+    yield "machine.json", {**procfs.machine(), "mounts": procfs.mounts(_folders(scene))}
 
 
 def _environment(scene: Scene) -> Iterator[Piece]:
@@ -136,8 +136,8 @@ def _environment(scene: Scene) -> Iterator[Piece]:
 
 def _files(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
-    yield "plan.json", run_files.plan_of(folder, scene.redaction)
-    yield from run_files.values(folder, scene.redaction)
+    yield "plan.json", evidence.plan_of(folder, scene.redaction)
+    yield from evidence.values(folder, scene.redaction)
 
 
 def _status(scene: Scene) -> Iterator[Piece]:
@@ -150,27 +150,27 @@ def _status(scene: Scene) -> Iterator[Piece]:
 
 
 def _logs(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request.bytes))
+    yield from evidence.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request.bytes))
 
 
 def _traces(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
+    yield from evidence.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
 
 
 def _spans(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.spans(_run_of(scene), scene.redaction, int(SPANS_SHARE * scene.request.bytes))
+    yield from evidence.spans(_run_of(scene), scene.redaction, int(SPANS_SHARE * scene.request.bytes))
 
 
 def _processes(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
-    found = process_report.described(folder, scene.redaction)
+    found = evidence.described(folder, scene.redaction)
     agent = leftovers.agent_pid(folder)
     yield "live.json", {"agent": agent, "processes": found}
-    yield "processes.txt", process_report.table(found)
+    yield "processes.txt", evidence.table(found)
     held = sockets.connections_of([each["pid"] for each in found])
     yield "connections.txt", sockets.connection_table(held) + "\n"
     yield "connections.json", sockets.connection_summary(held)
-    yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
+    yield from evidence.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
 
 
 def _kernel(scene: Scene) -> Iterator[Piece]:

@@ -17,7 +17,7 @@ from cluster.protocol.limits import GIB, Limits
 from launch.agent.containers.command import RunContainers
 from launch.agent.limits import control_groups, processors
 from launch.agent.limits.control_groups import Group, GroupPlace
-from launch.agent.linux.machine import memory_for_us
+from launch.agent.linux.procfs import memory_for_us
 from launch.agent.wire.run_request import TaskRequest
 
 REFUSED = "cannot set the limits of this task: "

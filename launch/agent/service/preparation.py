@@ -27,8 +27,8 @@ from launch.agent.service.located import code_of
 from launch.agent.state import boot_unit, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
-from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.spawning import TaskShare
+from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 from launch.status.values import to_values
 

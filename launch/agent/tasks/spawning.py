@@ -15,8 +15,8 @@ from launch.agent.linux import processes
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env
 from launch.agent.tasks.attempt import Attempt, Kin
-from launch.agent.tasks.shipped import Shipped
 from launch.agent.tasks.task_log import LogBound, LogTimes
+from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import TaskRequest
 
 

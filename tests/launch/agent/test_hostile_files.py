@@ -15,7 +15,7 @@ import pytest
 from cluster.protocol.heartbeat import PULSE, STACKS, Sign, read_sign
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
 from cluster.protocol.save_request import SAVE
-from launch.agent.diagnosis.run_files import logs, values
+from launch.agent.diagnosis.evidence import logs, values
 from launch.agent.endings.exits import HANG_S
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
 from launch.agent.state import plan_file
