@@ -40,15 +40,13 @@ Piece = Tuple[str, Any]  # a file's name, and its text or what becomes JSON
 
 def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
     """Yield the files that the agent wrote, and those that the tasks wrote."""
-    for name in VALUES:
-        path = folder.own / name
+    named = [(name, folder.own / name) for name in VALUES]
+    named += [
+        (f"tasks/{_plain(task)}/{name}", folder.task(task) / name) for task in tasks_of(folder) for name in OF_A_TASK
+    ]
+    for name, path in named:
         if path.exists():
             yield name, redaction.value(_read(path))
-    for task in tasks_of(folder):
-        for name in OF_A_TASK:
-            path = folder.task(task) / name
-            if path.exists():
-                yield f"tasks/{_plain(task)}/{name}", redaction.value(_read(path))
 
 
 def plan_of(folder: RunFolder, redaction: Redaction) -> Dict[str, Any]:

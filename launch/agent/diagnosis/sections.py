@@ -8,6 +8,7 @@ with {"file", "text" or "json"} for each piece, and {"missing", "why"} for each 
 is {"done": True}.
 """
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -52,10 +53,10 @@ class Scene(NamedTuple):
 
         Where there is no run, the time is a day ago.
         """
-        try:
-            return (self.folder.own / "plan.json").stat().st_mtime if self.folder else time.time() - 86400
-        except OSError:
-            return time.time() - 86400
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                return (self.folder.own / "plan.json").stat().st_mtime
+        return time.time() - 86400
 
 
 def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
@@ -149,16 +150,11 @@ def _status(scene: Scene) -> Iterator[Piece]:
     yield "status.json", scene.redaction.value(found["status"])
 
 
-def _logs(scene: Scene) -> Iterator[Piece]:
-    yield from evidence.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request.bytes))
-
-
-def _traces(scene: Scene) -> Iterator[Piece]:
-    yield from evidence.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
-
-
-def _spans(scene: Scene) -> Iterator[Piece]:
-    yield from evidence.spans(_run_of(scene), scene.redaction, int(SPANS_SHARE * scene.request.bytes))
+def _within(
+    share: float, files: Callable[[RunFolder, Redaction, int], Iterator[Piece]]
+) -> Callable[[Scene], Iterator[Piece]]:
+    """Return the section of some files of a run, which may have this share of the bytes."""
+    return lambda scene: files(_run_of(scene), scene.redaction, int(share * scene.request.bytes))
 
 
 def _processes(scene: Scene) -> Iterator[Piece]:
@@ -195,9 +191,9 @@ SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
     "environment": _environment,
     "files": _files,
     "status": _status,
-    "logs": _logs,
-    "traces": _traces,
-    "spans": _spans,
+    "logs": _within(LOGS_SHARE, evidence.logs),
+    "traces": _within(TRACES_SHARE, evidence.traces),
+    "spans": _within(SPANS_SHARE, evidence.spans),
     "processes": _processes,
     "kernel messages": _kernel,
     "nvidia-smi": _nvidia_smi,

@@ -16,8 +16,8 @@ from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus
 from launch.status.task import TaskStatus, name_of
 
 
-class Hooks:
-    """Make events of statuses, and deliver each once to each of its receivers.
+class Hooks(Outbox):
+    """The outbox of a run: it makes events of statuses, and delivers each once to each of its receivers.
 
     Args:
       request: of the lead; it has the receivers, and the values of secrets.
@@ -25,20 +25,15 @@ class Hooks:
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, restore_code: Callable[[], None]):
+        chief = next((task.name for task in request.tasks if task.chief), "")
+        found = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
+        super().__init__(found, self._try_once, self._record)
         self._folder, self._restore_code = folder, restore_code
         self._secrets = list(request.secrets.values())
-        chief = next((task.name for task in request.tasks if task.chief), "")
-        self._receivers = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
-        self._outbox = Outbox(self._receivers, self._send, self._record)
-        before = outbox.read_ledger(folder) if self._receivers else Ledger()
+        before = outbox.read_ledger(folder) if found else Ledger()
         self._events = Events(before.raised)
         for delivery in before.pending:
-            self._outbox.begin(delivery)
-
-    @property
-    def problem(self) -> Optional[str]:
-        """Return the newest problem of a receiver that has taken nothing since."""
-        return self._outbox.problem
+            self.begin(delivery)
 
     def look(self, status: RunStatus, was_up: bool) -> None:
         """Deliver the events that a status shows.
@@ -48,28 +43,16 @@ class Hooks:
         """
         events = self._events.look(status, was_up, now()) if self._receivers else []
         if events:
-            self._outbox.add(events)
+            self.add(events)
             self._record()  # before the first try, which begins when the lead waits next
 
-    def finish(self) -> None:
-        """Record that the run has ended; from now on the lead waits only a short time for receivers."""
-        self._outbox.finish()
-
-    def hurry(self) -> None:
-        """Shorten the last wait: somebody kills the run."""
-        self._outbox.hurry()
-
-    async def settle(self) -> None:
-        """Wait for the receivers after ``finish``, in bounded time."""
-        await self._outbox.settle()
-
-    async def _send(self, receiver: Receiver, event: HookEvent) -> Result:
+    async def _try_once(self, receiver: Receiver, event: HookEvent) -> Result:
         if receiver.is_url:
             self._restore_code()
         return await try_once(receiver, event, self._secrets)
 
     def _record(self) -> None:
-        outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self._outbox.pending))
+        outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self.pending))
 
 
 STRAGGLES_S = 30.0  # a worker is slow for so long before that is an event: many are, for a moment

@@ -19,7 +19,6 @@ it. It can always go: the next verb that needs it sends it again.
 
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
@@ -72,22 +71,13 @@ def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
     return sorted(found, key=lambda each: (each.generation, each.run), reverse=True)
 
 
-def _folders(parent: Path) -> Iterator[Path]:
-    """Yield the folders in a folder, without links to folders."""
+def _folders(parent: Path) -> List[Path]:
+    """Return the folders in a folder, without links to folders."""
     try:
-        names = sorted(os.listdir(str(parent)))
+        found = [entry.path for entry in os.scandir(str(parent)) if entry.is_dir(follow_symlinks=False)]
     except OSError:
-        return
-    for name in names:
-        if stat.S_ISDIR(_mode(parent / name)):
-            yield parent / name
-
-
-def _mode(path: Path) -> int:
-    try:
-        return os.lstat(str(path)).st_mode
-    except OSError:
-        return 0
+        return []
+    return [Path(path) for path in sorted(found)]
 
 
 def rule_of(runs: Sequence[Known]) -> Optional[Retention]:

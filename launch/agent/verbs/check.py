@@ -19,7 +19,7 @@ from launch.agent.containers import runtimes
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.limits.enforcement import would_agree
 from launch.agent.network import firewall
-from launch.agent.network.doors import DialTarget, Doors, dial_all
+from launch.agent.network.doors import DialTarget, Doors, Knock, dial_all
 from launch.agent.network.resolver import resolve
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
@@ -91,7 +91,7 @@ def _ways(request: CheckRequest) -> Iterator[Piece]:
     names = resolve(request.names, RESOLVE_SHARE * request.within_s)
     yield "names", names
     targets = [DialTarget(*pair) for pair in request.targets]
-    yield "unreached", dial_all(targets, names, request.words, request.here, request.knock_s)
+    yield "unreached", dial_all(targets, names, Knock(request.words, request.here, request.knock_s))
 
 
 def _guard(request: CheckRequest) -> Iterator[Piece]:
