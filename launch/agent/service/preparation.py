@@ -19,7 +19,7 @@ from launch.agent.errors import AgentError
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.assignment import Bookings, GpuTaken
 from launch.agent.limits import control_groups
-from launch.agent.limits.enforcement import Terms, agree, in_containers, this_host, wishes
+from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
 from launch.agent.linux import processes, sockets
 from launch.agent.network.resolver import exposed
@@ -180,7 +180,7 @@ def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContai
       NotReady: this host cannot enforce some limit.
     """
     booked = Booked()
-    terms = agree(wishes(request.tasks), booked.take, in_containers(this_host(), container))
+    terms = agree(wishes(request.tasks), booked.take, this_host(), container)
     if terms.problems:
         raise NotReady("; ".join(terms.problems))
     try:
