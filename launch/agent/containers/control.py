@@ -75,10 +75,13 @@ def remove(program: str, names: Sequence[str]) -> List[str]:
 
 
 class Removal:
-    """The removal of one container, which goes on beside this process's other work. Call ``is_proven`` often."""
+    """The removal of one container, which goes on beside this process's other work. Call ``is_proven`` often.
 
-    def __init__(self, program: str, name: str):
-        self.name = name
+    ``until`` is the end of the caller's patience with it, by ``time.monotonic``.
+    """
+
+    def __init__(self, program: str, name: str, until: float):
+        self.name, self.until = name, until
         self._proven: Optional[bool] = None
         self._process = subprocess.Popen(
             ["sh", "-c", _REMOVE, program, name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Dict, List, Mapping, Optional, Sequence, Set
 
 from launch.agent.containers import command, control, runtimes
 from launch.agent.containers.command import Command, Inside, RunContainers
@@ -20,13 +20,6 @@ from launch.agent.wire.container import ContainerRequest
 GONE_S = 15.0  # for a container to be gone, before its task ends without this proof
 
 
-class _Ending(NamedTuple):
-    """The removal of a container, and the end of the patience with it."""
-
-    removal: Removal
-    until: float
-
-
 class TaskContainers:
     """The containers of one host's tasks; ``container`` is None where tasks run on the host itself."""
 
@@ -34,7 +27,7 @@ class TaskContainers:
         self._folder, self._container = folder, container
         self._record = ContainerRecord(folder, container) if container and container.is_named else None
         self._made = 0
-        self._endings: Dict[str, _Ending] = {}
+        self._removals: Dict[str, Removal] = {}
         self._stay: Set[str] = set()
 
     def name(self, task: str, attempt: int) -> Optional[str]:
@@ -57,18 +50,18 @@ class TaskContainers:
         """
         self.remove(name)
         self.look()
-        return name not in self._endings
+        return name not in self._removals
 
     def remove(self, name: Optional[str]) -> None:
         """Begin to remove an attempt's container, unless that has begun, or the container is gone."""
-        if self._record is not None and name in self._record.names and not {name} & {*self._endings, *self._stay}:
+        if self._record is not None and name in self._record.names and not {name} & {*self._removals, *self._stay}:
             self._begin(name, time.monotonic() + GONE_S)
 
     def _begin(self, name: str, until: float) -> None:
         if self._container is None:
             return
         try:
-            self._endings[name] = _Ending(Removal(self._container.program, name), until)
+            self._removals[name] = Removal(self._container.program, name, until)
         except OSError as error:
             self._give_up(name, os.strerror(error.errno or 0))
 
@@ -78,23 +71,23 @@ class TaskContainers:
 
     def look(self) -> None:
         """Note the containers that are proven gone, and try again where one is not."""
-        for name, ending in list(self._endings.items()):
-            proven = ending.removal.is_proven()
-            if proven is None and time.monotonic() <= ending.until:
+        for name, removal in list(self._removals.items()):
+            proven = removal.is_proven()
+            if proven is None and time.monotonic() <= removal.until:
                 continue
-            del self._endings[name]
+            del self._removals[name]
             if proven and self._record is not None:
                 self._record.gone(name)
-            elif time.monotonic() <= ending.until:
-                self._begin(name, ending.until)
+            elif time.monotonic() <= removal.until:
+                self._begin(name, removal.until)
             else:
-                ending.removal.give_up()
+                removal.give_up()
                 self._give_up(name, f"it is still there after {GONE_S:.0f} s")
 
     @property
     def pids(self) -> List[int]:
         """Return the pids of the processes that remove containers."""
-        return [ending.removal.pid for ending in self._endings.values()]
+        return [removal.pid for removal in self._removals.values()]
 
 
 class OneShot:

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
-from launch.agent.linux.procfs import names_in, text_of
+from launch.agent.linux.procfs import groups_up, names_in, own_groups, text_of
 from launch.agent.state.run_folder import RunFolder
 
 RECORD = "groups.json"
@@ -156,13 +156,12 @@ def _enter_as_child(group: Group) -> None:
 
 def _places(root: Path) -> Iterator[GroupPlace]:
     """Yield the groups below which this process might make others, the nearest first."""
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
+    for controllers, path in own_groups(root):
+        if "memory" in controllers:
             top = root / "sys/fs/cgroup/memory"  # in a container, the group of this process itself
-            yield from (GroupPlace(folder, V1) for folder in dict.fromkeys((top / path.lstrip("/"), top)))
+            yield from (GroupPlace(folder, V1) for folder in dict.fromkeys((top / path, top)))
         elif not controllers:
-            yield from (GroupPlace(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path.lstrip("/")))
+            yield from (GroupPlace(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path))
 
 
 def _that_hand_down(top: Path, path: str) -> List[Path]:
@@ -170,8 +169,7 @@ def _that_hand_down(top: Path, path: str) -> List[Path]:
 
     A group that was delegated to this user is asked to. Those of root are systemd's, which may undo that.
     """
-    own = top / path
-    above = [each for each in (own, *own.parents) if each == top or top in each.parents]
+    above = groups_up(top, path)
     return [each for each in above if "memory" in text_of(each / "cgroup.subtree_control").split() or _ask(each)]
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
 from launch.agent.errors import AgentError
-from launch.agent.linux.procfs import text_of
+from launch.agent.linux.procfs import own_groups, text_of
 
 KMSG = Path("/dev/kmsg")
 MOST = 20_000  # messages that are looked at
@@ -187,13 +187,12 @@ class MemoryKills:
 
 def counters(root: Path) -> List[Path]:
     """The files below ``root`` that count, as far as they are there."""
-    groups = [line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines()]
     found = [root / "proc/vmstat"]
-    for _, controllers, path in groups:
+    for controllers, path in own_groups(root):
         if not controllers:
-            found += [root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events"]
-        elif "memory" in controllers.split(","):
-            found += [root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control"]
+            found += [root / "sys/fs/cgroup" / path / "memory.events"]
+        elif "memory" in controllers:
+            found += [root / "sys/fs/cgroup/memory" / path / "memory.oom_control"]
     return [path for path in found if _COUNT.search(text_of(path))]
 
 

@@ -11,7 +11,7 @@ import platform
 import resource
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 LONGEST = 1 << 20  # characters
 MOST = 256  # threads of one process
@@ -134,18 +134,24 @@ def control_groups(root: Path = Path("/")) -> Dict[str, str]:
     The groups are those of this process and all above, up to the topmost group.
     """
     found: Dict[str, str] = {}
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        names = [name for name in controllers.split(",") if not name.startswith("name=")]
+    for controllers, path in own_groups(root):
+        names = [name for name in controllers if not name.startswith("name=")]
         for top in [root / "sys/fs/cgroup" / name for name in names] or [root / "sys/fs/cgroup"]:
-            found.update(_of_group(top, top / path.lstrip("/")))
+            files = [group / name for group in groups_up(top, path) for name in _GROUP_FILES]
+            found.update({str(file): text_of(file).strip() for file in files if file.is_file()})
     return found
 
 
-def _of_group(top: Path, group: Path) -> Dict[str, str]:
-    places = [place for place in (group, *group.parents) if place == top or top in place.parents]
-    files = [place / name for place in places for name in _GROUP_FILES]
-    return {str(file): text_of(file).strip() for file in files if file.is_file()}
+def own_groups(root: Path) -> List[Tuple[List[str], str]]:
+    """Return the control groups of this process: the controllers of each, none in version 2, and its path."""
+    lines = (line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines())
+    return [(list(filter(None, controllers.split(","))), path.lstrip("/")) for _, controllers, path in lines]
+
+
+def groups_up(top: Path, path: str) -> List[Path]:
+    """Return a control group and all above it, up to the topmost."""
+    group = top / path
+    return [each for each in (group, *group.parents) if each == top or top in each.parents]
 
 
 def mounts(folders: Iterable[Path]) -> List[str]:
