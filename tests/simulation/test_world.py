@@ -131,9 +131,9 @@ def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatc
     assert (failure(World(WITH_SLEEP, SLEEP)) or "").startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
 
 
-# What starts, watches and ends tasks; ``shipped``, ``work_folder`` and the rest have nothing to do here.
+# What starts, watches and ends tasks; ``work_folder`` and the rest have nothing to do here.
 OF_TASKS = (
-    "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "health", "task_log", "task_env",
+    "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "task_log", "task_env",
 )  # fmt: skip
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
