@@ -37,6 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Type, TypeVar
 
+from launch.agent import leftovers
 from launch.agent.checkpoints import resume
 from launch.agent.errors import AgentError
 from launch.agent.linux.daemonize import fork_away
@@ -44,7 +45,7 @@ from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
 from launch.agent.protocol import local_socket
 from launch.agent.service.located import folder_of
-from launch.agent.state import leftovers, locks, runs
+from launch.agent.state import locks, runs
 from launch.agent.state.log import say as write_log
 from launch.agent.verbs import down, logs, status
 from launch.agent.wire.run_request import RunRequest
@@ -241,16 +242,16 @@ def export() -> None:
 
 def take() -> None:
     """Receive a checkpoint from another host."""
-    from launch.agent.checkpoints import migration  # loads asyncio
+    from launch.agent.checkpoints import replication  # loads what no other verb needs
 
-    migration.take(read_request(HandoverRequest), tell)
+    replication.take(read_request(HandoverRequest), tell)
 
 
 def give() -> None:
     """Send a checkpoint to another host."""
-    from launch.agent.checkpoints import migration  # loads asyncio
+    from launch.agent.checkpoints import replication  # loads what no other verb needs
 
-    migration.give(read_request(HandoverRequest), tell)
+    replication.give(read_request(HandoverRequest), tell)
 
 
 def diagnose() -> None:

@@ -5,8 +5,9 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Optional
 
+from launch.agent import leftovers
 from launch.agent.protocol import local_socket
-from launch.agent.state import leftovers, plan_file
+from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, newest
 from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference

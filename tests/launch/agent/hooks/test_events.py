@@ -4,7 +4,7 @@ from typing import Any, List
 
 import pytest
 
-from launch.agent.hooks.events import LONGEST, STRAGGLES_S, WELL_S, Events
+from launch.agent.hooks.hooks import LONGEST, STRAGGLES_S, WELL_S, Events
 from launch.status.hook_event import HookEvent
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus

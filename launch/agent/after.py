@@ -1,17 +1,20 @@
-"""The commands of the key ``after``, on this host, once its part of the run is over in order."""
+"""The commands of the key ``after``, on this host, once its part of the run is over in order.
+
+``after.json`` of this host's part of the run has the reason why some have failed.
+"""
 
 import os
 import time
 from typing import Callable, Mapping, Optional, Sequence
 
 from launch.agent.linux import processes, program
-from launch.agent.state import after_problem
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_words
 
 WITHIN_S = 30.0  # for all commands: `down` waits longer before it kills an agent
 LONGEST = 200  # characters of a command in a message
+_FILE = "after.json"
 
 
 async def run(
@@ -30,7 +33,13 @@ async def run(
             problems.append(f"`{command[:LONGEST]}`: {problem}")
             say(f"after: {problems[-1]}")
     if commands:
-        after_problem.note(folder, problems)
+        folder.note(_FILE, {"problem": "; ".join(problems) or None})
+
+
+def problem_of(folder: RunFolder) -> Optional[str]:
+    """Return what went wrong in a run; None where nothing did, or no command has run."""
+    problem = (folder.read_whole(_FILE) or {}).get("problem")
+    return problem if isinstance(problem, str) else None
 
 
 async def _problem(

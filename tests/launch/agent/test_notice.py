@@ -7,8 +7,8 @@ from typing import List
 
 import pytest
 
-from launch.agent.service import notice as module
-from launch.agent.service.notice import watch
+from launch.agent import notice as module
+from launch.agent.notice import watch
 from launch.agent.state import log
 from launch.agent.wire.run_request import NoticeRequest
 

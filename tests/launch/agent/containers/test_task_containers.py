@@ -7,11 +7,12 @@ from typing import Callable, Optional
 
 import pytest
 
+from launch.agent import leftovers
+from launch.agent.containers import task_containers
 from launch.agent.containers.command import RunContainers
 from launch.agent.linux import processes
 from launch.agent.protocol.messages import Dismiss, Exited
-from launch.agent.state import containers, leftovers, process_records
-from launch.agent.tasks import task_containers
+from launch.agent.state import process_records
 from tests.support.agent.bench import Bench
 from tests.support.containers.fake import FakeRuntime
 from tests.support.launch.machine import lives
@@ -55,7 +56,7 @@ def test_a_task_ends_by_sigterm_and_its_container_is_gone_before_anybody_learns_
 ) -> None:
     pid = boxed(docker, LASTS)
     (name,) = docker.names
-    assert (docker.pid(name), containers.recorded(bench.folder)) == (pid, [name])
+    assert (docker.pid(name), process_records.container_names(bench.folder)) == (pid, [name])
     assert name.startswith(f"launch.{bench.folder.run}.worker.0.0.{os.getpid()}.")
     found = processes.environment(pid)
     assert (found["NOTE"], found["KEY"], found["LAUNCH_CONTAINER"]) == ("a $HOME", "s", name)
@@ -65,7 +66,7 @@ def test_a_task_ends_by_sigterm_and_its_container_is_gone_before_anybody_learns_
     bench.tasks.stop("worker:0", 60.0, bench.now)
     exited = bench.comes(Exited)
     assert exited.exit_code == 7 and bench.folder.log("worker:0", 0).read_text().count("asked") == 1
-    assert (docker.names, containers.recorded(bench.folder)) == ([], [])
+    assert (docker.names, process_records.container_names(bench.folder)) == ([], [])
 
 
 def test_a_task_that_ignores_sigterm_is_killed(
@@ -117,7 +118,7 @@ def test_without_the_agent_the_record_alone_ends_the_run_s_containers_and_no_oth
     assert leftovers.look(bench.folder).containers == [name]
     leftovers.end(bench.folder)
     assert docker.names == [foreign.name] and not lives(pid)
-    assert leftovers.look(bench.folder).containers == containers.recorded(bench.folder) == []
+    assert leftovers.look(bench.folder).containers == process_records.container_names(bench.folder) == []
 
 
 def test_a_process_that_its_runtime_leaves_is_found_by_the_name_of_its_container(
@@ -139,7 +140,7 @@ def test_a_process_that_waits_for_its_turn_ends_with_its_container(bench: Bench,
     bench.tasks.obey(Dismiss("worker:0", 1), bench.now)
     assert bench.tasks.sweep() == 1  # an agent that leaves waits for the proof, and lets it come
     eventually("the proof", lambda: bench.tasks.sweep() == 0, patience_s=20.0)
-    assert docker.names == containers.recorded(bench.folder) == []
+    assert docker.names == process_records.container_names(bench.folder) == []
 
 
 def test_sigterm_is_for_the_task_and_not_for_apptainer_which_serves_it(

@@ -10,13 +10,11 @@ import pytest
 from cluster.protocol.limits import GIB, Limits
 from launch.agent.endings.exit_causes import ExitCause
 from launch.agent.endings.exits import Excess
-from launch.agent.limits import control_groups
+from launch.agent.limits import control_groups, task_limits
 from launch.agent.limits.enforcement import Terms
+from launch.agent.limits.task_limits import LOOK_S
 from launch.agent.linux.processes import OOM_RAISE
 from launch.agent.protocol.messages import Exited
-from launch.agent.state import groups
-from launch.agent.tasks import task_limits
-from launch.agent.tasks.task_limits import LOOK_S
 from tests.support.agent.bench import Bench
 from tests.support.waiting import eventually
 
@@ -46,9 +44,9 @@ def limited(limits: Limits, **fields: object) -> Terms:
 def test_a_task_beyond_its_limit_is_killed_by_a_real_kernel_alone_and_its_group_is_removed(
     bench: Bench, place: control_groups.GroupPlace
 ) -> None:
-    groups.write(bench.folder, place.folder)
+    control_groups.write_place(bench.folder, place)
     bench.start(*GREEDY, terms=limited(SMALL, place=place))
-    (group,) = (path for path in groups.left(bench.folder) if f".{os.getpid()}." in path.name)
+    (group,) = (path for path in control_groups.left(bench.folder) if f".{os.getpid()}." in path.name)
     exited = bench.comes(Exited)
     assert exited.kind == "out-of-memory" and exited.retry
     assert str(exited.cause).startswith(REACHED)

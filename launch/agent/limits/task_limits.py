@@ -12,18 +12,17 @@ that out, which costs time; ``memory_at_most`` counts it for each.
 import os
 import re
 from pathlib import Path
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
 from cluster.protocol.limits import GIB
 from launch.agent.endings.exits import Excess
+from launch.agent.limits import control_groups
 from launch.agent.limits.control_groups import Group
 from launch.agent.limits.enforcement import Enforcement, Terms
 from launch.agent.linux.processes import status
 from launch.agent.linux.procfs import text_of
-from launch.agent.state import groups
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.attempt import Attempt
 
 _OWN = ("RssAnon", "RssShmem", "VmSwap")
 _SHARED = ("Pss_Anon", "Pss_Shmem", "SwapPss")
@@ -60,47 +59,51 @@ class TaskLimits:
     def __init__(self, folder: RunFolder, terms: Terms):
         self._folder, self._terms = folder, terms
         self._made = 0
+        self._groups: Dict[Tuple[str, int], Group] = {}  # of attempts that have one
         self._empty: List[Group] = []  # as good as: the last process may be about to leave
         self._look_at = 0.0
 
     def of(self, task: str, attempt: int) -> Enforcement:
         """Return the enforcement of an attempt's limits, with a new group. Raises OSError."""
-        return self._terms.enforcement(task, self._group(task, attempt))
-
-    def _group(self, task: str, attempt: int) -> Optional[Group]:
         limit, place = self._limit(task), self._terms.place
         if limit is None or place is None:
-            return None
+            return self._terms.enforcement(task, None)
         self._made += 1
         which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # an agent before may have left the same attempt's
-        return place.make(groups.name(self._folder, which), limit)
+        group = place.make(control_groups.name(self._folder, which), limit)
+        self._groups[task, attempt] = group
+        return self._terms.enforcement(task, group)
 
     def _limit(self, task: str) -> Optional[int]:
         limits = self._terms.limits.get(task)
         return None if limits is None else limits.memory_bytes
 
-    def look(self, now: float, running: Iterable[Attempt]) -> None:
-        """Stop the attempts without a group that have more memory than their limit, where a look is due."""
+    def due(self, now: float) -> bool:
+        """Return whether to look at the memory of attempts; once true, false for ``LOOK_S``."""
         if now < self._look_at:
-            return
+            return False
         self._look_at = now + LOOK_S
         self._empty = [group for group in self._empty if not group.remove(within_s=0.0)]
-        for attempt in running:
-            limit = self._limit(attempt.task)
-            if limit is not None and attempt.group is None and attempt.killed_at is None:
-                used = _above(limit, [attempt.process.pid, *attempt.kin.pids])
-                if used:
-                    say(f"killing {attempt.task}: expected at most {limit} bytes of memory, found {used}")
-                    attempt.excess_bytes = used
-                    attempt.end_by(now, term=False)
+        return True
 
-    def ended(self, attempt: Attempt) -> Optional[Excess]:
+    def excess_bytes(self, task: str, attempt: int, pids: List[int]) -> int:
+        """Return the memory of an attempt without a group, where it is above the limit and the attempt has to end.
+
+        The result is 0 otherwise.
+        """
+        limit = self._limit(task)
+        used = 0 if limit is None or (task, attempt) in self._groups else _above(limit, pids)
+        if used:
+            say(f"killing {task}: expected at most {limit} bytes of memory, found {used}")
+        return used
+
+    def ended(self, task: str, attempt: int, excess_bytes: int = 0) -> Optional[Excess]:
         """Remove an attempt's group; return the limit that the attempt has reached, or None."""
-        group, limit = attempt.group, self._limit(attempt.task)
+        group, limit = self._groups.pop((task, attempt), None), self._limit(task)
         kills = 0 if group is None else group.kills()
         if group is not None and not group.remove(within_s=0.0):
             self._empty.append(group)
-        if limit is None or not (kills or attempt.excess_bytes):
+        if limit is None or not (kills or excess_bytes):
             return None
         by = "the kernel" if kills else "the agent"
         return Excess(f"memory limit of {limit / GIB:g} GiB reached", f"killed by {by}; {ADVICE}", kills)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.state import containers, leftovers
+from launch.agent import leftovers
+from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from tests.support.containers.fake import FakeRuntime
 
@@ -20,7 +21,7 @@ def earlier(tmp_path: Path) -> RunFolder:
 
 
 def record(folder: RunFolder, runtime: FakeRuntime, *names: str) -> None:
-    folder.write(containers.RECORD, {"program": str(runtime.program), "names": list(names)})
+    folder.write(process_records.CONTAINERS, {"program": str(runtime.program), "names": list(names)})
 
 
 def test_the_next_run_of_a_name_removes_containers_that_an_earlier_one_left(
@@ -32,7 +33,7 @@ def test_the_next_run_of_a_name_removes_containers_that_an_earlier_one_left(
     record(earlier, docker, "mine", "long-gone")
     assert leftovers.look(earlier).containers == ["mine"]
     leftovers.end_earlier_runs(RunFolder(tmp_path / "w", "r-20260102-000000", "h"), "r", "r.yaml")
-    assert docker.names == ["foreign"] and containers.recorded(earlier) == []
+    assert docker.names == ["foreign"] and process_records.container_names(earlier) == []
 
 
 def test_a_runtime_that_does_not_answer_is_no_proof(
@@ -48,5 +49,5 @@ def test_a_runtime_that_does_not_answer_is_no_proof(
 
 
 def test_a_record_in_pieces_names_nothing(earlier: RunFolder) -> None:
-    (earlier.own / containers.RECORD).write_text('{"program"')
-    assert containers.recorded(earlier) == leftovers.look(earlier).containers == []
+    (earlier.own / process_records.CONTAINERS).write_text('{"program"')
+    assert process_records.container_names(earlier) == leftovers.look(earlier).containers == []

@@ -7,8 +7,7 @@ from typing import List, Optional
 
 import pytest
 
-from launch.agent.service import after_commands as module
-from launch.agent.state import after_problem
+from launch.agent import after as module
 from launch.agent.state.run_folder import RunFolder
 from tests.support.launch.machine import lives
 from tests.support.waiting import eventually
@@ -29,7 +28,7 @@ def problem_of(folder: RunFolder, *commands: str) -> Optional[str]:
     began: List[int] = []
     asyncio.run(module.run(commands, folder, SECRETS, began.append))
     assert not [pid for pid in began if lives(pid)]
-    return after_problem.read(folder)
+    return module.problem_of(folder)
 
 
 def test_each_runs_in_the_runs_folder_with_its_name_and_the_secrets_also_after_one_that_failed(
@@ -62,4 +61,4 @@ def test_all_have_one_time_together_and_what_they_have_started_ends(
 def test_a_run_without_commands_or_with_a_torn_file_has_no_problem(folder: RunFolder) -> None:
     assert problem_of(folder) is None and os.listdir(str(folder.own)) == []
     (folder.own / "after.json").write_text('{"prob')
-    assert after_problem.read(folder) is None
+    assert module.problem_of(folder) is None

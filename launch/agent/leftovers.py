@@ -18,9 +18,11 @@ import time
 from pathlib import Path
 from typing import Callable, Iterable, List, Optional, Sequence
 
-from launch.agent.gpus.inventory import memory_of
+from launch.agent.containers import control
+from launch.agent.gpus.nvidia_smi import memory_of
+from launch.agent.limits import control_groups
 from launch.agent.linux import processes, sockets
-from launch.agent.state import boot_unit, containers, groups, locks, plan_file, process_records
+from launch.agent.state import boot_unit, locks, plan_file, process_records
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.state.runs import runs
@@ -46,8 +48,8 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
         sockets.listened_by(pids),
         [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
         [str(path) for path in [*_locks(folder), *boot_unit.files(folder)]],
-        [str(path) for path in groups.left(folder)],
-        containers.left(folder),
+        [str(path) for path in control_groups.left(folder)],
+        control.left(folder),
     )
 
 
@@ -84,13 +86,26 @@ def end(folder: RunFolder) -> None:
     """
     own = os.getpid()  # a keeper's, which ends by itself
     end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
-    containers.remove(folder)
+    control.remove_recorded(folder)
     end_all(lambda: process_records.tasks_of(folder))
-    groups.remove(folder)
-    containers.forget(folder)
+    control_groups.remove_left(folder)
+    control.forget_gone(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper was faster
             path.unlink()
+
+
+def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
+    """End what an agent left, whose keeper this process is.
+
+    Where another agent of the run may be there, and its records (``is_ours`` False), only this process's descendants
+    end.
+    """
+    if is_ours:
+        control.remove_recorded(folder)  # before the processes of their runtime are killed
+    end_all(lambda: processes.descendants(processes.table(), os.getpid()))
+    if is_ours:
+        end(folder)
 
 
 def end_for_good(folder: RunFolder) -> None:
@@ -163,7 +178,7 @@ def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
         living = process_records.agent_of(run) or process_records.tasks_of(run, table)
-        return bool(living or groups.left(run) or boot_unit.files(run) or containers.recorded(run))
+        return bool(living or control_groups.left(run) or boot_unit.files(run) or process_records.container_names(run))
     except (OSError, ValueError, KeyError):  # a record in pieces names nobody
         return False
 

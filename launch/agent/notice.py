@@ -3,15 +3,25 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import Callable, Mapping, Optional
+from typing import Callable, List, Mapping, Optional
 
+from cluster.protocol.outcome import WORK
 from launch.agent.linux import processes, program
 from launch.agent.state.log import say_seldom
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_words
-from launch.agent.wire.run_request import NoticeRequest
+from launch.agent.wire.run_request import NoticeRequest, RunRequest
 
 TRY_S = 10.0  # the longest run of the command
 CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, or may not run it
+
+
+def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) -> "List[asyncio.Future[None]]":
+    """Begin to look for a notice, where the request has a command for that; ``leave`` receives the reason."""
+    if request.notice is None:
+        return []
+    work = folder.task(request.tasks[0].name) / WORK
+    return [asyncio.ensure_future(watch(request.notice, work, request.secrets, leave))]
 
 
 async def watch(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
