@@ -14,7 +14,6 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from cluster.model.model_state import State, settle
 from cluster.runtime.gradients import clip, copy_gradient
-from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.graph_collections import showing
 from cluster.updates.counted_step import applied
@@ -26,7 +25,7 @@ from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
 from cluster.verify.givens import Holes, refuse_random
 from cluster.verify.whole_model import Pieces, WholeModel, added
-from cluster.verify.worker_batches import HERE, Batch, feeding, placeholders, session_config
+from cluster.verify.worker_batches import HERE, Batch, feeding, placeholders, session_on
 
 Values = Dict[str, Any]
 MakeModel = Callable[[Sequence[Dict[str, Any]]], WholeModel]
@@ -75,7 +74,7 @@ class OneProcess:
             self._initialise = [tf.variables_initializer(known), self._model.prepare]
             self._after = [self._pieces.join(), *(each.initializer for each in slots)]
             graph.finalize()
-        self._session = keep(tf.Session(graph=graph, config=session_config()))
+        self._session = session_on(graph)
 
     def begin(self, values: Mapping[str, Any]) -> None:
         """Take the first values of variables or of their pieces, by name.

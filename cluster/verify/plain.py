@@ -14,7 +14,6 @@ import operator
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cluster.job import Job
-from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.sharing import keras_graphs
 from cluster.variables.masters import saved_variables
@@ -22,7 +21,7 @@ from cluster.variables.uses import ancestors
 from cluster.verify.givens import Holes
 from cluster.verify.named_values import Values, fitting, joined, part_of
 from cluster.verify.own_gradients import feeds, noted
-from cluster.verify.worker_batches import HERE, placeholders, session_config
+from cluster.verify.worker_batches import HERE, placeholders, session_on
 
 GradsAndVars = List[Tuple[Any, Any]]
 
@@ -88,7 +87,7 @@ class Plain:
     def _session(self) -> Any:
         """Return the session, which begins with its first use: some plain graphs are only looked at."""
         if self._begun is None:
-            self._begun = keep(tf.Session(graph=self._graph, config=session_config()))
+            self._begun = session_on(self._graph)
             self._begun.run(self._start)
         return self._begun
 

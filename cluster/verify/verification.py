@@ -93,7 +93,7 @@ class Verification:
         if sent is not None:
             self._readers = []
             return [sent] * len(self._tasks())
-        self._readers = [BatchReader(self._fresh(), task, train, self._args) for task in self._tasks()]
+        self._readers = [BatchReader(self._fresh(), task, self._args) for task in self._tasks()]
         return [reader.structure for reader in self._readers]
 
     def _batches(self, step: int, reports: Sequence[DigestReport]) -> List[Batch]:

@@ -7,12 +7,12 @@ other.
 from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.job import Job
-from cluster.model.device_pool import PoolMember
-from cluster.model.model_graph import ModelGraph, set_seed
+from cluster.model.job_results import next_batch
+from cluster.model.model_graph import set_seed
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
-from cluster.task import Task, Train
+from cluster.task import Task
 from cluster.verify.digests import batch_digest, flat
 
 HERE = "/device:CPU:0"
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     given: Sequence[Sequence[Any]] = ()
 
 
-class BatchReader(ModelGraph):
+class BatchReader:
     """The dataset of one worker, in a graph and a session of its own.
 
     The graph begins as the worker's does: numbers that are drawn from its seed are the same.
@@ -35,20 +35,17 @@ class BatchReader(ModelGraph):
       structure: what the dataset gives, as tensors of that graph.
     """
 
-    def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any]):
-        super().__init__(job, task, train, args, [PoolMember(task, [])])
+    def __init__(self, job: Job, task: Task, args: Mapping[str, Any]):
         with tf.Graph().as_default() as graph:
             set_seed(task, args)
-            self.step = tf.train.get_or_create_global_step()
-            (self.structure,), self.start_input = self._inputs(estimate=False)
+            tf.train.get_or_create_global_step()
+            with tf.device(HERE):
+                self.structure, _, start = next_batch(job, task, args)
             self._batch = [flat(self.structure), batch_digest(self.structure)]
             prepare = [tf.local_variables_initializer(), tf.tables_initializer()]
-        self._session = keep(tf.Session(graph=graph, config=session_config()))
+        self._session = session_on(graph)
         self._session.run(prepare)
-        self._session.run(self.start_input)
-
-    def _host(self, task: Task) -> str:
-        return HERE
+        self._session.run(start)
 
     def next(self) -> Batch:
         """Read the batch of the next step."""
@@ -62,11 +59,14 @@ def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
     return fed, tf.nest.pack_sequence_as(dict(structure), fed, expand_composites=True)
 
 
-def session_config() -> Any:
-    """Compute as the tasks of a run that is verified do: on CPUs, with one thread, and without rewriting the graph."""
+def session_on(graph: Any) -> Any:
+    """Return a session that computes as the tasks of a run that is verified do.
+
+    These compute on CPUs, with one thread, and without rewriting the graph.
+    """
     config = tf.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0}, allow_soft_placement=True)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return config
+    return keep(tf.Session(graph=graph, config=config))
 
 
 def feeding(fed: Sequence[Sequence[Any]], batches: Sequence[Batch]) -> Mapping[Any, Any]:
@@ -106,7 +106,7 @@ class WholeBatch:
             self.whole, self.part = _joined(batches), parts[0]
             all_count = tf.reduce_all([tf.reduce_all(tf.equal(each, 1)) for each in counts])
             self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
-        self._session = keep(tf.Session(graph=graph, config=session_config()))
+        self._session = session_on(graph)
 
     def cut(self, batches: Sequence[Batch]) -> CutBatch:
         """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
