@@ -10,10 +10,10 @@ No server, no queue and no token is in it.
 """
 
 from functools import reduce
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from cluster.model.model_state import State, settle
-from cluster.runtime.gradients import clip, copy_gradient
+from cluster.runtime.gradients import clip, copy_gradient, map_values
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.graph_collections import showing
 from cluster.updates.counted_step import applied
@@ -24,19 +24,15 @@ from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
 from cluster.verify.digests import gradient_digest, tensors_of
 from cluster.verify.givens import Holes, refuse_random
+from cluster.verify.named_values import Values
+from cluster.verify.verified_run import HERE, Batch, VerifiedRun, feeding, placeholders, session_on
 from cluster.verify.whole_model import Pieces, WholeModel, added
-from cluster.verify.worker_batches import HERE, Batch, feeding, placeholders, session_on
-
-Values = Dict[str, Any]
-MakeModel = Callable[[Sequence[Dict[str, Any]]], WholeModel]
 
 
 class OneProcess:
     """The training of one process, in a graph and a session of its own.
 
     Args:
-      make_model: makes of a batch of each worker the model that is to be built in the current graph.
-      clip_norm: of the run.
       layout, buckets: how the servers cut variables, and what travels together.
       structures: what the dataset of each worker gives.
 
@@ -47,18 +43,12 @@ class OneProcess:
     """
 
     def __init__(
-        self,
-        make_model: MakeModel,
-        clip_norm: Optional[float],
-        layout: Layout,
-        buckets: Sequence[Bucket],
-        structures: Sequence[Mapping[str, Any]],
+        self, run: VerifiedRun, layout: Layout, buckets: Sequence[Bucket], structures: Sequence[Mapping[str, Any]]
     ):
-        self._buckets, self._layout, self._clip_norm = buckets, layout, clip_norm
+        self._buckets, self._layout, self._clip_norm = buckets, layout, run.train.clip_norm
         with tf.Graph().as_default() as graph, tf.device(HERE):
-            fed, batches = zip(*map(placeholders, structures))
-            self._fed = fed
-            self._model = make_model(batches)
+            self._fed, batches = zip(*map(placeholders, structures))
+            self._model = WholeModel(run, batches)
             holes = Holes()
             with holes.rows():
                 self._model.build(lambda device: HERE)
@@ -136,7 +126,9 @@ class OneProcess:
         if self._model.workers[0].weight is None:
             return dict(sums)
         weight = reduce(lambda one, other: one + other, [worker.weight for worker in self._model.workers])
-        return {name: _over(grad, weight) for name, grad in sums.items()}
+        return {
+            name: map_values(grad, lambda values: values / tf.cast(weight, values.dtype)) for name, grad in sums.items()
+        }
 
     def _update(self, sums: Mapping[str, Any]) -> Any:
         model, optimizer = self._model, self._model.optimizer
@@ -159,10 +151,3 @@ class OneProcess:
         for grad, part in clip(parts, self._clip_norm):
             found.update(copies.unpack(part, grad) if isinstance(part, Bucket) else {part: grad})
         return found
-
-
-def _over(grad: Any, weight: Any) -> Any:
-    weight = tf.cast(weight, grad.dtype)
-    if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(grad.values / weight, grad.indices, grad.dense_shape)
-    return grad / weight

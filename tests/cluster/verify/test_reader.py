@@ -6,15 +6,16 @@ import weakref
 import numpy as np
 
 from cluster.job import Job
-from cluster.task import Task
-from cluster.verify.worker_batches import BatchReader
+from cluster.task import Task, Train
+from cluster.verify.verified_run import BatchReader, VerifiedRun
 from tests.support.training.jobs import verified
 
 CLUSTER = {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}
+RUN = VerifiedRun(Job.from_module(verified).with_args({}), Train.from_dict({}), {}, [], [])
 
 
 def reader(worker: int) -> BatchReader:
-    return BatchReader(Job.from_module(verified).with_args({}), Task("worker", worker, CLUSTER, 8), {})
+    return BatchReader(RUN, Task("worker", worker, CLUSTER, 8))
 
 
 def test_each_worker_s_batches_are_those_of_its_shard_in_order() -> None:

@@ -1,9 +1,12 @@
-"""The batches of the workers once more, in the chief's process: each read from its ``inputs``, and all as one.
+"""The run that is verified, once more in the chief's process: its job, the batches of every worker, and all as one.
 
-A step of plain TensorFlow takes them as one whole batch, or as the parts of it that the towers have, one after the
-other.
+Each batch is read from its worker's ``inputs``. A step of plain TensorFlow takes them as one whole batch, or as the
+parts of it that the towers have, one after the other.
 """
 
+import functools
+import importlib.util
+import sys
 from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.job import Job
@@ -12,10 +15,52 @@ from cluster.model.model_graph import set_seed
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
-from cluster.task import Task
+from cluster.task import Task, Train
 from cluster.verify.digests import batch_digest, flat
 
 HERE = "/device:CPU:0"
+
+
+class VerifiedRun(NamedTuple):
+    """The job that a run trains, and the towers that train it.
+
+    ``job`` has its ``args`` bound. ``tasks`` are the workers, the chief first; each of them has ``devices``, one for
+    each tower, and the ``batch_size`` of these together.
+    """
+
+    job: Job
+    train: Train
+    args: Mapping[str, Any]
+    tasks: Sequence[Task]
+    devices: Sequence[str]
+
+    @property
+    def parts(self) -> int:
+        """Return the number of parts of one worker's batch: each is the batch of a tower's copy of the model."""
+        return len(self.devices) * self.train.accumulate
+
+    def fresh_job(self) -> Job:
+        """Return the job after its file was executed again: what it made once, such as a layer, belongs to one graph.
+
+        Modules that the file imports are not executed again. Functions that are not those of one file are used as they
+        are.
+        """
+        module = sys.modules.get(getattr(_function(self.job.model), "__module__", ""))
+        spec = getattr(module, "__spec__", None)
+        own = {"inputs": self.job.inputs, "model": self.job.model, "optimizer": self.job.optimizer}
+        is_file = all(getattr(module, name, None) is _function(each) for name, each in own.items())
+        if spec is None or spec.loader is None or not is_file:
+            return self.job
+        again = importlib.util.module_from_spec(spec)
+        with self.job.blame():
+            spec.loader.exec_module(again)
+        return Job.from_module(again).with_args(self.args)
+
+
+def _function(given: Any) -> Any:
+    while isinstance(given, functools.partial):
+        given = given.func
+    return given
 
 
 class Batch(NamedTuple):
@@ -35,12 +80,13 @@ class BatchReader:
       structure: what the dataset gives, as tensors of that graph.
     """
 
-    def __init__(self, job: Job, task: Task, args: Mapping[str, Any]):
+    def __init__(self, run: VerifiedRun, task: Task):
+        job = run.fresh_job()  # outside of the graph, as a worker's is: what its file makes is none of the graph
         with tf.Graph().as_default() as graph:
-            set_seed(task, args)
+            set_seed(task, run.args)
             tf.train.get_or_create_global_step()
             with tf.device(HERE):
-                self.structure, _, start = next_batch(job, task, args)
+                self.structure, _, start = next_batch(job, task, run.args)
             self._batch = [flat(self.structure), batch_digest(self.structure)]
             prepare = [tf.local_variables_initializer(), tf.tables_initializer()]
         self._session = session_on(graph)
