@@ -32,7 +32,7 @@ def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
     moved: Dict[Any, Any] = {}
     graph = tf.get_default_graph()
     with graph.colocate_with(None, ignore_existing=True), tf.control_dependencies(None), tf.device(host):
-        whole = lru_cache(maxsize=None)(lambda: tf.concat([part.read_value() for part in slices], 0))
+        whole = lru_cache(maxsize=1)(lambda: tf.concat([part.read_value() for part in slices], 0))  # once, if at all
         for op, tensor in list(readers(variable)):
             if takes_rows(op, tensor):
                 moved[op] = _take_elsewhere(op, variable, slices)

@@ -14,11 +14,12 @@ from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
 from cluster.variables.uses import ancestors
+from cluster.verify.digests import DigestReport
 from cluster.verify.kinds import Suspect, coupled, kind
 from cluster.verify.named_values import Values
 from cluster.verify.plain import Plain
 from cluster.verify.plain_step import Reference, eps_of
-from cluster.verify.verified_run import Batch, CutBatch, VerifiedRun, WholeBatch
+from cluster.verify.verified_run import CutBatch, VerifiedRun, WholeBatch
 
 _REDUCES = ("Mean", "Sum")
 _NORMALIZES = re.compile("FusedBatchNorm(V[23])?$")
@@ -86,16 +87,17 @@ class BesidePlain:
             return None
         return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
 
-    def check(self, step: int, before: Values, found: Values, batches: Sequence[Batch]) -> Optional[Fault]:
+    def check(self, step: int, before: Values, found: Values, reports: Sequence[DigestReport]) -> Optional[Fault]:
         """Return what is wrong with a step; None if nothing is.
 
         Args:
           before, found: the servers' values before and after it, by name.
+          reports: of the workers, with their batches.
         """
         if self.problem is not None:
             return None
         try:
-            cut = self._batch.cut(batches)
+            cut = self._batch.cut(reports)
             if not cut.all_count:
                 self.not_full += 1
                 return None

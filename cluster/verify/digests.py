@@ -84,8 +84,8 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequen
 class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
-    ``batch`` has the tensors of its batch, flat, none if the chief reads that; ``given`` those of each copy of the
-    model (``cluster.verify.givens``).
+    ``batch`` has the tensors of its batch, flat, none until the chief has read them where it does; ``given`` those of
+    each copy of the model (``cluster.verify.givens``).
     """
 
     batch_digest: Any

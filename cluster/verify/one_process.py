@@ -22,10 +22,10 @@ from cluster.updates.optimizer_gradients import changed_gradients
 from cluster.variables.layout import Bucket, Layout
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
-from cluster.verify.digests import gradient_digest, tensors_of
+from cluster.verify.digests import DigestReport, gradient_digest, tensors_of
 from cluster.verify.givens import Holes, refuse_random
 from cluster.verify.named_values import Values
-from cluster.verify.verified_run import HERE, Batch, VerifiedRun, feeding, placeholders, session_on
+from cluster.verify.verified_run import HERE, VerifiedRun, feeding, placeholders, session_on
 from cluster.verify.whole_model import Pieces, WholeModel, added
 
 
@@ -77,11 +77,11 @@ class OneProcess:
         for each in self._after:
             self._session.run(each)
 
-    def step(self, batches: Sequence[Batch]) -> List[int]:
-        """Train with one batch of each worker; return the digest of the gradients of each."""
-        given = [value for batch in batches for copy in batch.given for value in copy]
+    def step(self, reports: Sequence[DigestReport]) -> List[int]:
+        """Train with the batch of each worker; return the digest of the gradients of each."""
+        given = [value for report in reports for copy in report.given for value in copy]
         fed = dict(zip([hole for copy in self.given for hole in copy], given))
-        _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, batches), **fed})
+        _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, reports), **fed})
         return [int(number) for number in digests]
 
     def values(self, names: Sequence[str]) -> Values:

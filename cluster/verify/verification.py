@@ -15,7 +15,7 @@ from cluster.verify.digests import DigestReport, unlike_batch, unlike_gradient
 from cluster.verify.givens import refuse_other_number
 from cluster.verify.named_values import Values, difference, joined
 from cluster.verify.one_process import OneProcess
-from cluster.verify.verified_run import Batch, BatchReader, VerifiedRun
+from cluster.verify.verified_run import BatchReader, VerifiedRun
 
 
 class Verification:
@@ -72,13 +72,12 @@ class Verification:
         Raises:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
-        reports = session.run(self._replica.reports.received)
-        batches = self._batches(step, reports)
-        gradients = self._one.step(batches)
+        reports = self._with_batches(step, session.run(self._replica.reports.received))
+        gradients = self._one.step(reports)
         found = session.run(self._servers)
         bits = self._bits(step, found)
         before, self._before = self._before, self._whole_values(found)
-        fault = self._plain.check(step, before, self._before, batches)
+        fault = self._plain.check(step, before, self._before, reports)
         if fault is not None and (fault.kind or bits is None):
             _refuse(fault.text)
         hosts = [task.cluster[task.role][task.index].rsplit(":", 1)[0] for task in self._run.tasks]
@@ -94,13 +93,13 @@ class Verification:
         self._readers = [BatchReader(run, task) for task in run.tasks]
         return [reader.structure for reader in self._readers]
 
-    def _batches(self, step: int, reports: Sequence[DigestReport]) -> List[Batch]:
-        """Return the batch of each worker, with what it has beside that."""
+    def _with_batches(self, step: int, reports: Sequence[DigestReport]) -> Sequence[DigestReport]:
+        """Return the report of each worker, with its batch."""
         if not self._readers:
-            return [Batch(each.batch, each.batch_digest, each.given) for each in reports]
+            return reports
         read = [reader.next() for reader in self._readers]
-        _refuse(unlike_batch(step, [each.batch_digest for each in reports], [batch.digest for batch in read]))
-        return [batch._replace(given=each.given) for batch, each in zip(read, reports)]
+        _refuse(unlike_batch(step, [each.batch_digest for each in reports], [digest for _, digest in read]))
+        return [each._replace(batch=values) for each, (values, _) in zip(reports, read)]
 
     def result(self) -> Dict[str, float]:
         """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.

@@ -16,9 +16,10 @@ from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
 from cluster.task import Task, Train
-from cluster.verify.digests import batch_digest, flat
+from cluster.verify.digests import DigestReport, batch_digest, flat
 
 HERE = "/device:CPU:0"
+Arrays = List[Any]  # of a batch's tensors, flat
 
 
 class VerifiedRun(NamedTuple):
@@ -63,14 +64,6 @@ def _function(given: Any) -> Any:
     return given
 
 
-class Batch(NamedTuple):
-    """One batch: the arrays of its tensors, flat, its digest, and what each copy of the model is given beside it."""
-
-    values: List[Any]
-    digest: int
-    given: Sequence[Sequence[Any]] = ()
-
-
 class BatchReader:
     """The dataset of one worker, in a graph and a session of its own.
 
@@ -93,10 +86,10 @@ class BatchReader:
         self._session.run(prepare)
         self._session.run(start)
 
-    def next(self) -> Batch:
-        """Read the batch of the next step."""
+    def next(self) -> Tuple[Arrays, int]:
+        """Read the batch of the next step; return the arrays of its tensors, and its digest."""
         values, number = self._session.run(self._batch)
-        return Batch(values, int(number))
+        return values, int(number)
 
 
 def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
@@ -115,14 +108,11 @@ def session_on(graph: Any) -> Any:
     return keep(tf.Session(graph=graph, config=config))
 
 
-def feeding(fed: Sequence[Sequence[Any]], batches: Sequence[Batch]) -> Mapping[Any, Any]:
+def feeding(fed: Sequence[Sequence[Any]], reports: Sequence[DigestReport]) -> Mapping[Any, Any]:
     """Return what to feed to a session, for the placeholders and the batch of each worker."""
     holes = [hole for of_worker in fed for hole in of_worker]
-    values = [value for batch in batches for value in batch.values]
+    values = [value for report in reports for value in report.batch]
     return dict(zip(holes, values))
-
-
-Arrays = List[Any]  # of a batch's tensors, flat
 
 
 class CutBatch(NamedTuple):
@@ -154,10 +144,10 @@ class WholeBatch:
             self._cut = [flat(self.whole), [flat(part) for part in parts], all_count]
         self._session = session_on(graph)
 
-    def cut(self, batches: Sequence[Batch]) -> CutBatch:
+    def cut(self, reports: Sequence[DigestReport]) -> CutBatch:
         """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
-        whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, batches))
-        given = [copy for batch in batches for copy in batch.given] or [()] * len(parts)
+        whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, reports))
+        given = [copy for report in reports for copy in report.given] or [[] for _ in parts]
         parts = [[*part, *copy] for part, copy in zip(parts, given)]
         return CutBatch(whole if len(parts) > 1 else parts[0], parts, bool(all_count))
 

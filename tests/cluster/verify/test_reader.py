@@ -22,10 +22,10 @@ def test_each_worker_s_batches_are_those_of_its_shard_in_order() -> None:
     x = verified.examples()["x"]
     for worker in range(2):
         one, other = reader(worker), reader(worker)
-        first, second = one.next(), one.next()
-        assert other.next().digest == first.digest != second.digest
-        for batch, begin in ((first, 0), (second, 8)):
-            assert any(np.array_equal(value, x[worker::2][begin : begin + 8]) for value in batch.values)
+        (first, digest), (second, another) = one.next(), one.next()
+        assert other.next()[1] == digest != another
+        for values, begin in ((first, 0), (second, 8)):
+            assert any(np.array_equal(value, x[worker::2][begin : begin + 8]) for value in values)
 
 
 def test_a_reader_that_is_dropped_closes_no_session_in_whichever_thread_collects_garbage() -> None:
