@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cluster.verify.difference import difference, unlike_batch, unlike_gradient
+from cluster.verify.digests import unlike_batch, unlike_gradient
+from cluster.verify.named_values import difference
 
 
 def floats(*values: float) -> np.ndarray:
