@@ -20,9 +20,8 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.hosts.local_host import LocalHost
 from launch.signals import Interrupts
-from launch.slurm.allocation import find
 from launch.slurm.slurm_host import SlurmHost
-from launch.slurm.srun import EndingSteps, environment
+from launch.slurm.srun import EndingSteps, environment, find_allocation
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
@@ -260,7 +259,7 @@ def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[
 
 def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     try:
-        allocation = find(os.environ)
+        allocation = find_allocation(os.environ)
     except HostProblem as problem:
         raise CannotStart([problem]) from problem
     environ, ending = environment(os.environ, spec.secrets), EndingSteps()

@@ -12,7 +12,7 @@ from launch.agent.wire.flight import HostFlights
 from launch.agent.wire.verb_requests import FlightRequest
 from launch.errors import HostProblem
 from launch.fleet import AnyTask, Fleet
-from launch.history.known_runs import status_in
+from launch.history import status_in
 from launch.hosts import rpc
 from launch.hosts.channel import Host
 from launch.hosts.conversation import noise_if_malformed

@@ -17,7 +17,7 @@ from launch.run.draft import RunStart
 from launch.run.follower import SILENT_S
 from launch.run.lifecycle import Ended
 from launch.signals import Interrupts
-from launch.teardown.down import STOP_S
+from launch.teardown import STOP_S
 from launch.view.console import fold, say
 
 MARGIN_S = 2.0

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Mapping, Optional
 from launch.agent.wire.verb_requests import RunReference
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history.known_runs import locate
+from launch.history import locate
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S

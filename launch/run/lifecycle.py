@@ -7,7 +7,6 @@ from typing import Callable, List, NamedTuple, Optional, Sequence
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
-from launch.history.remembered import remember
 from launch.logs.task_logs import print_log_of_culprit
 from launch.plan.plan import Plan
 from launch.run.agent_restarts import AgentRestarts
@@ -18,8 +17,8 @@ from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
-from launch.target import Target
-from launch.teardown.down import failures, in_lines, take_down
+from launch.target import Target, remember
+from launch.teardown import failures, in_lines, take_down
 from launch.view import run_end
 from launch.view.console import fold, say
 from launch.view.plain_view import View

@@ -17,7 +17,7 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history import known_runs
+from launch.history import find_named
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import peers
@@ -126,7 +126,7 @@ def bring_newest(
     found = newest(held, plan.lead)
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
     if found is None and source is not None:
-        known_runs.find_named(fleet, source)
+        find_named(fleet, source)
         raise UsageError(
             f"--run: expected a run that left a checkpoint on {fold(plan.hosts)}, found '{source}', which left none"
         )

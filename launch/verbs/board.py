@@ -3,7 +3,7 @@
 import click
 
 from launch.errors import SUCCEEDED
-from launch.history.known_runs import locate
+from launch.history import locate
 from launch.monitoring.tensorboard import Board, Tunnel, must_answer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file

@@ -16,7 +16,7 @@ from launch.status.meanings import means, means_parts
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.values import to_values
 from launch.target import Target
-from launch.teardown.leftovers_text import AnyHost, by_host, unasked
+from launch.teardown import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
 from launch.view.units import of_bytes
 

@@ -24,7 +24,7 @@ from launch.run.attached import Attached
 from launch.run.start import start_agents
 from launch.signals import Interrupts
 from launch.status.values import to_values
-from launch.teardown.down import take_down
+from launch.teardown import take_down
 from launch.view.plain_view import View
 from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import eventually

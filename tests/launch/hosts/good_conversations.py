@@ -13,12 +13,12 @@ from launch.check.interview import CLOCK_READINGS, interview, requests
 from launch.check.report import as_values, judge, lines
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
-from launch.diagnosis.summary import time_line_of
+from launch.diagnosis.symptoms import Diagnosis, time_line_of
 from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
-from launch.history.known_runs import as_values as runs_values
-from launch.history.known_runs import list_runs
+from launch.history import as_values as runs_values
+from launch.history import list_runs
 from launch.hosts.bundle import JobCode
 from launch.logs.task_logs import print_first_cause, print_logs
 from launch.monitoring.exporter import families
@@ -35,9 +35,9 @@ from launch.run.start import start_agents
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus
 from launch.status.values import from_values, to_values
-from launch.teardown.down import as_values as down_values
-from launch.teardown.down import in_lines as down_lines
-from launch.teardown.down import look_and_take_down
+from launch.teardown import as_values as down_values
+from launch.teardown import in_lines as down_lines
+from launch.teardown import look_and_take_down
 from launch.verbs.export import in_lines as in_lines_of_export
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.prune import in_lines as prune_lines
@@ -201,10 +201,10 @@ def _check(fleet: Fleet, folder: Path) -> str:
 
 
 def _diagnose(fleet: Fleet, folder: Path) -> str:
-    found = gather(fleet, 9.0)
-    steps = time_line_of(found, fleet.spec)
-    json.dumps(summary.as_values(found, "a.tar.gz", 1, steps))
-    return "\n".join([summary.text("r", found, "now", steps), *summary.spoken(found, "a.tar.gz", 1, steps)])
+    hosts = gather(fleet, 9.0)
+    found = Diagnosis("r", hosts, time_line_of(hosts, fleet.spec))
+    json.dumps(summary.as_values(found, "a.tar.gz", 1))
+    return "\n".join([summary.text(found, "now"), *summary.spoken(found, "a.tar.gz", 1)])
 
 
 def _setup(fleet: Fleet, folder: Path) -> str:

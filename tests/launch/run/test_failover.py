@@ -15,7 +15,7 @@ from launch.run.draft import RunStart
 from launch.run.failover import await_lease, with_failover, without
 from launch.run.lifecycle import Ended
 from launch.signals import Interrupts
-from launch.teardown.down import STOP_S
+from launch.teardown import STOP_S
 from tests.support.launch.statuses import status
 
 TASKS = ("ps:0@h1", "ps:1@h2", "ps:2@h4*", "worker:0@h1", "worker:1@h2", "worker:2@h3", "evaluator:0@h3")
