@@ -20,11 +20,11 @@ from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
 from launch.history import RunsReport
 from launch.plan.outlook import PlanAnswer
-from launch.run.saved_model import ExportAnswer
 from launch.status.hook_event import EVENTS, HookEvent
 from launch.status.meanings import meanings
 from launch.status.run import RunStatus
 from launch.teardown import DownAnswer
+from launch.verbs.export import ExportAnswer
 from launch.verbs.prune import PruneReport
 from launch.verbs.sweep import SweepReport
 

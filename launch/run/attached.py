@@ -39,38 +39,38 @@ class Attached(Follower):
         restarts: AgentRestarts,
         detach: bool = False,
     ):
-        reference = fleet.reference(plan.lead, plan.run)
-        super().__init__(fleet, reference, RunStatus(plan.run, plan.spec.name, "starting"), view)
+        super().__init__(fleet, RunStatus(plan.run, plan.spec.name, "starting"), view)
         self._interrupts, self._restarts, self._detach = interrupts, restarts, detach
         self._relayed = 0
         self._paused = False  # the lead may wait for our next beat for ever
         self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
 
-    def go(self) -> Conversation:
-        """Let the run begin: its lead starts the tasks as soon as the agents of all hosts have joined."""
-        return self.attach()
-
     def attach(self) -> Conversation:
-        """Open a conversation, and send ``go`` in it: an earlier ``go`` may have been lost with its connection.
+        """Open a conversation, and let the run begin: its lead starts the tasks once all agents have joined.
 
-        A lead whose run has begun ignores ``go``.
+        Each conversation sends ``go``: an earlier one may have been lost with its connection. A lead whose run has
+        begun ignores ``go``.
         """
         lead = super().attach()
         lead.send({"do": "go"})
         return lead
 
-    def follow(self, attached: Conversation) -> RunStatus:
-        """Follow the run from its first conversation on, and return its last status.
+    def follow(self) -> RunStatus:
+        """Let the run begin, follow it, and return its last status.
 
         When ``follow`` returns, no agent is being started any more.
         """
         try:
             with self._interrupts.pausable():
-                return super().follow(attached)
+                return super().follow()
         finally:
             self._restarts.close()
 
-    def is_satisfied(self, lead: Conversation) -> bool:
+    def is_unwanted(self) -> bool:
+        """Return False: after a signal the launcher follows the run to its end."""
+        return False
+
+    def is_over(self, lead: Conversation) -> bool:
         """Return whether a detached run is up, and the lead has confirmed the detachment."""
         up = self._detach and self._status.state == "running" and not self._interrupts.received
         return up and self._leave(lead)

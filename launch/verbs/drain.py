@@ -7,8 +7,8 @@ import click
 
 from launch.agent.wire.verb_requests import DrainRequest
 from launch.errors import FAILED, SUCCEEDED, UsageError
+from launch.history import newest_status
 from launch.logs.task_logs import select
-from launch.run.follower import newest_status
 from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus
 from launch.target import Target
 from launch.verbs.options import OF_RUN, complete_task, with_hosts_file

@@ -5,10 +5,10 @@ from typing import Tuple
 import click
 
 from launch.errors import SUCCEEDED
+from launch.history import newest_status
 from launch.logs.last_lines import chosen, last_lines
 from launch.monitoring.newest_state import newest_steps
 from launch.page.run_page import document, facts
-from launch.run.follower import newest_status
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, with_hosts_file
 from launch.view.console import note

@@ -7,8 +7,7 @@ import click
 
 from launch.errors import UsageError
 from launch.run.draft import RunStart
-from launch.run.failover import with_failover
-from launch.run.lifecycle import Ended, train
+from launch.run.lifecycle import Ended, train, with_failover
 from launch.run.resume import refuse_resume
 from launch.signals import Interrupts
 from launch.status.run import RunStatus

@@ -6,11 +6,11 @@ from typing import Tuple
 import click
 
 from launch.errors import SUCCEEDED
+from launch.history import newest_status
 from launch.logs.last_lines import chosen, last_lines
 from launch.monitoring.newest_state import LeadConnection, NewestAnswer, newest_steps
 from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, STEPS_EVERY_S, PageServer, Repeated
 from launch.monitoring.web_server import WebServer
-from launch.run.follower import newest_status
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
 from launch.view.console import note, say

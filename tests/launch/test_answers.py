@@ -20,10 +20,10 @@ from launch.errors import HostProblem, ProblemKind
 from launch.history import Listing
 from launch.history import as_values as runs_values
 from launch.reference import ANSWERS
-from launch.run.saved_model import ExportAnswer
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.run_record import RunRecord
 from launch.teardown import as_values
+from launch.verbs.export import ExportAnswer
 from launch.verbs.prune import Pruned
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.sweep import as_values as sweep_values

@@ -13,9 +13,8 @@ from launch.diagnosis.summary import text as summary
 from launch.diagnosis.symptoms import Diagnosis
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.history import locate
+from launch.history import locate, newest_status
 from launch.run.attached import Attached
-from launch.run.follower import newest_status
 from launch.run.start import start_agents
 from launch.teardown import Left, as_values, in_lines, look_and_take_down, refuse_part
 from launch.view.plain_view import View
@@ -34,7 +33,7 @@ class Changed(Cluster):
             self.fleet.connect()
             start_agents(self.fleet, self.requests)
             watch = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival, detach=True)
-            assert watch.follow(watch.go()).state == "running"
+            assert watch.follow().state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:
         """The hosts that the file names now: the first has the chief."""

@@ -73,7 +73,7 @@ class Cluster:
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
         attached = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival)
-        status = to_values(attached.follow(attached.go()))
+        status = to_values(attached.follow())
         named = {host: self.fleet.reference(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status

@@ -6,8 +6,7 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.history import find_named, locate, nearest
-from launch.run.follower import newest_status
+from launch.history import find_named, locate, nearest, newest_status
 from launch.status.run import RunStatus
 from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
 from launch.status.task import TaskStatus

@@ -18,7 +18,7 @@ from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
 from launch.history import as_values as runs_values
-from launch.history import list_runs
+from launch.history import list_runs, newest_status
 from launch.hosts.bundle import JobCode
 from launch.logs.task_logs import print_first_cause, print_logs
 from launch.monitoring.exporter import families
@@ -27,10 +27,10 @@ from launch.monitoring.tensorboard import Board
 from launch.page.run_page import document
 from launch.page.run_page import facts as page_facts
 from launch.plan.plan import make_plan
-from launch.run import draft, resume, saved_model
+from launch.run import draft, resume
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
-from launch.run.follower import Observer, newest_status
+from launch.run.follower import Follower
 from launch.run.start import start_agents
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus
@@ -38,6 +38,7 @@ from launch.status.values import from_values, to_values
 from launch.teardown import as_values as down_values
 from launch.teardown import in_lines as down_lines
 from launch.teardown import look_and_take_down
+from launch.verbs.export import fetch
 from launch.verbs.export import in_lines as in_lines_of_export
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.prune import in_lines as prune_lines
@@ -137,9 +138,7 @@ def _status(fleet: Fleet, folder: Path) -> str:
 
 def _look_on(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
-    observer = Observer(fleet, status(task(f"worker:0@{HOST}")), View(output))
-    found = observer.follow(observer.attach())
-    live_view.print_status(found)
+    live_view.print_status(Follower(fleet, status(task(f"worker:0@{HOST}")), View(output)).follow())
     return output.getvalue()
 
 
@@ -149,7 +148,7 @@ def _attend(fleet: Fleet, folder: Path) -> str:
     watched = Attached(
         fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
     )
-    ended = watched.follow(watched.go())
+    ended = watched.follow()
     run_end.exit_code(ended, [])
     return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])
 
@@ -258,7 +257,7 @@ def _resume(fleet: Fleet, folder: Path) -> str:
 
 def _export(fleet: Fleet, folder: Path) -> str:
     notes = [HOST]
-    found = saved_model.fetch(
+    found = fetch(
         fleet, ExportRequest(run_request(host=HOST)), Path(tempfile.mkdtemp(dir=str(folder))) / "served", notes.append
     )
     return "\n".join([*notes, *in_lines_of_export({"run": "r-1", "folder": "f", **found, **found["done"]})])

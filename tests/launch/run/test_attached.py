@@ -40,7 +40,7 @@ class Scene:
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            return self.watch.follow(self.watch.go())
+            return self.watch.follow()
 
     def signal(self, number: int) -> Callable[[], bytes]:
         """A signal that comes while the lead says nothing new."""

@@ -12,8 +12,7 @@ from launch.hosts.bundle import JobCode
 from launch.plan.local_spec import localised
 from launch.plan.plan import make_plan
 from launch.run.draft import RunStart
-from launch.run.failover import await_lease, with_failover, without
-from launch.run.lifecycle import Ended
+from launch.run.lifecycle import Ended, await_lease, with_failover, without
 from launch.signals import Interrupts
 from launch.teardown import STOP_S
 from tests.support.launch.statuses import status
