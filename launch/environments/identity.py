@@ -188,7 +188,9 @@ def _possible(python: str, locks: Mapping[str, LockFile]) -> Mapping[str, LockFi
 class Order:
     """The environments that hosts are asked to build.
 
-    ``files`` has what can be sent to the hosts, by SHA-256.
+    Attributes:
+      hosts: the hash of each host's environment.
+      files: what can be sent to the hosts, by SHA-256.
 
     Raises:
       UsageError: the hosts file has no key ``setup``, or a lock or wheel folder cannot be used.
@@ -203,22 +205,17 @@ class Order:
         self._spec, self._setup = spec, spec.setup
         self._locks = locks_of(spec, spec.setup)
         self._pythons = dict(pythons)
-        self._identities = _identities(pythons, self._locks)
+        self.hosts = _identities(pythons, self._locks)
         folder = wheels or (beside(spec, spec.setup.wheels) if spec.setup.wheels else None)
         self._offline = folder is not None and spec.setup.index_url is None
         self.files: Dict[str, Path] = files_of(folder, frozenset(self._locks.values())) if folder else {}
-
-    @property
-    def hosts(self) -> Mapping[str, str]:
-        """Return {host: hash of its environment}."""
-        return self._identities
 
     def request(self, host: str) -> BuildRequest:
         """Return the request to the agent of ``host``."""
         locks = _possible(self._pythons[host], self._locks)
         return BuildRequest(
             self._spec.workdir,
-            self._identities[host],
+            self.hosts[host],
             {version: LockText(lock.text, lock.tools) for version, lock in locks.items()},
             tuple(WheelFile(path.name, digest, path.stat().st_size) for digest, path in self.files.items()),
             self._offline,

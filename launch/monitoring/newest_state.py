@@ -47,14 +47,13 @@ class LeadConnection:
 
     def ask(self) -> LeadAnswer:
         """Ask for the newest run's status now, and return the answer."""
-        host, spec = self._fleet.hosts[self.name], self._fleet.spec
+        host = self._fleet.hosts[self.name]
         try:
             if self._broken:
                 host.close()
                 host.connect()
             self._broken = True
-            reference = to_values(self._fleet.reference(self.name))
-            answer = rpc.ask(host, self._fleet.code, spec.workdir, "status", reference, ANSWER_S)
+            answer = self._fleet.ask_host(host, "status", self._fleet.reference(self.name), ANSWER_S)
             status = status_in(self.name, answer)
         except HostProblem as problem:
             return LeadAnswer(None, str(problem))

@@ -19,7 +19,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 from cluster.protocol.command_template import fill, names_in
 from cluster.spec.model import Hook, Spec
 from launch.agent.wire.run_request import RunRequest
-from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hosts.answer_shapes import KNOWS
 from launch.hosts.bundle import Code, launcher_code, with_folder
@@ -41,7 +41,7 @@ def refuse_unusable(spec: Spec, secrets: Mapping[str, str]) -> None:
     """
     found = dict.fromkeys(problem for hook in spec.hooks for problem in _hook_problems(hook, secrets))
     if found:
-        raise CannotStart([HostProblem("this machine", ProblemKind.HERE, what, advice) for what, advice in found])
+        raise CannotStart([HostProblem.here(what, advice) for what, advice in found])
 
 
 def _hook_problems(hook: Hook, secrets: Mapping[str, str]) -> Iterator[Tuple[str, str]]:

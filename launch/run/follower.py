@@ -178,12 +178,10 @@ class Follower:
         return None
 
     def _ended_meanwhile(self) -> bool:
-        answers, problems = self._fleet.ask("status", {self._lead: self._reference}, LEASE_S, interruptible=False)
-        if problems:
-            raise problems[0]
-        if answers[self._lead].get("died") and self.restart_lead():
+        answer = self._fleet.ask_host(self._fleet.hosts[self._lead], "status", self._reference, LEASE_S)
+        if answer.get("died") and self.restart_lead():
             return False
-        values = answers[self._lead]["status"]
+        values = answer["status"]
         if values is None:
             return False
         status = as_run(self._lead, values)

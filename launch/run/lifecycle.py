@@ -54,14 +54,15 @@ class Ended(NamedTuple):
     out_of_reach: Sequence[str] = ()
 
 
-def with_failover(train: Callable[[RunStart], Ended], start: RunStart, interrupts: Interrupts) -> Ended:
+def train_with_failover(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
     """Train; each time the chief's host is lost, train on with the hosts that are left.
 
     Raises:
+      LaunchError: a run cannot start.
       Interrupted: a signal came while the lost lead may still have had its lease.
     """
     while True:
-        ended = train(start)
+        ended = train(target, start, interrupts, ending)
         following = _successor(start, ended, interrupts)
         if following is None:
             return ended
@@ -87,16 +88,10 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
             attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), start.detach)
             status = attached.follow()
         if status.state == "running":
-            resumes = start.spec.command is None
-            ends = [] if fleet.slurm_job else [(_described(run.plan, hosts), why) for hosts, why in run.fragile]
-            say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
+            _report_detached(fleet, run, target)
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(run_end.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
-
-
-def _described(plan: Plan, hosts: Sequence[str]) -> str:
-    return "this machine" if all(map(plan.spec.is_here, hosts)) else fold(hosts)
 
 
 def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
@@ -130,6 +125,17 @@ def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
         return replace(planned, requests=numbered.requests)
     returning = with_returns(planned.plan, numbered.requests, numbered.boot_obstacles)
     return replace(planned, requests=returning, fragile=fragile(planned.plan, numbered.boot_obstacles))
+
+
+def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
+    """Print how to follow and end a run that goes on without the launcher, and whose reboot would end it."""
+
+    def named(hosts: Sequence[str]) -> str:
+        return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
+
+    ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
+    resumes = fleet.spec.command is None
+    say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
 
 
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:

@@ -60,12 +60,7 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
     if missing:
         raise CannotStart(
             [
-                HostProblem(
-                    "this machine",
-                    ProblemKind.HERE,
-                    f"secrets: expected {name} in the environment, found none",
-                    advice="export it first",
-                )
+                HostProblem.here(f"secrets: expected {name} in the environment, found none", "export it first")
                 for name in missing
             ]
         )

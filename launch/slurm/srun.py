@@ -49,10 +49,10 @@ def find_allocation(environ: Mapping[str, str]) -> Allocation:
     """
     if not environ.get(JOB):
         missing = f"transport: slurm: expected an allocation of Slurm ({JOB}), found none"
-        raise _here(missing, "start it in an sbatch script or in a shell of salloc")
+        raise HostProblem.here(missing, "start it in an sbatch script or in a shell of salloc")
     if shutil.which("srun", path=environ.get("PATH")) is None:
         missing = "transport: slurm: expected srun on PATH, found none"
-        raise _here(missing, "start it on a machine with Slurm's commands, or use transport: ssh")
+        raise HostProblem.here(missing, "start it on a machine with Slurm's commands, or use transport: ssh")
     return Allocation(environ[JOB], _nodes(environ))
 
 
@@ -62,11 +62,7 @@ def _nodes(environ: Mapping[str, str]) -> Tuple[str, ...]:
     try:
         return tuple(listed.host for listed in from_slurm({NODES: environ[NODES]}))
     except SpecError as error:
-        raise _here(str(error)) from error
-
-
-def _here(what: str, advice: str = "") -> HostProblem:
-    return HostProblem("this machine", ProblemKind.HERE, what, advice)
+        raise HostProblem.here(str(error)) from error
 
 
 # A step shares all of the job with the job's other steps, and takes all that the job has on the node: processors,

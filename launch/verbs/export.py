@@ -15,7 +15,7 @@ import click
 
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.verb_requests import ExportRequest
-from launch.errors import SUCCEEDED, CannotStart, HostProblem, LaunchError, ProblemKind, UsageError
+from launch.errors import SUCCEEDED, HostProblem, LaunchError, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import newest_status
 from launch.hosts.channel import Silence
@@ -76,7 +76,7 @@ def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[st
       the host's last answer.
 
     Raises:
-      CannotStart: the host cannot be reached, or has none to give.
+      HostProblem: the host cannot be reached, or has none to give.
       LaunchError: the folder cannot be written.
       Interrupted: a signal came.
     """
@@ -88,8 +88,6 @@ def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[st
             found = _receive(conversation, partial, fleet.interrupts, note)
         os.rename(str(partial), str(folder))
         return found
-    except HostProblem as problem:
-        raise CannotStart([problem]) from problem
     except OSError as error:
         raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     finally:

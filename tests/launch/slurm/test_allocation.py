@@ -57,5 +57,5 @@ def test_this_machine_needs_no_allocation(monkeypatch: pytest.MonkeyPatch) -> No
     spec = spec_of("worker:0@localhost", transport="slurm")
     with Fleet(spec, {"localhost": "python3"}, CODE, Interrupts()) as fleet:
         fleet.connect()
-    with pytest.raises(CannotStart, match=r"^this machine: transport: slurm: expected an allocation"):
+    with pytest.raises(HostProblem, match=r"^this machine: transport: slurm: expected an allocation"):
         Fleet(spec_of("worker:0@gpu01", transport="slurm"), {"gpu01": "python3"}, CODE, Interrupts())
