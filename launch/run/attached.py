@@ -6,7 +6,7 @@ Ctrl-Z pauses the launcher and not the run: the launcher asks the lead to wait f
 import signal
 import time
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -16,7 +16,6 @@ from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
 from launch.run.agent_restarts import AgentRestarts
 from launch.run.follower import BEAT_S, Follower
-from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
 
@@ -30,17 +29,9 @@ class Attached(Follower):
 
     beat = "beat"
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        plan: Plan,
-        view: View,
-        interrupts: Interrupts,
-        restarts: AgentRestarts,
-        detach: bool = False,
-    ):
+    def __init__(self, fleet: Fleet, plan: Plan, view: View, restarts: AgentRestarts, detach: bool = False):
         super().__init__(fleet, RunStatus(plan.run, plan.spec.name, "starting"), view)
-        self._interrupts, self._restarts, self._detach = interrupts, restarts, detach
+        self._interrupts, self._restarts, self._detach = fleet.interrupts, restarts, detach
         self._relayed = 0
         self._paused = False  # the lead may wait for our next beat for ever
         self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
@@ -73,10 +64,8 @@ class Attached(Follower):
     def is_over(self, lead: Conversation) -> bool:
         """Return whether a detached run is up, and the lead has confirmed the detachment."""
         up = self._detach and self._status.state == "running" and not self._interrupts.received
-        return up and self._leave(lead)
-
-    def _leave(self, lead: Conversation) -> bool:
-        """Send ``detach``; return whether the lead confirms that the run goes on without the launcher."""
+        if not up:
+            return False
         lead.send({"do": "detach"})
         return self._confirmed(lead, "detached", LEASE_S)
 
@@ -117,10 +106,11 @@ class Attached(Follower):
         if self._interrupts.pause_asked:
             self._pause(lead)
         if not self._interrupts.received:
-            for line in self._restarts.look(self._silent_ones()):
+            silent = [host for host in self._status.silent if host in self._fleet.hosts]
+            for line in self._restarts.look(silent):
                 self._view.note(line)
-        while self._relayed < min(2, len(self._interrupts.received)):
-            name = signal.Signals(self._interrupts.received[self._relayed]).name
+        for number in self._interrupts.received[self._relayed : 2]:
+            name = signal.Signals(number).name
             self._relayed += 1
             if self._relayed == 1:
                 self._view.note(f"{name}: stopping the workers, then the ps; a second signal kills them at once")
@@ -128,9 +118,6 @@ class Attached(Follower):
             else:
                 self._view.note(f"{name}: killing every task")
                 lead.send({"do": "kill", "reason": f"second {name} to launch up"})
-
-    def _silent_ones(self) -> List[str]:
-        return [host for host in self._status.silent if host in self._fleet.hosts]
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """Record that an answered beat has ended a pause."""

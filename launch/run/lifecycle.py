@@ -85,7 +85,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
-            attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), start.detach)
+            attached = Attached(fleet, run.plan, view, AgentRestarts(fleet, run.requests), start.detach)
             status = attached.follow()
         if status.state == "running":
             _report_detached(fleet, run, target)

@@ -72,7 +72,7 @@ class Cluster:
         """As ``launch up`` does it."""
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
-        attached = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival)
+        attached = Attached(self.fleet, self.plan, View(self.shown), self.revival)
         status = to_values(attached.follow())
         named = {host: self.fleet.reference(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean

@@ -145,9 +145,7 @@ def _look_on(fleet: Fleet, folder: Path) -> str:
 def _attend(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
-    watched = Attached(
-        fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
-    )
+    watched = Attached(fleet, plan, View(output), AgentRestarts(fleet, {HOST: run_request(host=HOST)}))
     ended = watched.follow()
     run_end.exit_code(ended, [])
     return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])

@@ -33,7 +33,6 @@ class Scene:
             self.fleet,
             plan,
             View(self.output),
-            self.fleet.interrupts,
             AgentRestarts(self.fleet, {"gpu01": run_request(host="gpu01")}),
             detach,
         )
