@@ -19,7 +19,6 @@ from launch.hostfile.selection import renumbered
 from launch.logs.task_logs import print_log_of_culprit
 from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
 from launch.run.follower import SILENT_S
@@ -85,7 +84,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
-            attached = Attached(fleet, run.plan, view, AgentRestarts(fleet, run.requests), start.detach)
+            attached = Attached(fleet, run.plan, run.requests, view, start.detach)
             status = attached.follow()
         if status.state == "running":
             _report_detached(fleet, run, target)

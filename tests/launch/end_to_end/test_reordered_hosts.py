@@ -32,7 +32,7 @@ class Changed(Cluster):
         with self.fleet:
             self.fleet.connect()
             start_agents(self.fleet, self.requests)
-            watch = Attached(self.fleet, self.plan, View(self.shown), self.revival, detach=True)
+            watch = Attached(self.fleet, self.plan, self.requests, View(self.shown), detach=True)
             assert watch.follow().state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:

@@ -28,7 +28,6 @@ from launch.page.run_page import document
 from launch.page.run_page import facts as page_facts
 from launch.plan.plan import make_plan
 from launch.run import draft, resume
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.follower import Follower
 from launch.run.start import start_agents
@@ -145,7 +144,7 @@ def _look_on(fleet: Fleet, folder: Path) -> str:
 def _attend(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
-    watched = Attached(fleet, plan, View(output), AgentRestarts(fleet, {HOST: run_request(host=HOST)}))
+    watched = Attached(fleet, plan, {HOST: run_request(host=HOST)}, View(output))
     ended = watched.follow()
     run_end.exit_code(ended, [])
     return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])

@@ -11,7 +11,6 @@ from launch.hosts.bundle import JobCode
 from launch.hosts.channel import Silence
 from launch.plan.plan import make_plan
 from launch.run import attached, follower
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
@@ -32,8 +31,8 @@ class Scene:
         self.watch = Attached(
             self.fleet,
             plan,
+            {"gpu01": run_request(host="gpu01")},
             View(self.output),
-            AgentRestarts(self.fleet, {"gpu01": run_request(host="gpu01")}),
             detach,
         )
 
