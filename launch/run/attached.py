@@ -55,14 +55,14 @@ class Attached(Follower):
         lead.send({"do": "go"})
         return lead
 
-    def follow(self) -> RunStatus:
-        """Let the run begin, follow it, and return its last status.
+    def go(self) -> RunStatus:
+        """Let the run begin, follow it to its end or until it is up, and return its last status.
 
-        When ``follow`` returns, no agent is being started any more.
+        When ``go`` returns, no agent is being started any more.
         """
         try:
             with self._interrupts.pausable():
-                return super().follow()
+                return self.follow()
         finally:
             self._restarts.close()
 

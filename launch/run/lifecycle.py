@@ -85,7 +85,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
             attached = Attached(fleet, run.plan, run.requests, view, start.detach)
-            status = attached.follow()
+            status = attached.go()
         if status.state == "running":
             _report_detached(fleet, run, target)
             return Ended(SUCCEEDED, status)

@@ -33,7 +33,7 @@ class Changed(Cluster):
             self.fleet.connect()
             start_agents(self.fleet, self.requests)
             watch = Attached(self.fleet, self.plan, self.requests, View(self.shown), detach=True)
-            assert watch.follow().state == "running"
+            assert watch.go().state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:
         """The hosts that the file names now: the first has the chief."""

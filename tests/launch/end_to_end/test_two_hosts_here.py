@@ -71,7 +71,7 @@ class Cluster:
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
         attached = Attached(self.fleet, self.plan, self.requests, View(self.shown))
-        status = to_values(attached.follow())
+        status = to_values(attached.go())
         named = {host: self.fleet.reference(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status

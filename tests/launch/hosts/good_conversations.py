@@ -145,7 +145,7 @@ def _attend(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
     watched = Attached(fleet, plan, {HOST: run_request(host=HOST)}, View(output))
-    ended = watched.follow()
+    ended = watched.go()
     run_end.exit_code(ended, [])
     return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])
 

@@ -38,7 +38,7 @@ class Scene:
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            return self.watch.follow()
+            return self.watch.go()
 
     def signal(self, number: int) -> Callable[[], bytes]:
         """A signal that comes while the lead says nothing new."""
