@@ -1,21 +1,43 @@
-"""End a run with proof: report for each host what was there and what is left."""
+"""End runs with proof: report for each host what was there and is gone, and what is left.
 
-from dataclasses import dataclass
+``launch sweep`` and ``launch prune`` describe their hosts by the same words.
+"""
+
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
+from cluster.protocol.quantity import quantity
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history import known_runs
-from launch.history.known_runs import Run, locate, runs
+from launch.history import Run, find_named, locate, runs
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
 from launch.status.values import to_values
-from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
 ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
+L = TypeVar("L", bound=Leftovers)
+NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container left"
+
+
+@dataclass(frozen=True)
+class AnyHost:
+    """A host as ``--json`` has it; one that could not be asked has no more fields.
+
+    Attributes:
+      host: Name of a host of the file.
+      error: Problem that prevented an answer; then the host has no other field. Else null.
+    """
+
+    host: str
+    error: Optional[str]
+
+
+def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
+    """Return the hosts that could not be asked."""
+    return [AnyHost(problem.host, problem.reason) for problem in problems]
 
 
 @dataclass(frozen=True)
@@ -102,7 +124,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if fleet.run is None:
         found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
     else:
-        found, _ = known_runs.find_named(fleet, fleet.run)
+        found, _ = find_named(fleet, fleet.run)
     meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
     astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
     if astray and meant[0].lives:
@@ -189,3 +211,79 @@ def failures(left: Left) -> List[str]:
 
 def _failed(report: RunEnded) -> str:
     return f"failed after its tasks: {report.after}"
+
+
+def remains(left: Leftovers) -> List[str]:
+    """Return in words what is left on a host."""
+    return [
+        *(f"process {process.pid} ({process.argv[:60]}){_hangs(process)}" for process in left.processes),
+        *(f"port {port}" for port in left.ports),
+        *(memory(held) for held in left.gpu_memory),
+        *(f"lock {path}" for path in left.locks),
+        *(f"control group {path}" for path in left.groups),
+        *(f"container {name}" for name in left.containers),
+        *(f"unfinished folder {path}" for path in _folders(left)),
+    ]
+
+
+def _hangs(process: ProcessLeft) -> str:
+    return f", which hangs in {process.waits_in}" if process.waits_in else ""
+
+
+def _folders(left: Leftovers) -> List[str]:
+    """Return the unfinished folders of a finding; other leftovers have none."""
+    return getattr(left, "folders", [])
+
+
+def memory(held: GpuMemory) -> str:
+    """Return ``1536 MiB of GPU 0``."""
+    return f"{'memory' if held.mib is None else str(held.mib) + ' MiB'} of GPU {held.gpu}"
+
+
+def ended(before: L, left: Leftovers) -> L:
+    """Return what was there before and is gone, by kind."""
+    kinds = [each.name for each in fields(before) if isinstance(getattr(before, each.name), list)]
+    return replace(before, **{kind: _gone(getattr(before, kind), getattr(left, kind)) for kind in kinds})
+
+
+def _gone(before: List[Any], left: List[Any]) -> List[Any]:
+    identities = [_identity(each) for each in left]
+    return [each for each in before if _identity(each) not in identities]
+
+
+def _identity(each: Any) -> Any:
+    """Return what makes an item the same: of a process, whatever it does meanwhile, its pid and start time."""
+    return (each.pid, each.start) if isinstance(each, ProcessLeft) else each
+
+
+def in_words(gone: Leftovers) -> str:
+    """Return in words what has ended; empty where nothing has.
+
+    Example: ``ended 3 processes in 2 groups (pids 42, 43, 57), port 2222, 1536 MiB of GPU 0, 2 locks``.
+    """
+    parts = [_processes(gone.processes)] if gone.processes else []
+    parts += [f"port {port}" for port in gone.ports]
+    parts += [memory(held) for held in gone.gpu_memory]
+    parts += [quantity(len(things), what) for what, things in _counted(gone) if things]
+    return f"ended {', '.join(parts)}" if parts else ""
+
+
+def _processes(ended: List[ProcessLeft]) -> str:
+    groups, pids = {each.group for each in ended}, ", ".join(str(each.pid) for each in ended)
+    return f"{quantity(len(ended), 'process', 'processes')} in {quantity(len(groups), 'group')} (pids {pids})"
+
+
+def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
+    counted = [("lock", gone.locks), ("control group", gone.groups), ("container", gone.containers)]
+    return [*counted, ("unfinished folder", _folders(gone))]
+
+
+def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:
+    """Return (host, line) pairs as lines, then the problems of the other hosts.
+
+    Hosts with equal lines share one.
+    """
+    hosts: Dict[str, List[str]] = {}
+    for host, line in lines:
+        hosts.setdefault(line, []).append(host)
+    return [*(f"{fold(where)}: {line}" for line, where in hosts.items()), *map(str, problems)]

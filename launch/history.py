@@ -9,7 +9,7 @@ lives, or one that began later.
 import difflib
 import shlex
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
@@ -215,3 +215,36 @@ class Located(NamedTuple):
     status: Optional[RunStatus]
     missed: List[HostProblem]
     run: Optional[str]
+
+
+def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
+    """Return the status of the newest run of ``asked``, or of the run that ``--run`` names.
+
+    The status comes from the run's agent or, when that agent is gone, from its files.
+
+    Args:
+      warn: takes a line for each host that could not be asked and may know a newer run.
+
+    Raises:
+      CannotStart: the lead's host is out of reach; the text has the command that goes on without that host.
+      HostProblem: the lead's answer is no run's status.
+      UsageError: there has been no run, or the file does not name its lead any more.
+    """
+    try:
+        found, missed, run = locate(fleet)
+    except CannotStart as error:
+        if len(fleet.hosts) == 1:
+            raise
+        advice = (
+            f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
+        )
+        raise CannotStart(error.problems, advice) from error
+    if found is None and run is not None:
+        raise UsageError(f"{run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`")
+    if found is None:
+        raise UsageError(
+            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"
+        )
+    for problem in missed:
+        warn(f"{problem}; a newer run may be there")
+    return found
