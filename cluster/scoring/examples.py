@@ -1,12 +1,13 @@
-"""Examples that metrics are measured on: all of an evaluation, or the newest of training, of all workers together.
+"""Examples that metrics are measured on: all of an evaluation, or the newest of training; and the slices of them.
 
 Each worker packs its newest examples as bytes, and the chief puts them together. The bytes are a line of JSON with type
 and length of each column, and then the columns. A column of strings has the length of each string first.
 """
 
+import hashlib
 import json
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Sequence
+from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
@@ -133,3 +134,62 @@ def unpack(data: bytes) -> List[np.ndarray]:
 def together(windows: Sequence[Sequence[np.ndarray]]) -> List[np.ndarray]:
     """Return the columns of several workers as one each."""
     return [np.concatenate(columns) for columns in zip(*windows)]
+
+
+OTHERS = "others"
+MOST_SLICED = 100_000  # different values that are told apart; examples of further ones are among the others
+_AT_ONCE = 1 << 16  # values
+_LONGEST = 40  # characters of a name
+
+
+class Slice(NamedTuple):
+    """One slice: its name in results, and its examples, bool [n]."""
+
+    name: str
+    examples: np.ndarray
+
+
+def largest_slices(values: Union[Sequence[Any], np.ndarray], most: int) -> List[Slice]:
+    """Return the ``most`` slices with the most examples, then one of all other examples if there are any.
+
+    Of slices with as many examples, the one that came first counts as larger.
+
+    Args:
+      values: the slice of each example: integers, booleans, or strings as bytes.
+    """
+    codes: Dict[Any, int] = {}
+    numbers = np.fromiter((_code(codes, value) for value in _of_python(values)), np.int32, len(values))
+    sizes = np.bincount(numbers[numbers < MOST_SLICED], minlength=len(codes))
+    chosen = np.argsort(-sizes, kind="stable")[:most]
+    names = list(codes)
+    found = [Slice(slice_name(names[code]), numbers == code) for code in chosen]
+    is_other = np.ones(MOST_SLICED + 1, bool)
+    is_other[chosen] = False
+    others = is_other[numbers]
+    return [*found, Slice(OTHERS, others)] if others.any() else found
+
+
+def _of_python(values: Union[Sequence[Any], np.ndarray]) -> Iterator[Any]:
+    """Yield values as Python has them, without an object for each at once."""
+    for begin in range(0, len(values), _AT_ONCE):
+        some = values[begin : begin + _AT_ONCE]
+        yield from some.tolist() if isinstance(some, np.ndarray) else some
+
+
+def _code(codes: Dict[Any, int], value: Any) -> int:
+    known = codes.get(value)
+    if known is not None:
+        return known
+    if len(codes) >= MOST_SLICED:
+        return MOST_SLICED
+    return codes.setdefault(value, len(codes))
+
+
+def slice_name(value: Any) -> str:
+    """Return the name of a slice in results: short, printable, and different for different slices."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    if text and text.isprintable() and len(text) <= _LONGEST and text != OTHERS:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    shown = "".join(each if each.isprintable() else "?" for each in text[: _LONGEST - 9])
+    return f"{shown}~{digest}"

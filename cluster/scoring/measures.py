@@ -1,57 +1,47 @@
-"""One value of a metric over the arrays of its parts: area under the curve, log loss, calibration, mean.
+"""Values of a model's metrics over arrays of their parts: of all examples, and of the largest slices of the data.
 
-Every function takes arrays of one number per example, [n], and returns NaN where the value is not defined.
+Every function of one metric takes arrays of one number per example, [n], and returns NaN where it is not defined.
 
 The area is computed from ranks: how well scores rank examples of two kinds.
 """
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+import math
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
+
+from cluster.scoring.examples import largest_slices
 
 _AT_ONCE = 1 << 20  # examples: with what is computed of them
 
 
-def area_under_curve(labels: np.ndarray, scores: np.ndarray, weights: Optional[np.ndarray] = None) -> float:
+def area_under_curve(
+    label: np.ndarray, score: np.ndarray, group: Optional[np.ndarray] = None, weight: Optional[np.ndarray] = None
+) -> float:
     """Return the area under the ROC curve: how likely a positive example has a higher score than a negative one.
 
-    Computed from ranks, exactly (Mann and Whitney, 1947); equal scores count one half.
+    Computed from ranks, exactly (Mann and Whitney, 1947); equal scores count one half. With groups it is the mean of
+    their areas, weighted by the groups' weights. A group without both kinds of examples does not count.
 
     Args:
-      labels: [n], above 0.5 for a positive example.
-      scores: [n].
-      weights: [n], at least 0; by default 1 each.
+      label: [n], above 0.5 for a positive example.
+      score: [n].
+      group: [n], integers; None for one group of all.
+      weight: [n], at least 0; by default 1 each.
 
     Returns:
       From 0 to 1, 0.5 for guessing; NaN where all weight is on examples of one kind, or a score is NaN.
     """
-    return grouped_area(labels, scores, None, weights)
-
-
-def grouped_area(
-    labels: np.ndarray, scores: np.ndarray, groups: Optional[np.ndarray], weights: Optional[np.ndarray] = None
-) -> float:
-    """Return the mean over groups of the area under the ROC curve, weighted by the groups' weights.
-
-    A group without both kinds of examples does not count.
-
-    Args:
-      groups: [n], integers; None for one group of all.
-      others: as for ``area_under_curve``.
-
-    Returns:
-      From 0 to 1; NaN where no group counts, or a score is NaN.
-    """
-    if not len(labels) or np.isnan(scores).any():
+    if not len(label) or np.isnan(score).any():
         return float("nan")
-    order = np.argsort(scores) if groups is None else np.lexsort((scores, groups))
+    order = np.argsort(score) if group is None else np.lexsort((score, group))
     areas = _Areas()
     for begin in range(0, len(order), _AT_ONCE):
         some = order[begin : begin + _AT_ONCE]
-        weight = np.ones(len(some)) if weights is None else np.asarray(weights[some], np.float64)
-        is_positive = np.asarray(labels)[some] > 0.5
-        group = np.zeros(len(some), np.int8) if groups is None else groups[some]
-        areas.add(group, scores[some], np.where(is_positive, weight, 0.0), np.where(is_positive, 0.0, weight))
+        weights = np.ones(len(some)) if weight is None else np.asarray(weight[some], np.float64)
+        is_positive = np.asarray(label)[some] > 0.5
+        groups = np.zeros(len(some), np.int8) if group is None else group[some]
+        areas.add(groups, score[some], np.where(is_positive, weights, 0.0), np.where(is_positive, 0.0, weights))
     return areas.mean()
 
 
@@ -116,23 +106,18 @@ class BadExamples(ValueError):
 
 def mean(value: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
     """Return the weighted mean of ``value``."""
-    return _mean((value[part].astype(np.float64), _weight(weight, part)) for part in _parts(len(value)))
+    return _mean(lambda part: value[part].astype(np.float64), len(value), weight)
 
 
-def _mean(parts: Iterable[Tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the mean of values with weights, a part at a time."""
+def _mean(values: Callable[[slice], np.ndarray], length: int, weight: Optional[np.ndarray]) -> float:
+    """Return the mean of values that are computed a part at a time."""
     sum_ = total = 0.0
-    for value, weight in parts:
-        sum_, total = sum_ + float((value * weight).sum()), total + float(weight.sum())
+    for begin in range(0, length, _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        value = values(part)
+        weights = np.ones(len(value)) if weight is None else weight[part].astype(np.float64)
+        sum_, total = sum_ + float((value * weights).sum()), total + float(weights.sum())
     return sum_ / total if total else float("nan")
-
-
-def _parts(length: int) -> Iterator[slice]:
-    return (slice(begin, min(begin + _AT_ONCE, length)) for begin in range(0, length, _AT_ONCE))
-
-
-def _weight(weight: Optional[np.ndarray], part: slice) -> np.ndarray:
-    return np.ones(part.stop - part.start) if weight is None else weight[part].astype(np.float64)
 
 
 def calibration(label: np.ndarray, score: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
@@ -151,7 +136,7 @@ def logloss(label: np.ndarray, score: np.ndarray, weight: Optional[np.ndarray] =
         outside = values[(values < 0) | (values > 1)]
         if len(outside):
             raise BadExamples(f"expected {name} from 0 to 1, found {outside[0]:.6g}; pass probabilities, not logits")
-    return _mean((_entropy(label[part], score[part]), _weight(weight, part)) for part in _parts(len(label)))
+    return _mean(lambda part: _entropy(label[part], score[part]), len(label), weight)
 
 
 def _entropy(label: np.ndarray, score: np.ndarray) -> np.ndarray:
@@ -161,8 +146,8 @@ def _entropy(label: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 
 _BY_KIND: Dict[str, Callable[..., float]] = {
-    "auc": lambda label, score, weight=None: area_under_curve(label, score, weight),
-    "grouped_auc": lambda label, score, group, weight=None: grouped_area(label, score, group, weight),
+    "auc": area_under_curve,
+    "grouped_auc": area_under_curve,
     "logloss": logloss,
     "calibration": calibration,
     "mean": mean,
@@ -184,3 +169,48 @@ def measure(kind: str, parts: Mapping[str, np.ndarray]) -> float:
     if weight is not None and not (weight >= 0).all():
         raise BadExamples(f"expected weights of at least 0, found {weight[~(weight >= 0)][0]:.6g}")
     return _BY_KIND[kind](**parts)
+
+
+class Reading(NamedTuple):
+    """A metric whose parts are columns of examples: {part: index of the column}."""
+
+    kind: str
+    columns: Mapping[str, int]
+    most: int  # slices with results of their own
+
+
+def read_metrics(readings: Mapping[str, Reading], columns: Sequence[np.ndarray]) -> Dict[str, float]:
+    """Return the value of each metric and of its slices: ``auc``, ``auc/FR``, ``auc/others``; NaN for an undefined one.
+
+    Args:
+      columns: [n] each; columns of different metrics may have different lengths.
+
+    Raises:
+      BadExamples: a metric has no meaning for its columns; names the metric.
+    """
+    found: Dict[str, float] = {}
+    for name, reading in readings.items():
+        parts = {part: columns[index] for part, index in reading.columns.items()}
+        try:
+            found.update(_with_slices(name, reading, parts))
+        except BadExamples as error:
+            raise BadExamples(f"the metric {name}: {error}") from None
+    return found
+
+
+def in_words(values: Mapping[str, float]) -> str:
+    """Return metrics as text: ``auc 0.7812, gauc undefined``."""
+    shown = {name: f"{value:.4g}" if math.isfinite(value) else "undefined" for name, value in values.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def _with_slices(name: str, reading: Reading, parts: Dict[str, np.ndarray]) -> Dict[str, float]:
+    values = parts.pop("slice", None)
+    found = {name: measure(reading.kind, parts)}
+    if values is None:
+        return found
+    if len(values) != len(next(iter(parts.values()))):
+        raise BadExamples(f"expected a slice of each example, found {len(values)} slices")
+    for each in largest_slices(values, reading.most):
+        found[f"{name}/{each.name}"] = measure(reading.kind, {part: of[each.examples] for part, of in parts.items()})
+    return found

@@ -9,8 +9,7 @@ from cluster.job import Job
 from cluster.metrics import Metric
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.measures import BadExamples
-from cluster.scoring.readings import Reading, read_metrics
+from cluster.scoring.measures import BadExamples, Reading, read_metrics
 
 MOST_VALUES = 1000  # of all metrics and their slices
 

@@ -27,7 +27,7 @@ from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
-from cluster.scoring.readings import in_words
+from cluster.scoring.measures import in_words
 from cluster.tables.frozen import FrozenTables
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables

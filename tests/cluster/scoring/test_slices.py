@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.scoring import readings
-from cluster.scoring.readings import Reading, largest_slices, read_metrics, slice_name
+from cluster.scoring import examples
+from cluster.scoring.examples import largest_slices, slice_name
+from cluster.scoring.measures import Reading, read_metrics
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -25,7 +26,7 @@ def test_the_largest_have_results_of_their_own_and_all_others_one_together(seed:
 
 @pytest.mark.parametrize("at_once", [1, 7, 1000])
 def test_values_of_an_array_are_those_of_a_list(at_once: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(readings, "_AT_ONCE", at_once)
+    monkeypatch.setattr(examples, "_AT_ONCE", at_once)
     values = np.random.RandomState(0).zipf(1.5, 100)
     found, expected = largest_slices(values, 5), largest_slices(values.tolist(), 5)
     assert [(each.name, each.examples.tolist()) for each in found] == [
@@ -34,7 +35,7 @@ def test_values_of_an_array_are_those_of_a_list(at_once: int, monkeypatch: Any) 
 
 
 def test_values_beyond_those_that_are_told_apart_are_among_the_others(monkeypatch: Any) -> None:
-    monkeypatch.setattr(readings, "MOST_VALUES", 2)
+    monkeypatch.setattr(examples, "MOST_SLICED", 2)
     found = largest_slices(["a", "b", "c", "c", "c", "a"], 5)
     assert [(each.name, int(each.examples.sum())) for each in found] == [("a", 2), ("b", 1), ("others", 3)]
 
