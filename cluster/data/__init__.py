@@ -3,6 +3,5 @@
 shard_files   shards: whole files or ranges of lines; their records, shuffled and in batches
 source        the batches of one worker, out of the shards that it gets
 shard_places  how far each shard has been trained, on the servers; who has it; hands out the next
-own_places    the same in asynchronous training, where each worker moves its own
-turns         of workers to apply a gradient, which the chief takes for a save
+own_places    the same in asynchronous training, where each worker moves its own in its turn
 """

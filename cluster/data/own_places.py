@@ -11,7 +11,9 @@ process has left on its way moves nothing, because the row is not there any more
 
 A worker that died keeps its shards for its next process. The others train one epoch more of their shards, then wait.
 
-The chief saves while no worker is between noting and clearing (``cluster.data.turns``).
+The chief saves while no worker is between noting and clearing: it takes every turn that it finds until then, and gives
+each worker its turn when it has saved. A turn is an element of a queue, which waits without a thread. Each worker has a
+queue of its own. So a turn that is lost with a worker blocks nobody else, and its next process gets another.
 """
 
 import contextlib
@@ -22,14 +24,59 @@ import numpy as np
 
 from cluster.data.shard_places import BEGIN, END, EPOCH, FREE, IS_LAST, SHARD, STAMP, Places, tickets_of, variable
 from cluster.data.source import Beginning, Source
-from cluster.data.turns import Turns
 from cluster.runtime.devices import ps_device
-from cluster.runtime.server_state import locked
+from cluster.runtime.server_state import kept, locked, take_all
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
+from cluster.variables.masters import SCOPE
 
 _APPLYING_S = 10.0  # how long a save waits for a worker that is applying a gradient
 _POLL_S = 0.002
+
+
+class Turns:
+    """The turns of all workers to apply a gradient, made on the current device.
+
+    Args:
+      worker: the index of this one.
+
+    Attributes:
+      paused: a variable that is not saved: whether a save is under way, 1 or 0.
+    """
+
+    def __init__(self, workers: int, worker: int, is_chief: bool):
+        self.paused = kept(f"{SCOPE}/shards/paused", [], tf.int64, 0)
+        self._own = _queue(worker)
+        self._all = [self._own if each == worker else _queue(each) for each in range(workers if is_chief else 0)]
+
+    def take(self) -> Any:
+        """Make the operation that waits for this worker's turn, and takes it."""
+        return self._own.dequeue().op
+
+    def give_back(self, number: Any) -> Any:
+        """Make the operation that gives this worker's turn back; ``number`` is 1, or 0 for none."""
+        return _put(self._own, number)
+
+    def renew(self) -> Any:
+        """Make the operation that gives this worker one turn, or none during a pause, whatever it had."""
+        with tf.control_dependencies([take_all(self._own)]):
+            return _put(self._own, 1 - self.paused.read_value())
+
+    def collect(self) -> Any:
+        """Chief: take all turns that are there; return how many each worker had, int32 [workers]."""
+        return tf.stack([tf.size(take_all(each)) for each in self._all])
+
+    def give(self, numbers: Any) -> List[Any]:
+        """Chief: make the operations that give each worker so many turns, int64 [workers], 0 or 1."""
+        return [_put(each, number) for each, number in zip(self._all, tf.unstack(numbers, len(self._all)))]
+
+
+def _queue(worker: int) -> Any:
+    return tf.FIFOQueue(-1, [tf.int64], [[]], shared_name=f"{SCOPE}/shards/turn_{worker}")
+
+
+def _put(queue: Any, number: Any) -> Any:
+    return queue.enqueue_many(tf.fill(tf.reshape(number, [1]), tf.constant(1, tf.int64)))
 
 
 class OwnPlaces(Places):
@@ -124,7 +171,7 @@ class OwnPlaces(Places):
           tf.errors.DeadlineExceededError: the server does not answer in time.
           TrainingError: the checkpoint is of other files.
         """
-        files, owner, own, progress = self._answer_to(session, life, self._found)
+        _, files, owner, own, progress = self._answer_to(session, life, self._found)
         self._check_files(files)
         if own[SHARD] != FREE:
             print(
@@ -134,22 +181,10 @@ class OwnPlaces(Places):
         tickets = tickets_of(owner == self._worker, progress, int(own[SHARD]))
         self.source.begin(Beginning(False, tickets), lambda: self._ask(session, life))
 
-    def _look_up(self) -> List[Any]:
-        """Begin a life; return the files, the owners, the own row of pending, which is cleared, and the progress."""
-
-        def work() -> List[Any]:
-            read = [self._files, self._owner, self._pending, self.progress]
-            found: List[Any] = tf.tuple([tf.maximum(each.read_value(), tf.int64.min) for each in read])
-            found[2] = tf.identity(found[2][self._worker])
-            with tf.control_dependencies(found):
-                begun = tf.scatter_update(self._lives, self._worker, self._life).op
-                cleared = tf.scatter_update(self._pending, self._worker, tf.fill([6], _FREE)).op
-            with tf.control_dependencies([begun, cleared]):
-                return [*found, self._turns.renew()]
-
-        opened, found = locked(self._mutex, [self._life], work)
-        with tf.control_dependencies([opened]):
-            return [tf.identity(each) for each in found[:-1]]
+    def _clear(self) -> List[Any]:
+        cleared = tf.scatter_update(self._pending, self._worker, tf.fill([6], _FREE)).op
+        with tf.control_dependencies([cleared]):
+            return [self._turns.renew()]
 
     # -- saving
 

@@ -88,12 +88,9 @@ class Places:
         The progress is read first, because it moves before its step is counted.
         """
         with tf.device(ps_device(0)):
-            return self._ended()
-
-    def _ended(self) -> Any:
-        done = tf.reduce_all(self.progress.read_value()[:, 0] >= self._epochs)
-        with tf.control_dependencies([done]):
-            return tf.logical_and(done, tf.logical_not(self._is_ahead()))
+            done = tf.reduce_all(self.progress.read_value()[:, 0] >= self._epochs)
+            with tf.control_dependencies([done]):
+                return tf.logical_and(done, tf.logical_not(self._is_ahead()))
 
     # -- outside of steps
 
@@ -110,8 +107,10 @@ class Places:
         self._check_files(files)
         if found_step != step:
             raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
-        beginning = _beginning(own, owner == self._worker, progress, step + era)
-        self.source.begin(beginning, lambda: self._ask(session, life))
+        # Where the row is of this step, the first batch must be the one that was noted.
+        noted = int(own[SHARD]) if own[STAMP] == step + era else None
+        tickets = tickets_of(owner == self._worker, progress, noted)
+        self.source.begin(Beginning(noted == NOTHING.shard, tickets), lambda: self._ask(session, life))
 
     def _check_files(self, files: int) -> None:
         if files != self._files_digest:
@@ -134,18 +133,21 @@ class Places:
         """
 
         def work() -> List[Any]:
-            begun = tf.scatter_update(self._lives, self._worker, self._life).op
+            read = [self._global_step, self._files, self._owner, self._pending, self.progress]
+            found: List[Any] = tf.tuple([tf.maximum(each.read_value(), tf.int64.min) for each in read])
+            found[3] = tf.identity(found[3][self._worker])
+            with tf.control_dependencies(found):
+                begun = tf.scatter_update(self._lives, self._worker, self._life).op
             with tf.control_dependencies([begun]):
-                own = self._pending.read_value()[self._worker]
-                read = [self._global_step.read_value(), self._files.read_value(), self._owner.read_value(), own]
-                found: List[Any] = tf.tuple(
-                    [tf.maximum(each, tf.int64.min) for each in [*read, self.progress.read_value()]]
-                )
-                return found
+                return [*found, begun, *self._clear()]
 
-        opened, found = locked(self._mutex, [self._life], work)
+        opened, (step, files, owner, own, progress, *_) = locked(self._mutex, [self._life], work)
         with tf.control_dependencies([opened]):
-            return [tf.identity(each) for each in found]
+            return [tf.identity(each) for each in (step, files, owner, own, progress)]
+
+    def _clear(self) -> List[Any]:
+        """Make the operations by which a life begins, beside that which counts it."""
+        return []
 
     def _hand_out(self, seed: Optional[int]) -> Any:
         """Give this worker the first free shard; return its row, int64 [3], or FREE and two numbers.
@@ -219,17 +221,6 @@ class Places:
 def variable(name: str, shape: List[int], value: int) -> Any:
     """Return a variable of int64 beside the places, on the current device; it has ``value`` at first."""
     return kept(f"{SCOPE}/shards/{name}", shape, tf.int64, value)
-
-
-def _beginning(own: Any, is_own: Any, progress: Any, stamp: int) -> Beginning:
-    """Return the first batches of a worker.
-
-    Args:
-      own: its row of pending. If that is of this step, the first batch must be the one that was noted.
-      is_own: bool [shards], the shards that it has.
-    """
-    noted = int(own[SHARD]) if own[STAMP] == stamp else None
-    return Beginning(noted == NOTHING.shard, tickets_of(is_own, progress, noted))
 
 
 def tickets_of(is_own: Any, progress: Any, first: Optional[int]) -> List[Ticket]:
