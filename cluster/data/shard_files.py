@@ -63,16 +63,7 @@ def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
       OSError: a file cannot be read.
       ValueError: there are too many shards, or none.
     """
-    found: List[Shard] = []
-    for path in paths:
-        size = os.path.getsize(path)
-        if path.endswith(".gz"):
-            found += [Shard(path)] if size else []
-        else:
-            starts = list(_line_starts(path, size, shard_bytes))
-            found += [Shard(path, begin, end) for begin, end in zip(starts, [*starts[1:], size])]
-        _check_number(len(found))
-    return _not_empty(found, paths)
+    return _checked((shard for path in paths for shard in _cut(path, shard_bytes)), paths)
 
 
 def whole_files(paths: Sequence[str]) -> List[Shard]:
@@ -82,20 +73,28 @@ def whole_files(paths: Sequence[str]) -> List[Shard]:
       OSError: a file cannot be read.
       ValueError: there are too many shards, or none.
     """
-    found = [Shard(path) for path in paths if os.path.getsize(path)]
-    _check_number(len(found))
-    return _not_empty(found, paths)
+    return _checked((Shard(path) for path in paths if os.path.getsize(path)), paths)
 
 
-def _check_number(number: int) -> None:
-    if number > MOST_SHARDS:
+def _checked(found: Iterator[Shard], paths: Sequence[str]) -> List[Shard]:
+    shards = list(islice(found, MOST_SHARDS + 1))
+    if len(shards) > MOST_SHARDS:
         raise ValueError(f"shards: expected at most {MOST_SHARDS:,}, found more; use larger ones, or fewer files")
-
-
-def _not_empty(found: List[Shard], paths: Sequence[str]) -> List[Shard]:
-    if not found:
+    if not shards:
         raise ValueError(f"shards: expected at least one file with records, found none among {len(paths)} files")
-    return found
+    return shards
+
+
+def _cut(path: str, shard_bytes: int) -> Iterator[Shard]:
+    """Yield the shards of one text file."""
+    size = os.path.getsize(path)
+    if path.endswith(".gz"):
+        if size:
+            yield Shard(path)
+        return
+    starts = list(_line_starts(path, size, shard_bytes))
+    for begin, end in zip(starts, [*starts[1:], size]):
+        yield Shard(path, begin, end)
 
 
 def _line_starts(path: str, size: int, shard_bytes: int) -> Iterator[int]:
