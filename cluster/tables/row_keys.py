@@ -34,6 +34,21 @@ def salt(name: str) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little", signed=True)
 
 
+def salts(tables: Sequence[Table]) -> Any:
+    """Return the numbers that belong to the names of tables, int64 [tables]."""
+    return tf.constant([salt(table.name) for table in tables], tf.int64)
+
+
+def keys_of(ids: Any, tables: Any, of_tables: Any) -> Any:
+    """Return the keys of ids [n] of tables [n]; ``of_tables`` are the ``salts`` of all."""
+    return mix(ids + tf.gather(of_tables, tables))
+
+
+def ids_of(keys: Any, tables: Any, of_tables: Any) -> Any:
+    """Undo ``keys_of``."""
+    return unmix(keys) - tf.gather(of_tables, tables)
+
+
 def mix(numbers: Any) -> Any:
     """Return well-spread int64 numbers for int64 numbers of any shape; equal ones for equal ones only."""
     return call("mix", _mix, numbers)
@@ -148,8 +163,7 @@ def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -
     """
     sizes = [tf.size(each) for each in ids]
     numbers = tf.concat([tf.fill([size], tables.index(table)) for size, table in zip(sizes, of)], 0)
-    salts = tf.gather(tf.constant([salt(table.name) for table in tables], tf.int64), numbers)
-    all_keys = mix(tf.concat(list(ids), 0) + salts)
+    all_keys = keys_of(tf.concat(list(ids), 0), numbers, salts(tables))
     found, where = tf.unique(all_keys)
     order = tf.argsort(found)
     places = tf.gather(tf.math.invert_permutation(order), where)

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Type
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
-from cluster.tables.store import RowSlot, Store
+from cluster.tables.held_rows import RowSlot
+from cluster.tables.store import Store
 
 Values = List[Any]  # of slots, each [n, width]
 Rule = Callable[[Any, Any, Values], Tuple[Any, Values]]  # (gradient, rows, slots) -> (rows, slots)

@@ -37,6 +37,7 @@ from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
 from cluster.tables.lookahead import Lookahead
 from cluster.tables.stores import Stores
+from cluster.tables.table_kinds import Travel
 from cluster.tables.table_refusals import refuse, refuse_staleness
 from cluster.task import Task, Train
 from cluster.training.run_steps import counting_by, servers_step
@@ -156,17 +157,9 @@ class Builder:
         self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
         servers, waits = len(self.task.cluster["ps"]), self.train.mode == "sync"
         ahead, wire = self.train.table_staleness, Wire(self.train.wire if waits else "float32")
-        stores = Stores(
-            lookups=found,
-            trained=list(self.row_grads),
-            optimizer=self.model.optimizer,
-            servers=servers,
-            waits=waits,
-            ahead=ahead,
-            wire=wire,
-        )
+        stores = Stores(found, list(self.row_grads), self.model.optimizer, servers, Travel(waits, ahead, wire))
         for name in self.model.variables:
-            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
             self.job.check("model", "no variable with the name of the tables' rows", name, ok)
         return stores
 

@@ -59,7 +59,7 @@ SECONDS = {
     "launch/hosts/test_channels.py": 36,
     "launch/end_to_end/test_working_folders.py": 36,
     "test_programs.py": 34,
-    "cluster/checkpoints/test_renamed_rows.py": 34,
+    "cluster/tables/test_loaded_rows.py": 34,
     "cluster/steps/test_sync_worker.py": 32,
     "jobs/test_describe.py": 31,
     "launch/run/test_restart.py": 31,

@@ -22,7 +22,7 @@ TASK = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch
 
 @pytest.fixture(autouse=True)
 def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
 def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:

@@ -23,7 +23,7 @@ COPIES = {"between-graph": 8, "in-graph": 4}  # of the model, at most: TensorFlo
 
 @pytest.fixture(autouse=True)
 def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
 def rows_of(checkpoint: Dict[str, Any]) -> reference.Rows:

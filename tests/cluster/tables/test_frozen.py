@@ -7,7 +7,7 @@ import pytest
 
 from cluster import embedding
 from cluster.runtime.tf_compat import tf
-from cluster.tables.frozen import FrozenTables, joined
+from cluster.tables.stored_tables import FrozenTables, joined
 from tests.cluster.tables import plain
 
 ENDS = [-(1 << 63), -1, 0, 1, (1 << 63) - 1]

@@ -59,7 +59,7 @@ def job_of(score: Any) -> Job:
 
 @pytest.fixture(autouse=True)
 def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
 @pytest.mark.parametrize("settings", [{"towers": 2}, {"mode": "async"}], ids=str)

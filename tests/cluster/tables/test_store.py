@@ -103,7 +103,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.02)
     monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
     monkeypatch.setattr("cluster.tables.store._FRESH", 12)
     monkeypatch.setattr("cluster.tables.row_places._FIRST_ENTRIES", 64)

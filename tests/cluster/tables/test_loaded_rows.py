@@ -9,22 +9,22 @@ import pytest
 
 from cluster import embedding
 from cluster.checkpoints.finished_files import open_reader
-from cluster.checkpoints.renamed_rows import RenamedRows
-from cluster.checkpoints.stored_tables import stored_tables
+from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.runtime.tf_compat import tf
 from cluster.tables import row_keys
+from cluster.tables.loaded_rows import WarmTables
 from cluster.tables.row_optimizers import slots_of
+from cluster.tables.saved_tables import SavedTables
 from cluster.tables.store import Store
-from cluster.tables.stores import Kind
-from tests.cluster.checkpoints.test_deltas import HERE, WIDTH, Model, Servers, content, drawn
+from tests.cluster.checkpoints.test_deltas import HERE, WIDTH, Model, content, drawn
 
 TABLES, FIRST_SLOT = ("left", "right", "cold"), 0.5
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.02)
 
 
 class New:
@@ -36,10 +36,9 @@ class New:
         with tf.Graph().as_default() as graph, tf.container(uuid.uuid4().hex):
             optimizer = tf.train.AdagradOptimizer(0.5, initial_accumulator_value=FIRST_SLOT)
             made = [Store(f"new_{each}", HERE, tables, slots_of(optimizer)) for each in range(servers)]
-            self.path = tf.placeholder(tf.string, [])
-            self.rows = RenamedRows(made, self.path)
-            stores: Any = Servers({Kind("", WIDTH): made})
-            self.saver = StreamedSaver([], HERE, 1 << 20, stores)
+            self.fed, self.rows = Fed.make(), WarmTables([made])
+            self.rows.make_loads(self.fed)
+            self.saver = StreamedSaver([], HERE, 1 << 20, lambda fed: [SavedTables(f"embeddings_{WIDTH}", made, fed)])
             self.next_step = [tf.assign_add(store.updates, 1) for store in made]
             self.keys, of = tf.placeholder(tf.int64, [None]), tf.zeros([1], tf.int32)
             self.answers = [store.find(self.keys, of, False) for store in made]
@@ -48,10 +47,8 @@ class New:
         self.session.run(first)
 
     def warm(self, path: str, sources: Dict[str, str]) -> int:
-        reader = open_reader(path)
-        stored = stored_tables(reader)
-        for operation, feed in self.rows.loads(reader, {name: stored[each] for name, each in sources.items()}):
-            self.session.run(operation, {**feed, self.path: path})
+        for operation, feed in self.rows.loads(open_reader(path), sources):
+            self.session.run(operation, {**feed, self.fed.path: path})
         return self.rows.size(self.session)
 
     def find(self, table: str, identity: int) -> bytes:
