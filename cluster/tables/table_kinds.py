@@ -33,9 +33,9 @@ class Travel(NamedTuple):
     travel to a worker.
     """
 
-    waits: bool = True
-    ahead: int = 0
-    wire: Wire = Wire()
+    waits: bool
+    ahead: int
+    wire: Wire
 
 
 class Found(NamedTuple):
