@@ -18,11 +18,9 @@ Packages, each above those before it:
   runtime       sessions, servers, devices
   variables     which server holds which variable, in how many slices; values on their way
   sharing       several copies of a model on one set of variables
-  scoring       the values of metrics over examples
   updates       the optimizer's update, on the servers
   checkpoints   written and read by the chief
-  tables        embedding tables, whose rows appear as ids come
-  data          examples that count once, in shards of files
+  recommend     embedding tables, examples that count once, metrics over examples
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
   trace         a timeline of one step

@@ -24,7 +24,7 @@ _ENDINGS = (".index", ".data-00000-of-00001")
 
 
 class LastRows(NamedTuple):
-    """What writes the rows that have changed last, all at once.
+    """The operations that write the rows that have changed last, all at once.
 
     ``endings``: what each piece adds to the path; the first is no piece with rows.
     """

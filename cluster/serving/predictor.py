@@ -23,11 +23,11 @@ from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.job_results import batch_of
+from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS, PLACE
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
-from cluster.tables.stored_tables import FrozenTables
 from cluster.task import Task
 
 

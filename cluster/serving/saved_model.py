@@ -12,10 +12,10 @@ from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT, open_reader
 from cluster.embedding import Table
 from cluster.errors import CheckpointError
 from cluster.job import Job
+from cluster.recommend.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
 from cluster.serving.predictor import Predictor, predictor, trained_model
-from cluster.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, stored_tables
 from cluster.task import Task
 
 _DEVICE = "/device:CPU:0"

@@ -22,11 +22,11 @@ from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome, Progress, Reporter
+from cluster.recommend.scoring.measures import in_words
+from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
-from cluster.scoring.measures import in_words
-from cluster.tables.stored_tables import FrozenTables
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
 

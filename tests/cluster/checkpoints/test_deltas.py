@@ -13,14 +13,14 @@ from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import ROWS, remove_unfinished
+from cluster.recommend.tables import row_keys
+from cluster.recommend.tables.row_optimizers import RowOptimizer, rule_of, slots_of
+from cluster.recommend.tables.saved_tables import SavedTables
+from cluster.recommend.tables.store import Store
+from cluster.recommend.tables.stored_tables import StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
-from cluster.tables import row_keys
-from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
-from cluster.tables.saved_tables import SavedTables
-from cluster.tables.store import Store
-from cluster.tables.stored_tables import StoredRows, stored_tables
 from cluster.task import Checkpoint
-from tests.cluster.tables import plain
+from tests.cluster.recommend.tables import plain
 
 WIDTH, SERVERS, HERE = 4, 2, "/cpu:0"
 Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (table, id)
@@ -67,9 +67,9 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.02)
-    monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
-    monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.recommend.tables.store.CANDIDATES", 12)
+    monkeypatch.setattr("cluster.recommend.tables.store._FRESH", 12)
 
 
 def content(path: str, expire: int = 0) -> Content:

@@ -13,8 +13,8 @@ from cluster.checkpoints.row_pieces import RowPieces
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import PARTIAL, ROWS, list_checkpoints
+from cluster.recommend.tables.saved_tables import SavedTables
 from cluster.runtime.tf_compat import tf
-from cluster.tables.saved_tables import SavedTables
 from cluster.task import Checkpoint
 from tests.cluster.checkpoints.test_deltas import HERE, Model, content, counted, drawn, refused
 from tests.support.waiting import eventually
@@ -24,9 +24,9 @@ PIECE = 2000  # bytes: so that many steps come between the pieces
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.held_rows._PART_OF_MEMORY", 0.02)
-    monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
-    monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.recommend.tables.store.CANDIDATES", 12)
+    monkeypatch.setattr("cluster.recommend.tables.store._FRESH", 12)
     monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (PIECE, None, False))
     monkeypatch.setattr(os, "fsync", lambda _: None)  # of many pieces: a busy disk takes long
 
