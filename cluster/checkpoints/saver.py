@@ -253,7 +253,7 @@ class Checkpoints:
             ):
                 self._live = None
                 self._conclude(int(live.step or 0))
-            elif live.quiet_s > QUIET_S:
+            elif live.work.quiet_s > QUIET_S:
                 where = self._files.described
                 self._say(f"a checkpoint is not written on into {where} for {QUIET_S:.0f} s: see its disk")
         if self._live is None and self._follows:
@@ -274,7 +274,7 @@ class Checkpoints:
     def ask_to_end(self) -> None:
         """Ask a live save to end soon, of a session that is about to be closed."""
         if self._live is not None:
-            self._live.ask_to_end()
+            self._live.work.ask_to_end()
 
     def give_up(self) -> None:
         """Forget a live save, and the rows that were written, of a session that is closed.

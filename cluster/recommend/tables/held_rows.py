@@ -129,10 +129,6 @@ class HeldRows:
         expired = self._expiry.expired(self._tables_at(places), tf.gather(self.used, places), update)
         return without_rows_where(expired, numbers)
 
-    def _with_first_values(self, rows: Any, keys: Any, tables: Any, places: Any) -> Any:
-        """Return the rows, with the first values of keys of tables at their places, int64 [m]."""
-        return tf.tensor_scatter_nd_update(rows, tf.expand_dims(places, 1), self._first_values(keys, tables))
-
     def _first_values(self, keys: Any, tables: Any) -> Any:
         return call(f"first_values {self.name}", partial(first_values, self.all_tables), keys, tables)
 

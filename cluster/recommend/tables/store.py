@@ -116,7 +116,7 @@ class Store(HeldRows):
                 places = where_true(numbers < 0)
                 new, of = tf.gather(keys, places), tf.gather(tables, places)
                 with tf.control_dependencies([self.candidates.note(new, of)] if trains else []):
-                    return self._with_first_values(rows, new, of, places)
+                    return tf.tensor_scatter_nd_update(rows, tf.expand_dims(places, 1), self._first_values(new, of))
 
             return cond(tf.reduce_any(numbers < 0), add_first, lambda: tf.identity(rows))
 
