@@ -228,7 +228,7 @@ class Lead(Agent):
 
     def _drain(self, request: DrainRequested) -> Dict[str, Any]:
         """Begin to drain at once, so that the next status shows it; return why that cannot be."""
-        wrong = self._supervisor.drain_refusals(request)
+        wrong = self._supervisor.formations.refusals(request)
         for order in self._supervisor.handle(request, now()) if not wrong else []:
             self._give(order)
         self._has_news = True

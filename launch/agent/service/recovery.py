@@ -99,9 +99,9 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     """
     steps: Dict[str, Any] = {task.name: task.step for task in earlier.status.tasks}
     if earlier.status.formation is not None:
-        run.restore_wishes(earlier.status.formation)
+        run.formations.wishes.restore(earlier.status.formation)
     if earlier.status.state == "running":
-        run.state.mark_up()
+        run.state.was_up = True
     died_at = now - earlier.ago_s
     run.incidents.restore(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second

@@ -1,4 +1,4 @@
-"""The agents of a run's hosts: those that have yet to join, the current one of each host, and early ends.
+"""The agents of a run's hosts: those that have yet to join, the current one of each host, early ends and losses.
 
 A restarted agent has another incarnation, and none of the tasks of the one before: they ended
 with it. Such an end is not the tasks' failure, so it does not count against ``restart.max``.
@@ -9,50 +9,55 @@ from collections import defaultdict, deque
 from typing import DefaultDict, Deque, Dict, List, Optional
 
 from cluster.protocol.quantity import quantity
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.protocol.messages import Event, Go, Joined, Lost, Order
+from launch.agent.supervision.departures import Departures
+from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.restart_policy import Restarts
+from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 
+LONG = 1.5  # times the silence after which a host is lost; only one that a boot brings back is silent for longer
 MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
 WINDOW_S = 600.0
 
 
-class Gathering:
-    """The hosts whose agents have yet to join, and the launcher's go.
+class Gathering(SupervisionRule):
+    """Start the first formation once the launcher has sent go and every host has joined, or is out.
 
     The launcher sends go once it has seen every agent ready. Agents then have ``join_s`` to reach the lead.
     """
 
-    def __init__(self, plan: RunPlan):
-        self._plan = plan
-        self._missing: Dict[str, None] = dict.fromkeys(plan.hosts)  # in their order
+    def __init__(self, run: SupervisedRun, formations: Formations):
+        super().__init__(run)
+        self._plan, self._formations = run.plan, formations
+        self._missing: Dict[str, None] = dict.fromkeys(run.plan.hosts)  # in their order
         self._go_at: Optional[float] = None
 
-    def record_go(self, now: float) -> None:
-        """Record that the launcher has sent go."""
-        self._go_at = now
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Return the orders that start the first formation."""
+        if isinstance(event, Go):
+            self._go_at = now
+        elif isinstance(event, (Joined, Lost)):
+            self._missing.pop(event.host, None)
+        if self._run.state.phase is Phase.GATHERING:
+            self._give_up_late_hosts(now)
+        if self._run.state.phase is not Phase.GATHERING or self._go_at is None or self._missing:
+            return []
+        return self._formations.start_first(now)
 
-    def discard(self, host: str) -> None:
-        """Wait no longer for a host: its agent has joined, or is lost."""
-        self._missing.pop(host, None)
+    def _give_up_late_hosts(self, now: float) -> None:
+        """Continue without the hosts whose agents should have joined by now, or fail the run."""
+        is_late = self._go_at is not None and now - self._go_at > self._plan.join_s
+        overdue, total = list(self._missing) if is_late else [], len(self._plan.hosts)
+        joined = total - len(overdue)
+        if joined < self._plan.quorum:
+            within = f"within {self._plan.join_s:.0f} s, {self._plan.quorum} are needed"
+            self._run.close("failed", f"{joined} of {total} hosts came back {within}", now)
+        for host in overdue:
+            if self._run.state.phase is Phase.GATHERING:
+                del self._missing[host]
+                self._formations.drop(host, "not-started", self._reason(host), now)
 
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the run may begin."""
-        return self._go_at is not None and not self._missing
-
-    def overdue_hosts(self, now: float) -> List[str]:
-        """Return the hosts whose agents should have joined by now."""
-        late = self._go_at is not None and now - self._go_at > self._plan.join_s
-        return list(self._missing) if late else []
-
-    def lacks_quorum(self, now: float) -> Optional[str]:
-        """Return an error text where too few hosts have joined in time for the run to begin; else None."""
-        total = len(self._plan.hosts)
-        joined = total - len(self.overdue_hosts(now))
-        if joined >= self._plan.quorum:
-            return None
-        return f"{joined} of {total} hosts came back within {self._plan.join_s:.0f} s, {self._plan.quorum} are needed"
-
-    def reason(self, host: str) -> str:
+    def _reason(self, host: str) -> str:
         """Return an error text for a host that is overdue."""
         what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
         return f"{what}; open this port between the hosts"
@@ -102,3 +107,62 @@ class Lives:
         times = self._ends[host].too_many(now)
         see = "see agent.log of this run there"
         return f"{host}: its agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s; {see}" if times else None
+
+
+class HostEvents(SupervisionRule):
+    """What follows where an agent joins, again or in the place of another, and where a host is lost."""
+
+    def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
+        super().__init__(run)
+        self._formations, self._departures, self._restarts = formations, departures, restarts
+        self._lives = Lives()
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Return the orders that follow from an agent that joins, or a host that is lost."""
+        if isinstance(event, Joined):
+            return self._admit(event, now)
+        if isinstance(event, Lost):
+            silence = f"no message for {event.silent_s:.0f} s (host down, network cut, or its agent ended)"
+            cause = self._departures.as_cause(event.host) or silence
+            return self._formations.drop(event.host, "host", cause, now)
+        return []
+
+    def _admit(self, event: Joined, now: float) -> List[Order]:
+        another = self._lives.record_join(event.host, event.incarnation, now)
+        if self._formations.admit(event.host, now):
+            return []
+        if another:
+            self._replace_agent(event.host, now, now - event.silent_s)
+        is_long = event.silent_s > LONG * self._run.plan.lost_after_s
+        return self._reconnect(event, another, now) if is_long else []
+
+    def _replace_agent(self, host: str, now: float, ended_at: float) -> None:
+        """Record that a host's agent ended, with its tasks: another agent has joined."""
+        run = self._run
+        gone = [task for task in run.roster.by_host[host] if task.process]
+        run.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
+        for task in gone:
+            if run.state.is_closing:
+                run.roster.turn(task, "stopped", process=False)
+            else:
+                self._restarts.put(task, now)
+            task.cause, task.samples = f"its agent on {host} ended", deque()
+        names = ", ".join(task.plan.name for task in gone) or "none"
+        run.incidents.record_action(f"another agent joined; started again: {names}", now)
+        too_many = self._lives.too_many(host, now)
+        if too_many:
+            run.close("failed", too_many, now)
+
+    def _reconnect(self, event: Joined, is_another: bool, now: float) -> List[Order]:
+        """Restart the tasks of all other hosts: they try less and less often to reach one that is long away."""
+        run = self._run
+        if not run.trains:
+            return []
+        if not is_another:
+            cause = f"no message for {event.silent_s:.0f} s (network cut, or host suspended)"
+            run.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
+        others = [name for name, task in run.tasks.items() if task.plan.host != event.host]
+        orders = self._restarts.recall(others, now)
+        run.incidents.expect_starts(others)
+        run.incidents.record_action(f"{event.host} joined again; the tasks of all other hosts restart", now)
+        return orders

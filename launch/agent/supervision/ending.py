@@ -1,4 +1,4 @@
-"""The end of tasks: their success, and the order in which they end once the run's result is known.
+"""The end of a run and of its tasks: their success, and the order in which they end once the run's result is known.
 
 A task of a job reports its own success. A foreign program succeeds if it leaves with exit code 0, and nobody has
 ordered it to end.
@@ -13,39 +13,62 @@ import signal
 from dataclasses import replace
 from typing import List, Mapping, Optional, Set
 
-from launch.agent.protocol.messages import Exited, Order, Stop
+from launch.agent.protocol.messages import End, Event, Exited, Order, Stop
+from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.incident import CUT_SHORT
+from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
-from launch.agent.wire.run_plan import RunPlan
 
 EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that end together; the workers are all but the ps
 
 
-class Ending:
-    """The end of one run and of its tasks."""
+class Success(SupervisionRule):
+    """A run is up once every task of a formation is, and has succeeded once all tasks that decide have."""
 
-    def __init__(self, plan: RunPlan, tasks: Mapping[str, TaskRecord]):
-        self._plan, self._tasks = plan, tasks
+    def __init__(self, run: SupervisedRun, formations: Formations):
+        super().__init__(run)
+        self._formations = formations
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Close the run where it has succeeded; ``ending`` has the orders."""
+        if self._run.trains and not self._run.state.was_up and self._formations.is_up:
+            self._run.state.was_up = True
+        if self._run.state.phase in (Phase.TRAINING, Phase.REFORMING) and self._run.roster.have_succeeded:
+            self._run.close("succeeded", None, now)
+        return []
+
+
+class Ending(SupervisionRule):
+    """The end of one run and of its tasks, once its result is known."""
+
+    def __init__(self, run: SupervisedRun):
+        super().__init__(run)
+        self._plan = run.plan
         self._ordered: Set[str] = set()  # names of the tasks that were ordered to end
-        self._succeeded = False
-        self._began_at = self._leave_by = 0.0
         self._group: Optional[str] = None  # that was ordered last
 
-    def begin(self, result: str, now: float) -> None:
-        """Begin the end of the run, whose result is known."""
-        self._succeeded, self._began_at = result == "succeeded", now
-        self._leave_by = now + self._plan.leave_s if self._succeeded else now
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """End the tasks in their order, then the run."""
+        run = self._run
+        if run.state.phase is not Phase.CLOSING:
+            return []
+        if run.state.result == "failed" and run.incidents.blame is not None:
+            run.state.cause = run.incidents.blame.line  # another may have been found to come first
+        if not run.roster.process_count:
+            run.state.turn(Phase.ENDED)
+            return [End(run.state.label)]
+        return [] if run.saving.is_pending(now) else self._end_group(self._due(run.roster.processes, now))
 
-    def next_orders(self, processes: Mapping[str, int], now: float) -> List[Order]:
-        """Return the orders to the tasks that are to end now.
+    @property
+    def _succeeded(self) -> bool:
+        return self._run.state.result == "succeeded"
 
-        ``processes`` is the number of processes by role.
-        """
-        group = self._due(processes, now)
+    def _end_group(self, group: Optional[str]) -> List[Order]:
+        """Return the orders to the tasks of a group, once."""
         if group == self._group:
             return []
         self._group = group
-        tasks = [task for task in self._tasks.values() if task.process and self._is_of(task, group)]
+        tasks = [task for task in self._run.tasks.values() if task.process and self._is_of(task, group)]
         chosen = [task for task in tasks if not self.was_ordered(task)]
         self._ordered.update(task.plan.name for task in chosen)
         grace_s = max(self._plan.leave_s, self._plan.grace_s) if group == EVALUATOR else self._plan.grace_s
@@ -66,7 +89,16 @@ class Ending:
         ordered = self.was_ordered(task) or task.recalled or task.frozen is not None
         return means_success(event, self._plan.judge, ordered)
 
-    def missed_work(self, task: TaskRecord, event: Exited, now: float) -> Optional[Exited]:
+    def record_late_exit(self, task: TaskRecord, event: Exited, now: float) -> None:
+        """Record a task's end without success while the run was ending already."""
+        missed = self._missed_work(task, event, now)
+        if missed is not None:
+            task.cause = missed.cause
+            self._run.incidents.record_exit(missed, now)
+        elif self._run.state.result == "failed" and not self.was_ordered(task):
+            self._run.incidents.record_late_exit(event, now)
+
+    def _missed_work(self, task: TaskRecord, event: Exited, now: float) -> Optional[Exited]:
         """Return the end of an evaluator as a failure, where it missed work after the run had succeeded.
 
         The evaluator of a job ends by SIGTERM only when it measures nothing.
@@ -77,14 +109,17 @@ class Ending:
             return event
         if self._plan.judge != "exit" and event.exit_code == -signal.SIGTERM:
             return None
-        given = f"stopped {now - self._began_at:.0f} s after the run had succeeded, before it ended by itself"
+        given = f"stopped {now - self._run.closed_at:.0f} s after the run had succeeded, before it ended by itself"
         measured = "" if self._plan.judge == "exit" else f" (it had measured step {task.progress.get('step') or 0})"
         return replace(event, kind=CUT_SHORT, cause=f"{given}{measured}; a larger leave_s gives it more time")
 
     def _due(self, processes: Mapping[str, int], now: float) -> Optional[str]:
-        """Return the group that is to end now; None while everybody may still leave."""
+        """Return the group that is to end now; None while everybody may still leave.
+
+        ``processes`` is the number of processes by role.
+        """
         first = WORKERS if any(number for role, number in processes.items() if role != "ps") else PS
-        if not self._succeeded or now >= self._leave_by:
+        if not self._succeeded or now >= self._run.closed_at + self._plan.leave_s:
             return first
         if self._plan.judge == "outcome":
             return EVALUATOR  # the ps of a job leave by themselves, its evaluator does not

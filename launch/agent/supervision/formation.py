@@ -1,4 +1,4 @@
-"""Formations: the tasks of a run that train together, and the cluster in their ``TF_CONFIG``.
+"""Formations: the tasks of a run that train together, and what decides about them: lost hosts, operators' wishes.
 
 A run begins with formation 0, all of its tasks but the spares. When a host is lost, or taken
 back, or an operator drains tasks, the next formation replaces the current one. TensorFlow allows
@@ -7,13 +7,21 @@ from 0. Everywhere else a task keeps the name that it has in the run.
 """
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Match, Optional, Sequence, Tuple
 
 from cluster.task import MEMBERS, TRAINERS
-from launch.agent.wire.run_plan import TaskPlan
+from launch.agent.protocol.messages import DrainRequested
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.task_records import Roster
+from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.status.run import FormationStatus
 
+SETTLE_S = 3.0
+PATIENCE_S = 30.0
+LONGEST_PATIENCE_S = 900.0
 _NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as we write it, and as TensorFlow does
 
 
@@ -98,3 +106,96 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
     if not servers:
         return f"none of {all_servers} ps is left, and no spare"
     return None
+
+
+@dataclass
+class Absence:
+    """A host that was lost, and the number of its losses.
+
+    A host that returns waits for ``SETTLE_S``, so that the run does not at once take back one that comes and goes.
+    After every loss but the first, it waits twice as long as before, from ``PATIENCE_S`` on.
+
+    ``ready_at`` is the time from which the run may take the host back; infinite while the host is silent.
+    """
+
+    losses: int = 0
+    ready_at: float = math.inf
+    incident: Optional[Incident] = None  # of its newest loss
+
+    def begin(self, incident: Incident) -> None:
+        """Record a loss of the host, which is silent from now on."""
+        self.losses, self.ready_at, self.incident = self.losses + 1, math.inf, incident
+
+    def end(self, now: float) -> None:
+        """Record the return of the host."""
+        again = self.losses - 1
+        patience_s = min(LONGEST_PATIENCE_S, PATIENCE_S * 2 ** (again - 1)) if again else 0.0
+        self.ready_at = min(self.ready_at, now + max(SETTLE_S, patience_s))
+
+
+class Absences:
+    """The absence of each host that was ever lost; ``out`` has those of hosts that are not in the formation now."""
+
+    def __init__(self) -> None:
+        self.out: Dict[str, Absence] = {}
+        self._known: Dict[str, Absence] = {}
+
+    def begin(self, host: str, incident: Incident) -> None:
+        """Record the loss of a host."""
+        self.out[host] = self._known.setdefault(host, Absence())
+        self.out[host].begin(incident)
+
+    def ready(self, now: float) -> List[str]:
+        """Return the hosts that may be taken back."""
+        return [host for host, absence in self.out.items() if now >= absence.ready_at]
+
+    def end_of_returned(self) -> None:
+        """Take every host in that has returned, however long ago: no formation has begun."""
+        self.out = {host: absence for host, absence in self.out.items() if absence.ready_at == math.inf}
+
+
+class Wishes:
+    """An operator's wishes about one run; ``by_name`` has them as ``form`` takes them.
+
+    Tasks that formations are to leave out, and spares that are to train beside all others. A wish stays until it is
+    taken back, whatever happens to hosts. A new run has none.
+    """
+
+    def __init__(self, plan: RunPlan, roster: Roster):
+        self.by_name: Dict[str, bool] = {}
+        self._plan, self._roster = plan, roster
+
+    def restore(self, earlier: FormationStatus) -> None:
+        """Take over the wishes in the status of an earlier agent."""
+        self.by_name = {**dict.fromkeys(earlier.drained, False), **dict.fromkeys(earlier.added, True)}
+
+    def named(self, wish: bool) -> List[str]:
+        """Return the tasks of which this is wished."""
+        return sorted(name for name, wished in self.by_name.items() if wished is wish)
+
+    def joined_by(self, request: DrainRequested) -> Dict[str, bool]:
+        """Return the wishes, and those of a request, by name."""
+        others = {name: wish for name, wish in self.by_name.items() if name not in request.tasks}
+        spares = [name for name in request.tasks if self._roster.by_name[name].plan.spare]
+        return {**others, **dict.fromkeys(spares if request.back else request.tasks, request.back)}
+
+    def refusals(self, request: DrainRequested, out: Collection[str]) -> List[str]:
+        """Return why the tasks of a request cannot be drained, or train again; empty where they can.
+
+        Args:
+          out: the hosts that are not there.
+        """
+        tasks = [self._roster.by_name[name].plan for name in request.tasks]
+        wrong = [f"{each.name} is the chief, which leads the run; choose others" for each in tasks if each.chief]
+        wrong += [f"{each.name}: expected a ps or a worker" for each in tasks if each.role == "evaluator"]
+        wished = self.joined_by(request)
+        if wrong or wished == self.by_name:
+            state = "trains already" if request.back else "is drained already"
+            return wrong or [f"{each.name} {state}" for each in tasks]
+        missing = self.shortage_after(request, out)
+        return [] if missing is None else [missing]
+
+    def shortage_after(self, request: DrainRequested, out: Collection[str]) -> Optional[str]:
+        """Return the reason why the run cannot train as a request wants it; None where it can."""
+        left = form(0, self._plan.tasks, out, self.joined_by(request))
+        return shortage(left, self._plan.tasks, self._plan.min_workers or 0)

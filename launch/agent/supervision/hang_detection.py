@@ -25,13 +25,12 @@ of the run is stopped, somebody has paused the run.
 import os
 import re
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from cluster.protocol.heartbeat import STEPS
 from cluster.task import TRAINERS
-from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Signs, Stop
-from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.task_records import TaskRecord
+from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Order, Signs, Stop
+from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 
 SLOWER = 5.0  # a step that takes so many times its slowest recent step
 SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
@@ -63,15 +62,12 @@ class _Shared(NamedTuple):
     at: float
 
 
-class Watch:
-    """The lead's knowledge of tasks that may be frozen.
+class Watch(SupervisionRule):
+    """The lead's knowledge of tasks that may be frozen."""
 
-    Args:
-      frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
-    """
-
-    def __init__(self, frozen_s: Optional[float]):
-        self._frozen_s = frozen_s
+    def __init__(self, run: SupervisedRun):
+        super().__init__(run)
+        self._frozen_s = run.plan.frozen_s  # without progress, at the least; None for never
         self._clock = 0.0  # seconds that the lead has lived through
         self._last: Optional[float] = None
         self._settled_at = 0.0  # on that clock
@@ -82,7 +78,14 @@ class Watch:
         self._free_until: Dict[str, float] = {}  # the seconds counted of a step when it last did not wait for the task
         self._shared: Optional[_Shared] = None
 
-    def record_event(self, event: Event, now: float) -> None:
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Return the orders that kill frozen tasks, which then fail."""
+        self._record_event(event, now)
+        if not isinstance(event, Signs) or not self._run.trains:
+            return []
+        return [self._accuse(culprit, now) for culprit in self._culprits(event)]
+
+    def _record_event(self, event: Event, now: float) -> None:
         """Record the lead's own time, and any cause that an event gives tasks to wait."""
         self._clock += min(LONGEST_GAP_S, max(0.0, now - (now if self._last is None else self._last)))
         self._last = now
@@ -94,27 +97,21 @@ class Watch:
             return
         self._settled_at = self._clock
 
-    def culprits(
-        self, event: Signs, tasks: Mapping[str, TaskRecord], processes: int, silent: Sequence[str] = ()
-    ) -> List[Culprit]:
-        """Return the frozen tasks of one host, as far as its signs show.
-
-        Args:
-          processes: the number of tasks that have a process.
-          silent: hosts from which the lead receives nothing; other tasks may wait for the tasks there.
-        """
+    def _culprits(self, event: Signs) -> List[Culprit]:
+        """Return the frozen tasks of one host, as far as its signs show."""
         if self._frozen_s is None:
             return []
+        tasks = self._run.tasks
         self._ps_away = {name for name in self._ps_away if tasks[name].state in ("starting", "restarting")}
-        if silent:
-            self._settled_at = self._clock
+        if any(task.process for host in self._run.silent for task in self._run.roster.by_host[host]):
+            self._settled_at = self._clock  # other tasks may wait for the tasks there
         found: List[Culprit] = []
         for name, sign in event.tasks.items():
             task = tasks[name]
             self._note(name, sign)
             if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
                 continue
-            why = self._reason(name, sign, self._frozen_s, processes, tasks)
+            why = self._reason(name, sign, self._frozen_s)
             found += [Culprit(name, why)] if why else []
         return found
 
@@ -135,13 +132,11 @@ class Watch:
         elif counted_s < self._free_until.get(name, 0.0):  # another step
             self._free_until.pop(name, None)
 
-    def _reason(
-        self, name: str, sign: Mapping[str, Any], frozen_s: float, processes: int, tasks: Mapping[str, TaskRecord]
-    ) -> Optional[str]:
+    def _reason(self, name: str, sign: Mapping[str, Any], frozen_s: float) -> Optional[str]:
         if sign["state"] == "t":
             return None
         if sign["stopped_s"] >= frozen_s:
-            paused = self._count_fresh(self._stopped) == processes > 1
+            paused = self._count_fresh(self._stopped) == self._run.roster.process_count > 1
             return None if paused else f"stopped by a signal for {sign['stopped_s']:.0f} s"
         phase, slowest_s = sign.get("phase"), float(sign.get("slowest_s") or 0.0)
         bound_s = max(frozen_s, SLOWER * slowest_s)
@@ -157,17 +152,18 @@ class Watch:
         usual_s = float(sign.get("usual_s") or 0.0)
         if phase not in STEPS or not sign.get("owes") or lasts_s < max(bound_s, SLOWER_IN_ALL * usual_s):
             return None
-        if lasts_s < FIRST_S and (phase == "first step" or self._is_shared(tasks)):
+        if lasts_s < FIRST_S and (phase == "first step" or self._is_shared()):
             return None
         return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
 
-    def _is_shared(self, tasks: Mapping[str, TaskRecord]) -> bool:
+    def _is_shared(self) -> bool:
         """Return whether the step of every worker lasts, and waits for that worker.
 
         The watch counts once a second. The result is False with fewer than two workers.
         """
         if self._shared is None or self._clock - self._shared.at >= 1.0:
-            trainers = sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks.values())
+            tasks = self._run.tasks.values()
+            trainers = sum(bool(task.process) and task.plan.role in TRAINERS for task in tasks)
             self._shared = _Shared(1 < trainers <= self._count_fresh(self._owing), self._clock)
         return self._shared.holds
 
@@ -176,6 +172,16 @@ class Watch:
         for name in [name for name, at in table.items() if self._clock - at > FRESH_S]:
             del table[name]
         return len(table) - (but in table)
+
+    def _accuse(self, culprit: Culprit, now: float) -> Stop:
+        """Record a task as frozen, and return the order that kills the task.
+
+        The order asks for the task's stack.
+        """
+        task = self._run.tasks[culprit.task]
+        task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
+        self._run.incidents.begin("frozen", now, culprit.task, cause=task.cause)
+        return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.
@@ -187,16 +193,6 @@ _WHILE = {
     "saving": "it wrote a checkpoint", "comparing": "it compared", "ending": "it ended", "serving": "it served",
     "following": "it evaluated",
 }  # fmt: skip
-
-
-def accuse(culprit: Culprit, task: TaskRecord, incidents: Incidents, now: float) -> Stop:
-    """Record a task as frozen, and return the order that kills the task.
-
-    The order asks for the task's stack.
-    """
-    task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
-    incidents.begin("frozen", now, culprit.task, cause=task.cause)
-    return Stop(culprit.task, 0.0, task.attempt, stack=True)
 
 
 def as_failure(event: Exited, why: str) -> Exited:

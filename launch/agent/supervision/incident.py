@@ -3,8 +3,9 @@
 import signal
 from collections import deque
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, Sequence, TypeVar
+from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, TypeVar
 
+from launch.agent.protocol.messages import Exited
 from launch.status.incident_status import Consequence, Deed, IncidentStatus
 from launch.status.task import name_of
 
@@ -120,14 +121,11 @@ class Incident:
             return self.host or self.kind
         return f"{self.task}@{self.host}"
 
-    def learn(
-        self, exit_code: Optional[int], log: Optional[str], lines: Sequence[str] = (), stack: Optional[str] = None
-    ) -> None:
-        """Add facts that became known later; known facts stay."""
-        self.exit_code = exit_code if self.exit_code is None else self.exit_code
-        self.log = self.log or log
-        self.lines = self.lines or [line[:LONGEST_LINE] for line in list(lines)[-MOST_LINES:]]
-        self.stack = self.stack or (stack[-MOST_STACK:] if stack else None)
+    def learn(self, end: Exited) -> None:
+        """Add what the end of the task's process shows."""
+        self.exit_code, self.error = end.exit_code, end.error
+        self.lines = [line[:LONGEST_LINE] for line in end.lines[-MOST_LINES:]]
+        self.stack = end.stack[-MOST_STACK:] if end.stack else None
 
     def status(self) -> IncidentStatus:
         """Return the part of the incident that the status shows."""

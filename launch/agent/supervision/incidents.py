@@ -65,21 +65,22 @@ class Incidents:
         task: Optional[str] = None,
         host: Optional[str] = None,
         cause: Optional[str] = None,
-        error: Optional[str] = None,
-        exit_code: Optional[int] = None,
-        log: Optional[str] = None,
-        lines: Sequence[str] = (),
-        stack: Optional[str] = None,
+        end: Optional[Exited] = None,
     ) -> Incident:
-        """Record a problem of a task, a host, or neither; return the problem's incident."""
+        """Record a problem of a task, a host, or neither; return the problem's incident.
+
+        Args:
+          end: the end of the task's process, where that is the problem.
+        """
         self._changed = True
         record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self._run_time(now), task, host=host, cause=cause)
-        incident.step, incident.error = self.stalls.newest, error
+        incident.step = self.stalls.newest
         if record is not None:
             incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
-            incident.attempt, incident.tried, log = record.attempt, record.failures + 1, log or record.log
-        incident.learn(exit_code, log, lines, stack)
+            incident.attempt, incident.tried, incident.log = record.attempt, record.failures + 1, record.log
+        if end is not None:
+            incident.learn(end)
         root = self._root_of(incident, now)
         if root is None:
             self._keep(incident, now)
@@ -93,14 +94,12 @@ class Incidents:
         known = self._open.get(event.task)
         if known is not None and known.exit_code is None and known.attempt == event.attempt:
             self._changed = True
-            known.learn(event.exit_code, self._tasks[event.task].log, event.lines, event.stack)  # ended for what it did
-            known.cause, known.error = event.cause if event.kind == known.kind else known.cause, event.error
+            known.learn(event)  # it ended for what it did
+            known.log = known.log or self._tasks[event.task].log
+            known.cause = event.cause if event.kind == known.kind else known.cause
             return known
         kind = event.kind or ("not-started" if event.exit_code is None else EXIT)
-        return self.begin(
-            kind, now, event.task, cause=event.cause, error=event.error, exit_code=event.exit_code, lines=event.lines,
-            stack=event.stack,
-        )  # fmt: skip
+        return self.begin(kind, now, event.task, cause=event.cause, end=event)
 
     def record_late_exit(self, event: Exited, now: float) -> None:
         """Record that a task ended by itself while the failed run was ending already.

@@ -1,52 +1,80 @@
 """The tasks that get another attempt, and when.
 
-A task that failed waits for a pause, which doubles with each of its failures. Tasks that do not wait cost nothing
-here, whatever their number.
+While the run trains, each task starts again when its time has come. A task that failed waits for a pause, which
+doubles with each of its failures. Tasks that do not wait cost nothing here, whatever their number.
 """
 
 import heapq
-from typing import List, Optional, Tuple
+from typing import Collection, List, Tuple
 
-from launch.agent.protocol.messages import Exited
-from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.task_records import Roster, TaskRecord
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.protocol.messages import Event, Exited, Order, Stop
+from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
+from launch.agent.supervision.task_records import TaskRecord
 
 LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
 MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float
 
 
-class Restarts:
+class Restarts(SupervisionRule):
     """The next attempts of tasks. Times are seconds on the clock of the supervisor."""
 
-    def __init__(self, plan: RunPlan, roster: Roster, incidents: Incidents) -> None:
-        self._plan, self._roster, self._incidents = plan, roster, incidents
+    def __init__(self, run: SupervisedRun, formations: Formations) -> None:
+        super().__init__(run)
+        self._formations = formations
         self._next: List[Tuple[float, int, TaskRecord]] = []
         self._count = 0  # so that of two at the same time the first that was put comes first
 
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Restart the tasks whose time has come."""
+        if not self._run.trains:
+            return []
+        due = self.pop_due(now)
+        for task in due:
+            task.attempt += 1
+        orders: List[Order] = [self._formations.start_task(task) for task in due]
+        if self._run.incidents.awaits_start and not self._run.roster.is_starting:
+            self._run.incidents.go_on(now)
+        return orders
+
+    def recall(self, names: Collection[str], now: float) -> List[Order]:
+        """Order running tasks to end; restart waiting tasks, or a failed evaluator, at once."""
+        if not self._run.trains:
+            return []
+        chosen = [self._run.tasks[name] for name in names if name in self._run.tasks]
+        for task in chosen:
+            if task.state in ("restarting", "failed"):
+                self.put(task, now)
+        running = [task for task in chosen if task.process and not task.recalled]
+        for task in running:
+            task.recalled = True
+        return [Stop(task.plan.name, self._run.plan.grace_s, task.attempt) for task in running]
+
     def put(self, task: TaskRecord, at: float) -> None:
         """Schedule the task's next attempt, in place of a time set before."""
-        self._roster.turn(task, "restarting", process=False)
+        self._run.roster.turn(task, "restarting", process=False)
         task.restart_at = at
         self._count += 1
         heapq.heappush(self._next, (at, self._count, task))
 
-    def put_failed(self, task: TaskRecord, event: Exited, now: float) -> Optional[str]:
-        """Schedule the next attempt of a failed task; return the cause for which the run fails instead.
+    def put_failed(self, task: TaskRecord, event: Exited, now: float) -> None:
+        """Schedule the next attempt of a failed task; where it has none, the run fails.
 
-        The result is None, too, for an evaluator without a further attempt: training goes on without it.
+        Training goes on without an evaluator that has no further attempt.
         """
-        incident, attempts = self._incidents.record_exit(event, now), self._plan.restart_max + 1
+        plan, incidents = self._run.plan, self._run.incidents
+        incident, attempts = incidents.record_exit(event, now), plan.restart_max + 1
         task.cause = event.cause
-        if may_mend(event) and task.failures < self._plan.restart_max:
-            wait_s = pause_s(task.failures, self._plan.backoff_s)
+        if may_mend(event) and task.failures < plan.restart_max:
+            wait_s = pause_s(task.failures, plan.backoff_s)
             self.put(task, now + wait_s)
             task.failures += 1
             what = f"{task.plan.name} restarted after {wait_s:.1f} s, attempt {task.failures + 1} of {attempts}"
-            self._incidents.record_action(what, now, incident)
-            return None
-        self._roster.turn(task, "failed", process=False)
-        return None if task.plan.role == "evaluator" else self._incidents.blame_task(event, incident, attempts)
+            incidents.record_action(what, now, incident)
+            return
+        self._run.roster.turn(task, "failed", process=False)
+        if task.plan.role != "evaluator":
+            self._run.close("failed", incidents.blame_task(event, incident, attempts), now)
 
     def pop_due(self, now: float) -> List[TaskRecord]:
         """Remove and return the tasks that still wait and whose next attempt is due."""

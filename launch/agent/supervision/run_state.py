@@ -1,4 +1,8 @@
-"""The state of a run: its phase, its result and their cause.
+"""The state of a run: its phase and result, the knowledge that all rules of supervision share, and the form of a rule.
+
+A rule is one object, with the state that only it needs. ``supervisor`` has the list of all rules. Each event passes
+them in the order of the list, and each answers with the orders that follow for it. So a new rule (a deadline, another
+meaning of success) is a module with one class, and a line in that list.
 
 Phases of a run, and the phases that may follow each:
 
@@ -11,14 +15,25 @@ Phases of a run, and the phases that may follow each:
                 leave by themselves; before it is stopped the chief saves
     ended       every task is gone
 
-Only ``RunState`` changes the phase. Only the supervisor calls the methods that do; its other modules
-get the phase as a value, and return the phase that should follow.
+Only ``RunState`` changes the phase, and each phase has one place that enters it:
+
+    training     ``Formations``, when a formation starts
+    re-forming   ``Formations``, when a formation ends
+    closing      ``SupervisedRun.close``, which any rule may call: the first result stands
+    ended        ``Ending``, when every task is gone
 """
 
 from enum import Enum
-from typing import FrozenSet, Mapping, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional
 
+from cluster.protocol.save_request import HOLD
 from launch.agent.errors import AgentError
+from launch.agent.protocol.messages import Event, Order
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.incidents import Incidents
+from launch.agent.supervision.saving import Saving
+from launch.agent.supervision.task_records import Roster
+from launch.agent.wire.run_plan import RunPlan
 
 
 class Phase(Enum):
@@ -47,35 +62,22 @@ class IllegalTurn(AgentError):
 class RunState:
     """The phase of one run, and what is known of its result.
 
-    ``result`` and ``cause`` are None until the run closes; a run that succeeds has no cause. ``was_up`` is True
-    once every task of a formation has been up.
+    Attributes:
+      result: succeeded, failed or stopped; None until the run closes.
+      cause: the reason for the result, in a line; a run that succeeds has none.
+      was_up: whether every task of a formation has been up.
     """
 
     def __init__(self) -> None:
         self._phase = Phase.GATHERING
-        self._result: Optional[str] = None
-        self._cause: Optional[str] = None
-        self._was_up = False
+        self.result: Optional[str] = None
+        self.cause: Optional[str] = None
+        self.was_up = False
 
     @property
     def phase(self) -> Phase:
         """Return the phase of the run now."""
         return self._phase
-
-    @property
-    def result(self) -> Optional[str]:
-        """Return succeeded, failed or stopped; None before the run closes."""
-        return self._result
-
-    @property
-    def cause(self) -> Optional[str]:
-        """Return the reason for the result, in a line."""
-        return self._cause
-
-    @property
-    def was_up(self) -> bool:
-        """Return whether every task of a formation has been up."""
-        return self._was_up
 
     @property
     def is_closing(self) -> bool:
@@ -85,9 +87,9 @@ class RunState:
     @property
     def label(self) -> str:
         """Return the run's state in ``status --json``."""
-        if self._phase is Phase.ENDED and self._result is not None:
-            return self._result
-        return "running" if self._was_up else "starting"
+        if self._phase is Phase.ENDED and self.result is not None:
+            return self.result
+        return "running" if self.was_up else "starting"
 
     def turn(self, phase: Phase) -> None:
         """Enter a phase that needs no result; ``close`` enters closing.
@@ -106,15 +108,7 @@ class RunState:
           IllegalTurn: the run has a result.
         """
         self._enter(Phase.CLOSING)
-        self._result, self._cause = result, cause
-
-    def correct_cause(self, cause: str) -> None:
-        """Replace the cause: another was found to come first."""
-        self._cause = cause
-
-    def mark_up(self) -> None:
-        """Record that every task of a formation has been up."""
-        self._was_up = True
+        self.result, self.cause = result, cause
 
     def _enter(self, phase: Phase) -> None:
         allowed = TURNS[self._phase]
@@ -122,3 +116,62 @@ class RunState:
             expected = " or ".join(sorted(each.value for each in allowed)) or "no other phase"
             raise IllegalTurn(f"{self._phase.value}: expected {expected} to follow, found {phase.value}")
         self._phase = phase
+
+
+class SupervisedRun:
+    """The knowledge of one run. Times are seconds on any clock that does not jump.
+
+    Attributes:
+      outcome: the chief's; empty before its end.
+      silent: the hosts from which the lead receives nothing now; the lead keeps this.
+      closed_at: the time at which the result became known.
+    """
+
+    def __init__(self, plan: RunPlan):
+        self.plan = plan
+        self.state = RunState()
+        self.roster = Roster(plan)
+        self.tasks = self.roster.by_name
+        self.incidents = Incidents(self.tasks, report_progress=plan.judge == "outcome")
+        self.saving = Saving(self.roster.chief)
+        self.outcome: Dict[str, Any] = {}
+        self.silent: List[str] = []
+        self.closed_at = 0.0
+
+    @property
+    def trains(self) -> bool:
+        """Return whether a formation trains now."""
+        return self.state.phase is Phase.TRAINING
+
+    def close(self, result: str, cause: Optional[str], now: float) -> None:
+        """Close the run with its result.
+
+        The first result stands: a later one is its consequence.
+        """
+        if self.state.is_closing:
+            return
+        self.state.close(result, cause)
+        self.closed_at = now
+        for task in self.roster.pending_tasks():
+            self.roster.turn(task, "stopped", process=False)
+
+    def fail(self, incident: Incident, cause: str, now: float) -> None:
+        """Close the run as failed, for an incident."""
+        self.close("failed", self.incidents.blame_incident(incident, cause), now)
+
+    def stop(self, reason: str, now: float) -> List[Order]:
+        """Close the run as stopped; return the order to save before its tasks end."""
+        orders = self.saving.ask(now, HOLD) if self.trains else []
+        self.close("stopped", reason, now)
+        return orders
+
+
+class SupervisionRule:
+    """One rule of supervision: what follows from events and time, for a run."""
+
+    def __init__(self, run: SupervisedRun):
+        self._run = run
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Process one event, and return the orders that follow from it by this rule."""
+        raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Order the chief to save before a planned end, and record the checkpoints that it cannot write or read.
+"""Order the chief to save before a planned end, such as a handover to other tasks.
 
 A request to save goes through these states:
 
@@ -13,17 +13,17 @@ is gone.
 """
 
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.protocol.save_request import LIVE, NOW
-from launch.agent.protocol.messages import Order, Save
-from launch.agent.supervision.incident import Incident
-from launch.agent.supervision.incidents import Incidents
+from cluster.protocol.save_request import HOLD, LIVE, NOW
+from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared, Save
 from launch.agent.supervision.task_records import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0
 LIVE_S = 600.0  # where training goes on meanwhile
+PREPARE_S = 150.0  # for processes to load; those that are late start as any other
+TRAIN_S = 60.0  # for a chief that cannot save now, because it starts again
 
 
 @dataclass(frozen=True)
@@ -111,40 +111,53 @@ class Saving:
         self._request = None
 
 
-class CheckpointProblems:
-    """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
+class Handover:
+    """A planned change of the tasks that train, of which no step is lost.
 
-    Each problem is one incident, however often the chief reports it. Checkpoints that a restore passed over are one,
-    too: the steps from the one that was restored to the newest of them are lost. ``step`` is that of the newest
-    checkpoint that any of the chief's processes has reported, None before the first.
+        prepare   a process for each task of the next formation starts beside those that train, and loads TensorFlow
+        save      once these wait, the chief saves, and takes no further step
+        end       the supervisor ends the formation, and starts the next one from this checkpoint
+
+    What fails on the way ends the change, and training goes on as it was.
+
+    Args:
+      before: the wishes to return to where the change cannot be.
+      orders: those that prepare the processes.
+
+    ``is_over`` is whether the formation may end now; ``problem`` is why the change cannot be.
     """
 
-    def __init__(self, incidents: Incidents):
-        self._incidents = incidents
-        self.step: Optional[int] = None
-        self._problem: Optional[str] = None
-        self._passed_over: Optional[str] = None
-        self._incident: Optional[Incident] = None
+    def __init__(self, before: Mapping[str, bool], orders: Sequence[Prepare], saving: Saving, now: float):
+        self.before: Dict[str, bool] = dict(before)
+        self.is_over = False
+        self.problem: Optional[str] = None
+        self._orders, self._saving = orders, saving
+        self._unready = {(order.task, order.attempt) for order in orders}
+        self._ready_by = now + PREPARE_S
+        self._has_asked = False
 
-    def record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        """Record the chief's progress."""
-        reported = progress.get("checkpoint_step")
-        self.step = self.step if reported is None else reported
-        self._record_passed_over(task, progress, now)
-        problem = progress.get("checkpoint_problem")
-        if problem == self._problem:
-            return
-        if problem is not None:
-            self._incident = self._incidents.begin("checkpoint", now, task, cause=problem)
-        else:
-            self._incidents.record_action(
-                f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
-            )
-        self._problem = problem
+    def record(self, event: Prepared) -> None:
+        """Record that a process waits, or that there will be none."""
+        self._unready.discard((event.task, event.attempt))
 
-    def _record_passed_over(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        passed = progress.get("passed_over")
-        if passed is not None and passed != self._passed_over:
-            newest, restored = progress["passed_over_from"], progress["passed_over_to"]
-            self._incidents.record_passed_over(task, passed, newest, restored, now)
-            self._passed_over = passed
+    def next_orders(self, now: float) -> List[Order]:
+        """Return the orders that are due now."""
+        if self._has_asked:
+            return [] if self._saving.is_pending(now) else self._conclude()
+        if self._unready and now < self._ready_by:
+            return []
+        asked = self._saving.ask(now, HOLD)
+        self._has_asked = bool(asked)
+        if not asked and now >= self._ready_by + TRAIN_S:
+            return self._give_up("the chief does not train")
+        return asked
+
+    def _conclude(self) -> List[Order]:
+        if not self._saving.is_held:
+            return self._give_up("the chief could not save")
+        self.is_over = True
+        return []
+
+    def _give_up(self, problem: str) -> List[Order]:
+        self.problem = problem
+        return [Dismiss(order.task, order.number) for order in self._orders]

@@ -9,13 +9,13 @@ back. So only the waiting beyond that of the slowest worker is due to the slowes
 
 import math
 from statistics import median_low
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.task import TRAINERS
-from launch.agent.supervision.incidents import Incidents
-from launch.agent.supervision.run_state import RunState
+from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.formation import full_sizes, sizes
+from launch.agent.supervision.run_state import Phase, SupervisedRun
 from launch.agent.supervision.task_records import Pace, TaskRecord
-from launch.agent.wire.run_plan import RunPlan
 from launch.status.run import FormationStatus, RunStatus
 
 SLOW = 1.25
@@ -36,25 +36,16 @@ class Judgement(NamedTuple):
 
 
 def run_status(
-    plan: RunPlan,
-    state: RunState,
-    tasks: Mapping[str, TaskRecord],
-    incidents: Incidents,
-    formation: Optional[FormationStatus],
-    outcome: Mapping[str, Any],
-    silent: List[str],
-    now: float,
-    checkpoint_step: Optional[int],
-    **more: Any,
+    run: SupervisedRun, formations: Formations, now: float, checkpoint_step: Optional[int], **more: Any
 ) -> RunStatus:
     """Return the status.
 
     Args:
-      outcome: the chief's; empty before its end.
-      silent: the hosts from which the lead receives nothing now.
       checkpoint_step: of the newest checkpoint, before the chief's end.
       more: other fields.
     """
+    plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
+    formation = _formation(run, formations)
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
     drained = formation.drained if formation is not None else ()  # whose last steps are their own
@@ -83,7 +74,7 @@ def run_status(
         warnings=list(report.get("warnings") or []),
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
-        silent=silent,
+        silent=run.silent,
         cause_incident=incidents.number_of_cause(state.result),
         lost_steps=stalls.steps_lost,
         lost_seconds=round(stalls.seconds_lost, 3),
@@ -91,6 +82,27 @@ def run_status(
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
         **more,
+    )
+
+
+def _formation(run: SupervisedRun, formations: Formations) -> Optional[FormationStatus]:
+    """Return the status of the formation; None where a lost host ends the run."""
+    if not formations.is_elastic:
+        return None
+    workers, servers = sizes(formations.current.indices)
+    all_workers, all_servers = full_sizes(run.plan.tasks, formations.wishes.by_name)
+    return FormationStatus(
+        number=formations.current.number,
+        workers=workers,
+        of_workers=all_workers,
+        ps=servers,
+        of_ps=all_servers,
+        without=list(formations.out),
+        forming=run.state.phase is Phase.REFORMING,
+        drained=formations.wishes.named(False),
+        added=formations.wishes.named(True),
+        changing=formations.is_changing,
+        problem=formations.problem,
     )
 
 

@@ -7,7 +7,7 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 
 _SERVICE, _PROTOCOL, _DECIDES = "launch/agent/service/", "launch/agent/protocol/", "launch/agent/supervision/"
 _MEMBER, _LINKS, _MEMBERS = _SERVICE + "member.py", _PROTOCOL + "links.py", _SERVICE + "member_links.py"
-_SUPERVISOR, _ELASTIC = _DECIDES + "supervisor.py", _DECIDES + "elastic.py"
+_AGENTS, _ELASTIC = _DECIDES + "agents.py", _DECIDES + "elastic.py"
 
 PLAIN, ATTACHED, ELASTIC, DETACHED = 17459, 3225, 2498, 30181  # seeds of such runs
 RETURNING, REJOINING = 19271, 1253  # of runs whose hosts a boot brings back
@@ -65,7 +65,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "agent ended",
         "the lead takes the next agent of a host for the one before (ca928c4)",
-        (Edit(_SUPERVISOR, "        if another:\n", "        if another and False:\n"),),
+        (Edit(_AGENTS, "        if another:\n", "        if another and False:\n"),),
         known=(DETACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
@@ -175,8 +175,8 @@ REVERTS: List[Mutant] = [
         "a run that is stopped does not save first (22afd3d)",
         (
             Edit(
-                _SUPERVISOR,
-                "orders = self.saving.ask(now, HOLD) if self.state.phase is Phase.TRAINING else []",
+                _DECIDES + "run_state.py",
+                "orders = self.saving.ask(now, HOLD) if self.trains else []",
                 "orders: List[Order] = []",
             ),
         ),
@@ -221,7 +221,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "too many",
         "agents of a host may end again and again (ca928c4)",
-        (Edit(_SUPERVISOR, "        if too_many:\n", "        if False and too_many:\n"),),
+        (Edit(_AGENTS, "        if too_many:\n", "        if False and too_many:\n"),),
     ),
     Mutant(
         "takeover",
@@ -234,9 +234,9 @@ REVERTS: List[Mutant] = [
         "the next formation begins while processes of the one before live (1aebbd8)",
         (
             Edit(
-                _SUPERVISOR,
-                "        elif not self._roster.process_count:\n            return self._follow(self._formations",
-                "        else:\n            return self._follow(self._formations",
+                _ELASTIC,
+                "if self._run.state.phase is Phase.REFORMING and not self._roster.process_count:",
+                "if self._run.state.phase is Phase.REFORMING:",
             ),
         ),
         known=(ELASTIC, (Fault(60.0, "cut", "h2", 60.0),)),
@@ -244,7 +244,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "reconnect",
         "tasks are not restarted that try a host again which was long away (ca928c4)",
-        (Edit(_SUPERVISOR, "return self._reconnect(event, another, now) if", "return [] if"),),
+        (Edit(_AGENTS, "return self._reconnect(event, another, now) if", "return [] if"),),
         known=(RETURNING, (Fault(60.0, "power", "h1", 5.0),)),
     ),
     Mutant(
@@ -252,7 +252,7 @@ REVERTS: List[Mutant] = [
         "a host that was lost and returns is restarted like one with another agent (1aebbd8)",
         (
             Edit(
-                _SUPERVISOR,
+                _AGENTS,
                 "        if self._formations.admit(event.host, now):\n            return []\n",
                 "        self._formations.admit(event.host, now)\n",
             ),

@@ -19,9 +19,8 @@ from launch.agent.protocol.messages import (
     StopRequested,
 )
 from launch.agent.supervision.elastic import END_S
-from launch.agent.supervision.handover import PREPARE_S, TRAIN_S
 from launch.agent.supervision.run_state import Phase
-from launch.agent.supervision.saving import SAVE_S
+from launch.agent.supervision.saving import PREPARE_S, SAVE_S, TRAIN_S
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.supervision.task_records import DRAINED, SPARE
 from launch.status.run import FormationStatus
@@ -43,7 +42,7 @@ class Draining(Replay):
         return self.at(now, DrainRequested(list(tasks), back))
 
     def refusals(self, *tasks: str, back: bool = False) -> List[str]:
-        return self.run.drain_refusals(DrainRequested(list(tasks), back))
+        return self.run.formations.refusals(DrainRequested(list(tasks), back))
 
     def prepare(self, now: float, orders: List[Order]) -> List[Order]:
         return self.at(now, *(Prepared(each.task, each.attempt) for each in orders if isinstance(each, Prepare)))
@@ -203,7 +202,7 @@ def test_too_few_workers_an_inelastic_run_and_one_that_does_not_train_are_refuse
 def test_a_lead_that_is_started_again_leaves_out_what_was_drained(run: Draining) -> None:
     run.change(10, "ps:1", "ps:2")
     again = Supervisor(run_plan(TASKS, min_workers=1))
-    again.restore_wishes(from_values(FormationStatus, run.formation()))
+    again.formations.wishes.restore(from_values(FormationStatus, run.formation()))
     replay = Replay(*TASKS, min_workers=1)
     replay.run = again
     assert cluster(replay.begin())["ps"] == ["a:2222"]

@@ -19,8 +19,8 @@ from launch.agent.protocol.messages import (
     Start,
     Stop,
 )
-from launch.agent.supervision.absence import PATIENCE_S, SETTLE_S
 from launch.agent.supervision.elastic import END_S, REST_S
+from launch.agent.supervision.formation import PATIENCE_S, SETTLE_S
 from launch.agent.supervision.run_state import Phase
 from tests.support.agent.histories import Replay, advanced, failed, started, succeeded
 

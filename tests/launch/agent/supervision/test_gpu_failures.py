@@ -54,6 +54,6 @@ def test_a_task_without_which_too_few_workers_are_left_stays() -> None:
 
 def test_a_run_that_closes_takes_no_notice() -> None:
     run = Draining("ps:0@a", "worker:0@a", "worker:1@d")
-    run.run._close("stopped", "enough", 4)
+    run.run.close("stopped", "enough", 4)
     run.at(5, LOST)
     assert incidents(run) == []

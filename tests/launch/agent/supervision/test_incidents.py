@@ -1,5 +1,6 @@
 """What is told of an incident, when training went on and what was lost: replayed histories."""
 
+from dataclasses import replace
 from typing import Any, Dict, Iterator
 
 import pytest
@@ -57,8 +58,8 @@ def test_a_task_that_was_told_to_end_or_ended_well_is_no_incident() -> None:
 
 def test_a_task_that_somebody_has_found_frozen_and_then_killed_is_one_incident() -> None:
     replay = training()
-    replay.run.incidents.begin("frozen", 11.0, task="worker:1", cause="frozen in read()", stack="read()")
-    replay.at(12, killed("worker:1"))
+    replay.run.incidents.begin("frozen", 11.0, task="worker:1", cause="frozen in read()")
+    replay.at(12, replace(killed("worker:1"), stack="read()"))
     (told,) = incidents(replay)
     assert (told["kind"], told["stack"], told["exit_code"], told["log"]) == ("frozen", "read()", -9, "/log/worker:1")
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import List, Tuple
 
 from launch.agent.protocol.messages import RestartRequested, Start, Stop, StopRequested, Tick
-from launch.agent.supervision.incidents import Incidents
+from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.restart_policy import LONGEST_PAUSE_S, Restarts, pause_s
-from launch.agent.supervision.task_records import Roster, TaskRecord
+from launch.agent.supervision.run_state import SupervisedRun
+from launch.agent.supervision.task_records import TaskRecord
 from tests.support.agent.histories import (
     Replay,
     advanced,
@@ -21,9 +22,8 @@ from tests.support.agent.histories import (
 
 def three_tasks() -> Tuple[Restarts, List[TaskRecord]]:
     """A queue, and the tasks of its run."""
-    plan = run_plan(["worker:0@a", "worker:1@a", "worker:2@a"])
-    roster = Roster(plan)
-    return Restarts(plan, roster, Incidents(roster.by_name)), list(roster.by_name.values())
+    run = SupervisedRun(run_plan(["worker:0@a", "worker:1@a", "worker:2@a"]))
+    return Restarts(run, Formations(run)), list(run.tasks.values())
 
 
 def test_tasks_are_due_in_the_order_of_their_times_and_once() -> None:

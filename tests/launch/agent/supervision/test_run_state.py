@@ -71,7 +71,7 @@ def test_the_published_state_is_the_result_only_once_every_task_is_gone() -> Non
     state = RunState()
     assert state.label == "starting"
     state.turn(Phase.TRAINING)
-    state.mark_up()
+    state.was_up = True
     state.close("failed", None)
     assert state.label == "running"
     state.turn(Phase.ENDED)

@@ -1,10 +1,23 @@
 """What a run does next follows from what happened and when: histories are replayed, nothing is started."""
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 
-from launch.agent.protocol.messages import End, Go, Joined, Lost, Start, Started, Stop, StopRequested, Tick
+from launch.agent.protocol.messages import (
+    End,
+    Event,
+    Go,
+    Joined,
+    Lost,
+    Order,
+    Start,
+    Started,
+    Stop,
+    StopRequested,
+    Tick,
+)
+from launch.agent.supervision.run_state import SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
 from tests.support.agent.histories import Replay, advanced, failed, left, started, succeeded
 
@@ -81,6 +94,28 @@ def test_what_a_lost_host_tells_later_changes_nothing() -> None:
     replay.at(1, Lost("b", 15.0))
     assert replay.at(2, Joined("b"), Started("worker:1", 0, 9, [], ""), succeeded("worker:1")) == []
     assert replay.states()["worker:1"] == "lost"
+
+
+# -- a rule more
+
+
+class Deadline(SupervisionRule):
+    """A run that lasts for too long fails."""
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        if now > 60.0:
+            self._run.close("failed", "it has lasted for more than 60 s", now)
+        return []
+
+
+def test_another_rule_is_one_class_and_one_place_before_the_ending() -> None:
+    replay = Replay()
+    *others, ending = replay.run.rules
+    replay.run.rules = (*others, Deadline(replay.run), ending)
+    replay.up()
+    assert replay.at(60.0) == []
+    assert replay.at(60.1) == [Stop("worker:0", 10.0), Stop("worker:1", 10.0)]
+    assert replay.run.state.cause == "it has lasted for more than 60 s"
 
 
 # -- thousands of tasks

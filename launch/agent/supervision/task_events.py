@@ -1,0 +1,162 @@
+"""What agents report of tasks: their start, progress, checkpoints, use of a host, GPUs that fail, and end."""
+
+from collections import deque
+from dataclasses import replace
+from typing import Any, List, Mapping, Optional, Set, Tuple
+
+from launch.agent.protocol.messages import Advanced, Event, Exited, GpuFailed, Measured, Order, Signs, Started
+from launch.agent.supervision import hang_detection
+from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.ending import Ending
+from launch.agent.supervision.incident import Incident
+from launch.agent.supervision.restart_policy import Restarts
+from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
+from launch.agent.supervision.task_records import TaskRecord
+
+
+class TaskEvents(SupervisionRule):
+    """Record the start and the progress of tasks."""
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Record what an event says of tasks; no order follows."""
+        if isinstance(event, Started):
+            self._record_start(event, now)
+        elif isinstance(event, Advanced):
+            self._record_progress(event, now)
+        elif isinstance(event, Measured):
+            self._run.roster.record_usage(event)
+        elif isinstance(event, Signs):
+            self._run.roster.record_signs(event)
+        return []
+
+    def _record_start(self, event: Started, now: float) -> None:
+        task = self._run.roster.find(event)
+        if task is None:
+            return
+        if task.pid != event.pid:  # else a host that was lost has joined again, and names what it has killed since
+            self._run.incidents.record_start(event.task, now)
+        task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
+        if self._run.plan.judge == "exit":  # foreign programs report no progress
+            self._run.roster.turn(task, "running", process=True)
+
+    def _record_progress(self, event: Advanced, now: float) -> None:
+        task = self._run.roster.find(event)
+        if task is None:
+            return
+        self._run.roster.turn(task, "running", process=True)
+        task.record_progress(now, event.progress)
+        if not task.frozen:  # it may run for the moment in which it writes its stack
+            self._run.incidents.record_progress(event.task, event.progress, now)
+
+
+class CheckpointProblems(SupervisionRule):
+    """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
+
+    Each problem is one incident, however often the chief reports it. Checkpoints that a restore passed over are one,
+    too: the steps from the one that was restored to the newest of them are lost. ``step`` is that of the newest
+    checkpoint that any of the chief's processes has reported, None before the first.
+    """
+
+    def __init__(self, run: SupervisedRun):
+        super().__init__(run)
+        self.step: Optional[int] = None
+        self._problem: Optional[str] = None
+        self._passed_over: Optional[str] = None
+        self._incident: Optional[Incident] = None
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Record the chief's progress; no order follows."""
+        task = self._run.roster.find(event) if isinstance(event, Advanced) else None
+        if task is not None and task.plan.chief and isinstance(event, Advanced):
+            self._record(event.task, event.progress, now)
+        return []
+
+    def _record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        reported = progress.get("checkpoint_step")
+        self.step = self.step if reported is None else reported
+        self._record_passed_over(task, progress, now)
+        problem = progress.get("checkpoint_problem")
+        if problem == self._problem:
+            return
+        if problem is not None:
+            self._incident = self._run.incidents.begin("checkpoint", now, task, cause=problem)
+        else:
+            self._run.incidents.record_action(
+                f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
+            )
+        self._problem = problem
+
+    def _record_passed_over(self, task: str, progress: Mapping[str, Any], now: float) -> None:
+        passed = progress.get("passed_over")
+        if passed is not None and passed != self._passed_over:
+            newest, restored = progress["passed_over_from"], progress["passed_over_to"]
+            self._run.incidents.record_passed_over(task, passed, newest, restored, now)
+            self._passed_over = passed
+
+
+class GpuFailures(SupervisionRule):
+    """Record each GPU that has failed, once, and continue without its tasks where the run can."""
+
+    def __init__(self, run: SupervisedRun, formations: Formations):
+        super().__init__(run)
+        self._formations = formations
+        self._known: Set[Tuple[str, str]] = set()  # (host, what)
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Return the orders that end the formation with the tasks of a failed GPU."""
+        if not isinstance(event, GpuFailed):
+            return []
+        host = self._run.tasks[event.tasks[0]].plan.host
+        if self._run.state.is_closing or (host, event.what) in self._known:
+            return []
+        self._known.add((host, event.what))
+        incident = self._run.incidents.begin("gpu", now, host=host, cause=event.what)
+        orders = self._formations.leave_out(event.tasks, incident, f"{host}: {event.what}")
+        if orders is None:
+            return []
+        without = ", ".join(event.tasks)
+        self._run.incidents.record_action(f"continues without {without} until `launch drain --back`", now, incident)
+        return orders
+
+
+class TaskEnds(SupervisionRule):
+    """Decide what the end of a task means: success, a restart that was ordered, the run's own end, or a failure."""
+
+    def __init__(self, run: SupervisedRun, formations: Formations, restarts: Restarts, ending: Ending):
+        super().__init__(run)
+        self._formations, self._restarts, self._ending = formations, restarts, ending
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Record the end of a task; what is to start is ordered when it is due."""
+        task = self._run.roster.find(event) if isinstance(event, Exited) else None
+        if task is not None and isinstance(event, Exited):
+            task.exit_code, task.samples = event.exit_code, deque()
+            self._record(task, self._name_as_run(event), now)
+        return []
+
+    def _name_as_run(self, event: Exited) -> Exited:
+        """Return a task's end, whose cause has the names of tasks in the run.
+
+        The task itself knows only the names of its formation.
+        """
+        formation = self._formations.current
+        if not formation.number or event.cause is None:
+            return event
+        return replace(event, cause=formation.name_as_run(event.cause))
+
+    def _record(self, task: TaskRecord, event: Exited, now: float) -> None:
+        run, phase = self._run, self._run.state.phase
+        if self._ending.has_succeeded(task, event, restarts=task.recalled or phase is Phase.REFORMING):
+            run.roster.turn(task, "succeeded", process=False)
+            if task.plan.chief:
+                run.outcome = event.outcome or {}
+        elif phase is Phase.CLOSING:
+            run.roster.turn(task, "stopped", process=False)
+            self._ending.record_late_exit(task, event, now)
+        elif phase is Phase.REFORMING and event.exit_code is not None:
+            run.roster.turn(task, "restarting", process=False)
+        elif task.recalled and event.exit_code is not None:  # else a process of it hangs: no second one beside it
+            self._restarts.put(task, now)
+        else:
+            failure = hang_detection.as_failure(event, task.frozen) if task.frozen else event
+            self._restarts.put_failed(task, failure, now)
