@@ -157,7 +157,7 @@ def begin(request: RunRequest) -> Dict[str, Any]:
 
 def return_to_run() -> None:
     """Start the agent of a detached run again after a boot."""
-    from launch.agent.service.boot_return import start_again  # loads what no other verb needs
+    from launch.agent.service.recovery import start_again  # loads what no other verb needs
 
     sys.exit(start_again(Path(sys.argv[2]), begin))
 
@@ -235,7 +235,7 @@ def graph() -> None:
 
 def export() -> None:
     """Build the SavedModel of a checkpoint, and send it."""
-    from launch.agent.service.export import export as send  # loads what no other verb needs
+    from launch.agent.service.chief_command import export as send  # loads what no other verb needs
 
     send(read_request(ExportRequest), tell)
 

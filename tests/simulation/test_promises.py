@@ -7,7 +7,7 @@ from typing import Any, Callable, List
 import pytest
 
 from launch.agent.protocol.silence import Silences
-from launch.agent.service import lead
+from launch.agent.service import lead, publication
 from launch.agent.service.member import Member
 from launch.agent.supervision import restart_policy
 from launch.agent.supervision.agents import Lives
@@ -147,7 +147,7 @@ def test_a_status_of_a_moment_ago_is_new(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lead, "PUBLISH_S", 60.0)
+    monkeypatch.setattr(publication, "PUBLISH_S", 60.0)
     assert broken(PLAIN).startswith("I14: the lead knows of running at ")
 
 

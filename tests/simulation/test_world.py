@@ -135,6 +135,7 @@ def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatc
 OF_TASKS = (
     "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "task_log", "task_env",
 )  # fmt: skip
+OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recovery")
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
@@ -157,10 +158,10 @@ def test_agents_ask_for_nothing_else_of_this_machine() -> None:
     """What agents ask of time, secrets, processes and files by name is replaced."""
     agent = ROOT / "launch/agent"
     modules = [
-        *(agent / "service" / f"{name}.py" for name in ("lead", "member", "member_links", "agent", "recovery")),
+        *(agent / "service" / f"{name}.py" for name in OF_SERVICE),
         *(agent / "protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
         *(agent / "supervision").glob("*.py"),
-        *(agent / "state" / f"{name}.py" for name in ("report_file", "process_records")),
+        agent / "state/process_records.py",
         *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
         *(agent / "containers" / f"{name}.py" for name in ("command", "task_containers")),
         agent / "limits/task_limits.py",

@@ -6,8 +6,6 @@ and carries out the orders that the supervisor returns.
 
 import asyncio
 import math
-import time
-from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional
 
 from launch.agent.checkpoints.replication import Replicas
@@ -29,21 +27,16 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
-from launch.agent.state.report_file import ReportFile
+from launch.agent.service.publication import Publication
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_plan import RunPlan
 from launch.agent.wire.run_request import RunRequest
-from launch.status.run import ENDED, RunStatus
-from launch.status.task import TaskStatus
-from launch.status.values import to_values, utc
+from launch.status.values import to_values
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
-PUBLISH_S = 0.25
-STILL_S = 1.0  # between two looks at a status that only time can have changed
-PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
 FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it has its lease
 
@@ -75,13 +68,9 @@ class Lead(Agent):
         self._launcher_seen_at = 0.0
         self._is_attended = False  # whether the launcher has sent a line
         self._has_go = False
-        self._changed = asyncio.Event()
-        self._ended = asyncio.Event()
-        self._published: Optional[RunStatus] = None
-        self._report, self._attempts = ReportFile(folder, time.time), recovery.Attempts(folder, request.returns)
-        self._ended_at: Optional[float] = None
-        self._publish_at = self._look_at = 0.0
-        self._has_news = False  # since the last look at the status
+        self._publication = Publication(self._supervisor, folder, self._replicas, self._hooks, request.returns)
+        self._attempts = recovery.Attempts(folder, request.returns)
+        self._look_at = 0.0
 
     # -- the loop
 
@@ -111,15 +100,15 @@ class Lead(Agent):
             self._attempts.note(orders)
             for order in orders:
                 self._give(order)
-            self._has_news = self._has_news or bool(orders) or not isinstance(event, Tick)
-            self._publish(final=False)
-        self._publish(final=True)  # which sends the last event; copies and receivers may still take seconds
+            if orders or not isinstance(event, Tick):
+                self._publication.note_news()
+            self._publication.look()
+        self._publication.complete()  # which sends the last event; copies and receivers may still take seconds
         self._hooks.finish()
         await self._copy_the_last()
         await self._members.dismiss(self._supervisor.state.label)
         await self._hooks.settle()
-        self._publish(final=True)
-        self._ended.set()
+        self._publication.end()
 
     def _take_over(self) -> None:
         """Continue the run of an agent that died; the launcher has sent go before."""
@@ -221,9 +210,9 @@ class Lead(Agent):
             async for is_done in self._save():
                 yield {"done": is_done}
         elif verb == "status":
-            yield to_values(self.status())
+            yield to_values(self._publication.status())
         elif verb == "watch":
-            async for change in self._watch():
+            async for change in self._publication.watch():
                 yield change
 
     def _drain(self, request: DrainRequested) -> Dict[str, Any]:
@@ -231,7 +220,7 @@ class Lead(Agent):
         wrong = self._supervisor.formations.refusals(request)
         for order in self._supervisor.handle(request, now()) if not wrong else []:
             self._give(order)
-        self._has_news = True
+        self._publication.note_news()
         return {"wrong": wrong}
 
     async def _save(self) -> AsyncIterator[bool]:
@@ -248,41 +237,6 @@ class Lead(Agent):
             await asyncio.sleep(LOOK_S)
         yield request is not None and saving.is_done(request)
 
-    async def _watch(self) -> AsyncIterator[Dict[str, Any]]:
-        """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.
-
-        Each item has all fields of the run, but incidents only when they have changed.
-        """
-        sent: Dict[str, TaskStatus] = {}
-        sent_incidents: Any = None
-        while True:
-            over = self._ended.is_set()
-            status = self.status()
-            tasks = {task.name: task for task in status.tasks}
-            changed = {name: to_values(task) for name, task in tasks.items() if sent.get(name) != task}
-            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have logs' lines
-            run = to_values(replace(status, tasks=[]))
-            yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
-            sent, sent_incidents = tasks, status.incidents
-            if over:
-                yield {"end": self._supervisor.state.label}
-                return
-            await _either(self._changed.wait(), self._ended.wait())
-
-    def status(self) -> RunStatus:
-        """Return the run's status now."""
-        return self._timed(self._known())
-
-    def _known(self) -> RunStatus:
-        return self._supervisor.status(replicas=dict(self._replicas.steps), hook_problem=self._hooks.problem)
-
-    def _timed(self, status: RunStatus) -> RunStatus:
-        moment = time.time()
-        if self._ended_at is None and self._supervisor.state.label in ENDED:
-            self._ended_at = moment
-        ended = None if self._ended_at is None else utc(self._ended_at)
-        return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))
-
     def leave(self, why: str) -> None:
         """Have the run save and stop: it cannot go on without its lead; the second time, kill every task."""
         again = self._host in self._supervisor.departures.reasons
@@ -291,30 +245,3 @@ class Lead(Agent):
     def terminate(self, why: str) -> None:
         """End the agent itself, and the run with it."""
         self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))
-
-    def _publish(self, final: bool) -> None:
-        if not final and now() < self._publish_at + (0.0 if self._has_news else STILL_S):
-            return
-        self._has_news = False
-        began, known = time.process_time(), self._known()
-        changed = final or known != self._published
-        if changed:
-            # Where a boot starts the next lead, a power cut must not undo an end.
-            is_news = self._request.returns and (self._published is None or known.state != self._published.state)
-            self._published = known
-            status = self._timed(known)
-            self._folder.note("status.json", to_values(status), durable=is_news)
-            self._hooks.look(status, self._supervisor.state.was_up)
-            self._report.note(status, final)
-            self._changed.set()
-            self._changed.clear()
-        pause_s = (time.process_time() - began) / PUBLISH_SHARE
-        self._publish_at = now() + (max(PUBLISH_S, pause_s) if changed else pause_s)
-
-
-async def _either(*waits: Any) -> None:
-    """Wait until one of the waits is over."""
-    pending = {asyncio.ensure_future(wait) for wait in waits}
-    _, rest = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-    for wait in rest:
-        wait.cancel()

@@ -67,8 +67,11 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     """
     _record(asked, request, folder, keeper)
     _look_for_obstacles(request, folder)
-    gpus, bookings = _book(request, folder)
-    container = _contain(request, folder)
+    try:
+        gpus, bookings = _book(request, folder)
+        container = runtimes.of_run(request.container, folder.workdir, request.checkpoint_dir)
+    except (ValueError, GpuTaken, nvidia_smi.NoDriverAnswer, runtimes.Lacking) as error:
+        raise NotReady(str(error)) from error
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
     return HostShare(TaskShare(gpus, terms, container, _shipped(request, folder)), bookings, processors)
@@ -123,19 +126,17 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
     """Prepare the chief's checkpoint folder; book and return the GPUs of each task.
 
     Raises:
-      NotReady: there is nothing to resume, or a GPU is missing or taken.
+      ValueError: there is nothing to resume, or a GPU is missing.
+      GpuTaken, NoDriverAnswer: a GPU is taken, or not known.
     """
-    try:
-        if any(task.chief for task in request.tasks) and not request.again:
-            resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
-        asked = {task.name: task.gpus for task in request.tasks}
-        found = nvidia_smi.list_gpus() if assignment.needs_list(asked) else []
-        given = assignment.give_allotted(asked, found, os.environ)
-        bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
-        bookings.book(given)
-        return given, bookings
-    except (ValueError, GpuTaken, nvidia_smi.NoDriverAnswer) as error:
-        raise NotReady(str(error)) from error
+    if any(task.chief for task in request.tasks) and not request.again:
+        resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
+    asked = {task.name: task.gpus for task in request.tasks}
+    found = nvidia_smi.list_gpus() if assignment.needs_list(asked) else []
+    given = assignment.give_allotted(asked, found, os.environ)
+    bookings = Bookings(found, f"{request.run} (agent pid {os.getpid()})")
+    bookings.book(given)
+    return given, bookings
 
 
 def _has_program(task: TaskRequest, sent: Path) -> bool:
@@ -159,18 +160,6 @@ def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
 def _taken(task: TaskRequest) -> str:
     who = sockets.describe_holder(task.port)
     return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
-
-
-def _contain(request: RunRequest, folder: RunFolder) -> Optional[RunContainers]:
-    """Return the containers of the request's tasks; None where they run on this host itself.
-
-    Raises:
-      NotReady: the runtime or its image is missing.
-    """
-    try:
-        return runtimes.of_run(request.container, folder.workdir, request.checkpoint_dir)
-    except runtimes.Lacking as error:
-        raise NotReady(str(error)) from error
 
 
 def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContainers]) -> Tuple[Terms, Booked]:

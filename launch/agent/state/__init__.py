@@ -7,6 +7,5 @@ process_records  the processes of a run, by pid and start time, or by the names 
 locks            the name of a run, held while it is up; and the removal of past runs
 boot_unit        the unit by which systemd starts an agent after a boot
 newest_spans     the newest spans of the tasks on this host
-report_file      ``report.json``: the incidents of a run
 log              the agent's own log, on a full disk too
 """

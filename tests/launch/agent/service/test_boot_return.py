@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.service.boot_return import AGAIN, DONE, start_again
+from launch.agent.service.recovery import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 
-from launch.agent.state.report_file import FILE, ReportFile, report
+from launch.agent.service.publication import FILE, ReportFile, report
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.histories import Replay, failed
 

@@ -1,0 +1,166 @@
+"""The status of a run as its lead shows it: in files, to receivers of the key ``on``, and to those that watch.
+
+status.json     the newest status, as ``status --json`` has it
+report.json     the incidents of the run; complete at its end
+
+The fields of report.json:
+
+run, name, state, cause      as in ``status --json``
+began, seconds               when the run began, in seconds since 1970 on the lead's clock, and how long it took so far
+global_step, steps, checkpoint_step, lost_steps, lost_seconds, effective, cause_incident, incidents
+                             as in ``status --json``
+incident_count               how many there were; of many, ``incidents`` has the first and the newest
+words                        the same as lines that a person reads
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any, AsyncIterator, Callable, Dict, Optional
+
+from launch.agent.checkpoints.replication import Replicas
+from launch.agent.hooks.hooks import Hooks
+from launch.agent.protocol.links import now
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.supervision.supervisor import Supervisor
+from launch.status import incident_status
+from launch.status.run import ENDED, RunStatus
+from launch.status.task import TaskStatus
+from launch.status.values import to_values, utc
+
+PUBLISH_S = 0.25
+STILL_S = 1.0  # between two looks at a status that only time can have changed
+PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
+FILE = "report.json"
+SAME = (
+    "run", "name", "state", "cause", "global_step", "steps", "checkpoint_step", "lost_steps", "lost_seconds",
+    "effective", "cause_incident", "incidents",
+)  # fmt: skip
+
+
+def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
+    """Return the report of a run with this status."""
+    incidents, values = status.incidents, to_values(status)
+    return {
+        **{key: values[key] for key in SAME},
+        "began": began,
+        "seconds": round(seconds, 3),
+        "incident_count": incidents[-1].number if incidents else 0,
+        "words": incident_status.lines(incidents),
+    }
+
+
+class ReportFile:
+    """Write the report when there is news in it.
+
+    ``began`` is the time at which the run began, in seconds since 1970, as ``clock`` has it.
+    """
+
+    def __init__(self, folder: RunFolder, clock: Callable[[], float]):
+        self._folder, self._clock = folder, clock
+        earlier = folder.read_whole(FILE)  # of the agent before, where this one was started again
+        self.began: float = earlier["began"] if earlier else clock()
+        self._written: Any = None
+
+    def note(self, status: RunStatus, final: bool) -> None:
+        """Write the report if an incident or the run's state changed, and at the end."""
+        news = (status.state, status.cause, status.incidents)
+        if final or news != self._written:
+            seconds = self._clock() - self.began
+            self._written = news if self._folder.note(FILE, report(status, self.began, seconds)) else None
+
+
+class Publication:
+    """The status of one run, published where it has changed.
+
+    Args:
+      durable: whether a power cut must not undo the run's end: a boot starts the next lead.
+    """
+
+    def __init__(self, run: Supervisor, folder: RunFolder, replicas: Replicas, hooks: Hooks, durable: bool):
+        self._run, self._folder, self._durable = run, folder, durable
+        self._replicas, self._hooks = replicas, hooks
+        self._report = ReportFile(folder, time.time)
+        self._published: Optional[RunStatus] = None
+        self._ended_at: Optional[float] = None
+        self._publish_at = 0.0
+        self._has_news = False  # since the last look at the status
+        self._changed = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    def status(self) -> RunStatus:
+        """Return the run's status now."""
+        return self._timed(self._known())
+
+    def note_news(self) -> None:
+        """Look at the status soon: more than time may have changed it."""
+        self._has_news = True
+
+    def look(self) -> None:
+        """Publish the status where it is due and has changed."""
+        if now() >= self._publish_at + (0.0 if self._has_news else STILL_S):
+            self._publish(final=False)
+
+    def complete(self) -> None:
+        """Publish the status of a run that has ended."""
+        self._publish(final=True)
+
+    def end(self) -> None:
+        """Publish the last status, and end the watching."""
+        self._publish(final=True)
+        self._ended.set()
+
+    async def watch(self) -> AsyncIterator[Dict[str, Any]]:
+        """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.
+
+        Each item has all fields of the run, but incidents only when they have changed.
+        """
+        sent: Dict[str, TaskStatus] = {}
+        sent_incidents: Any = None
+        while True:
+            over = self._ended.is_set()
+            status = self.status()
+            tasks = {task.name: task for task in status.tasks}
+            changed = {name: to_values(task) for name, task in tasks.items() if sent.get(name) != task}
+            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have logs' lines
+            run = to_values(replace(status, tasks=[]))
+            yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
+            sent, sent_incidents = tasks, status.incidents
+            if over:
+                yield {"end": self._run.state.label}
+                return
+            await _either(self._changed.wait(), self._ended.wait())
+
+    def _known(self) -> RunStatus:
+        return self._run.status(replicas=dict(self._replicas.steps), hook_problem=self._hooks.problem)
+
+    def _timed(self, status: RunStatus) -> RunStatus:
+        moment = time.time()
+        if self._ended_at is None and self._run.state.label in ENDED:
+            self._ended_at = moment
+        ended = None if self._ended_at is None else utc(self._ended_at)
+        return replace(status, started=utc(self._report.began), ended=ended, updated=utc(moment))
+
+    def _publish(self, final: bool) -> None:
+        self._has_news = False
+        began, known = time.process_time(), self._known()
+        changed = final or known != self._published
+        if changed:
+            is_news = self._durable and (self._published is None or known.state != self._published.state)
+            self._published = known
+            status = self._timed(known)
+            self._folder.note("status.json", to_values(status), durable=is_news)
+            self._hooks.look(status, self._run.state.was_up)
+            self._report.note(status, final)
+            self._changed.set()
+            self._changed.clear()
+        pause_s = (time.process_time() - began) / PUBLISH_SHARE
+        self._publish_at = now() + (max(PUBLISH_S, pause_s) if changed else pause_s)
+
+
+async def _either(*waits: Any) -> None:
+    """Wait until one of the waits is over."""
+    pending = {asyncio.ensure_future(wait) for wait in waits}
+    _, rest = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    for wait in rest:
+        wait.cancel()
