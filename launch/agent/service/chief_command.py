@@ -55,10 +55,11 @@ class ChiefCommand:
     def __init__(self, request: RunRequest, task: TaskRequest, folder: Path, program: OneShot):
         self.task, self.folder, self._secrets, self._program = task, folder, request.secrets, program
 
-    def start(
+    @contextmanager
+    def running(
         self, module: str, arguments: Sequence[str] = (), gpus: Sequence[int] = (), **streams: Any
-    ) -> "subprocess.Popen[bytes]":
-        """Start it. Raises OSError.
+    ) -> "Iterator[subprocess.Popen[bytes]]":
+        """Start it, and yield its process, which is killed at the end. Raises OSError.
 
         Args:
           module: has the place of ``jobs.main``.
@@ -69,10 +70,15 @@ class ChiefCommand:
         env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus))
         command = self._program.command([*argv, *arguments], env, self.task.folder, bool(gpus))
         nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             command.argv, cwd=self.task.folder, env=command.env, start_new_session=True,
             preexec_fn=die_with(os.getpid()), **{**nothing, **streams},
         )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
     def cause(self, otherwise: Optional[str] = None) -> Optional[str]:
         """Return the mistake that it has reported, or else ``otherwise``, without secrets."""
@@ -112,12 +118,8 @@ def mistake(request: RunRequest) -> GraphAnswer:
 
 def _build_graph(command: ChiefCommand) -> int:
     """Return the exit code of ``jobs.describe``."""
-    building = command.start("jobs.describe", ["--warm-start"], gpus=_gpus_for(command.task.gpus))
-    try:
+    with command.running("jobs.describe", ["--warm-start"], gpus=_gpus_for(command.task.gpus)) as building:
         return building.wait(GRAPH_S)
-    finally:
-        building.kill()
-        building.wait()
 
 
 def _gpus_for(wish: Gpus) -> List[int]:
@@ -189,16 +191,13 @@ def _build(command: ChiefCommand, prefix: str, tell: Tell) -> Any:
     """
     own, until = command.folder, time.monotonic() + PATIENCE_S
     arguments = ["--checkpoint", prefix, "--out", str(own / "served")]
-    with open(str(own / "out"), "wb") as out, open(str(own / "log"), "wb") as log:
-        building = command.start("jobs.export", arguments, stdout=out, stderr=log)
-        try:
-            while _is_alive(building):
-                tell({"stage": "builds the SavedModel"})
-                if time.monotonic() > until:
-                    raise NotExported(f"the SavedModel was not built within {PATIENCE_S:.0f} s")
-        finally:
-            building.kill()
-            building.wait()
+    with open(str(own / "out"), "wb") as out, open(str(own / "log"), "wb") as log, command.running(
+        "jobs.export", arguments, stdout=out, stderr=log
+    ) as building:
+        while _is_alive(building):
+            tell({"stage": "builds the SavedModel"})
+            if time.monotonic() > until:
+                raise NotExported(f"the SavedModel was not built within {PATIENCE_S:.0f} s")
     if building.returncode != 0:
         raise NotExported(str(command.cause(_last_line(own / "log"))))
     return json.loads((own / "out").read_text().splitlines()[-1])

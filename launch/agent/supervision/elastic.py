@@ -11,7 +11,7 @@ An operator drains tasks, and lets them train again, by a ``Handover``.
 """
 
 import math
-from typing import Collection, List, NamedTuple, Optional, Sequence, Set
+from typing import Collection, List, Optional, Sequence, Set
 
 from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import DrainRequested, Event, Order, Prepare, Prepared, Start, Stop
@@ -24,13 +24,6 @@ from launch.status.run import ALIVE
 
 END_S = 1.0
 REST_S = 15.0
-
-
-class Loss(NamedTuple):
-    """The loss of a host or a GPU, and its cause in a line, should the run fail for it."""
-
-    incident: Incident
-    cause: str
 
 
 class Formations(SupervisionRule):
@@ -51,7 +44,7 @@ class Formations(SupervisionRule):
         self._handovers = 0
         self._handover: Optional[Handover] = None
         self.problem: Optional[str] = None  # of the newest one
-        self._first_loss: Optional[Loss] = None  # since the run last trained
+        self._first_loss: Optional[Incident] = None  # since the run last trained
         self._losses: List[Incident] = []  # since the newest formation
 
     def handle(self, event: Event, now: float) -> List[Order]:
@@ -121,8 +114,7 @@ class Formations(SupervisionRule):
         following = self._form(number, self.out)
         missing = shortage(following, self._plan.tasks, self._plan.min_workers or 0)
         if missing is not None and self._first_loss is not None:
-            incident, cause = self._first_loss
-            self._run.fail(incident, f"{cause}; {missing}", now)
+            self._run.fail(self._first_loss, now, missing)
             return []
         self._run.state.turn(Phase.TRAINING)
         self.current, self._rested_at, self._handover = following, math.inf, None
@@ -152,17 +144,17 @@ class Formations(SupervisionRule):
 
     def drop(self, host: str, kind: str, why: str, now: float) -> List[Order]:
         """Continue the run without a lost host, or fail the run."""
-        loss = Loss(self._incidents.begin(kind, now, host=host, cause=why), f"{host}: {why}")
+        loss = self._incidents.begin(kind, now, host=host, cause=why)
         tasks, closing = self._roster.by_host[host], self._run.state.is_closing
         needed = any(task.state in ALIVE and task.plan.name in self.current.indices for task in tasks)
-        self._show_lost(host, loss.cause, closing)
+        self._show_lost(host, loss.line, closing)
         if closing:
             return []
         if not self.is_elastic:
-            self._run.fail(loss.incident, loss.cause, now)
+            self._run.fail(loss, now)
             return []
-        self._absences.begin(host, loss.incident)
-        self._losses.append(loss.incident)
+        self._absences.begin(host, loss)
+        self._losses.append(loss)
         orders = self._adapt() if self._run.trains and needed else []
         if not self._run.trains:
             self._first_loss = self._first_loss or loss
@@ -201,7 +193,7 @@ class Formations(SupervisionRule):
 
     # -- GPUs that fail
 
-    def leave_out(self, tasks: Sequence[str], incident: Incident, cause: str) -> Optional[List[Order]]:
+    def leave_out(self, tasks: Sequence[str], loss: Incident) -> Optional[List[Order]]:
         """Continue without tasks whose GPU has failed, as if an operator had drained them, but without their last step.
 
         The result is None where the run cannot be without them. It then goes on with them: they may still work, or
@@ -211,8 +203,8 @@ class Formations(SupervisionRule):
         if not self.is_elastic or not self._run.trains or self.wishes.refusals(request, self.out):
             return None
         self.wishes.by_name = self.wishes.joined_by(request)
-        self._losses.append(incident)
-        self._first_loss = self._first_loss or Loss(incident, cause)
+        self._losses.append(loss)
+        self._first_loss = self._first_loss or loss
         return self._adapt()
 
     # -- hosts that return

@@ -31,6 +31,7 @@ from cluster.protocol.heartbeat import STEPS
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost, Order, Signs, Stop
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
+from launch.agent.supervision.task_records import TaskRecord
 
 SLOWER = 5.0  # a step that takes so many times its slowest recent step
 SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
@@ -43,13 +44,6 @@ _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<func
 _OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
 _OURS = ("/cluster/", "/jobs/main.py")
 _IDLE = ("/cluster/protocol/heartbeat.py", "/jobs/main.py")
-
-
-class Culprit(NamedTuple):
-    """A frozen task, and the reason for the verdict."""
-
-    task: str
-    why: str
 
 
 class _Shared(NamedTuple):
@@ -81,9 +75,9 @@ class Watch(SupervisionRule):
     def handle(self, event: Event, now: float) -> List[Order]:
         """Return the orders that kill frozen tasks, which then fail."""
         self._record_event(event, now)
-        if not isinstance(event, Signs) or not self._run.trains:
+        if not isinstance(event, Signs) or self._frozen_s is None or not self._run.trains:
             return []
-        return [self._accuse(culprit, now) for culprit in self._culprits(event)]
+        return self._look(event, self._frozen_s, now)
 
     def _record_event(self, event: Event, now: float) -> None:
         """Record the lead's own time, and any cause that an event gives tasks to wait."""
@@ -97,23 +91,22 @@ class Watch(SupervisionRule):
             return
         self._settled_at = self._clock
 
-    def _culprits(self, event: Signs) -> List[Culprit]:
-        """Return the frozen tasks of one host, as far as its signs show."""
-        if self._frozen_s is None:
-            return []
+    def _look(self, event: Signs, frozen_s: float, now: float) -> List[Order]:
+        """Return the orders that kill the frozen tasks of one host, as far as its signs show."""
         tasks = self._run.tasks
         self._ps_away = {name for name in self._ps_away if tasks[name].state in ("starting", "restarting")}
         if any(task.process for host in self._run.silent for task in self._run.roster.by_host[host]):
             self._settled_at = self._clock  # other tasks may wait for the tasks there
-        found: List[Culprit] = []
+        orders: List[Order] = []
         for name, sign in event.tasks.items():
             task = tasks[name]
             self._note(name, sign)
             if sign["attempt"] != task.attempt or not task.process or task.recalled or task.frozen:
                 continue
-            why = self._reason(name, sign, self._frozen_s)
-            found += [Culprit(name, why)] if why else []
-        return found
+            why = self._reason(name, sign, frozen_s)
+            if why is not None:
+                orders.append(self._accuse(task, why, now))
+        return orders
 
     def _note(self, name: str, sign: Mapping[str, Any]) -> None:
         stopped = sign["state"] in "Tt"
@@ -173,15 +166,14 @@ class Watch(SupervisionRule):
             del table[name]
         return len(table) - (but in table)
 
-    def _accuse(self, culprit: Culprit, now: float) -> Stop:
+    def _accuse(self, task: TaskRecord, why: str, now: float) -> Stop:
         """Record a task as frozen, and return the order that kills the task.
 
         The order asks for the task's stack.
         """
-        task = self._run.tasks[culprit.task]
-        task.frozen, task.cause = culprit.why, f"frozen: {culprit.why}"
-        self._run.incidents.begin("frozen", now, culprit.task, cause=task.cause)
-        return Stop(culprit.task, 0.0, task.attempt, stack=True)
+        task.frozen, task.cause = why, f"frozen: {why}"
+        self._run.incidents.begin("frozen", now, task.plan.name, cause=task.cause)
+        return Stop(task.plan.name, 0.0, task.attempt, stack=True)
 
 
 # Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.

@@ -121,6 +121,11 @@ class Incident:
             return self.host or self.kind
         return f"{self.task}@{self.host}"
 
+    @property
+    def line(self) -> str:
+        """Return the incident in a line, such as ``gpu02: no message for 15 s``."""
+        return f"{self.title}: {self.cause or self.kind}"
+
     def learn(self, end: Exited) -> None:
         """Add what the end of the task's process shows."""
         self.exit_code, self.error = end.exit_code, end.error

@@ -125,7 +125,7 @@ def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, 
     title, cause = f"{event.task}@{task.plan.host}", event.cause or ""
     tried = f" (attempt {task.failures + 1} of {attempts})" if task.failures else ""
     if incident.task != event.task:
-        return Blame(incident, f"{_describe(incident)}; so {title} failed{tried}: {cause}")
+        return Blame(incident, f"{incident.line}; so {title} failed{tried}: {cause}")
     if first.cause != cause:
         return Blame(first, f"{title} (attempt {first.tried} of {attempts}): {first.cause}; finally: {cause}")
     return Blame(first, f"{title}{tried}: {cause}")
@@ -133,11 +133,7 @@ def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, 
 
 def blame_root(root: Incident, consequence: Incident) -> Blame:
     """Return the cause of a run's failure, now that another incident is known to come first."""
-    return Blame(root, f"{_describe(root)}; so {consequence.title} failed: {consequence.cause}")
-
-
-def _describe(incident: Incident) -> str:
-    return f"{incident.title}: {incident.cause or incident.kind}"
+    return Blame(root, f"{root.line}; so {consequence.title} failed: {consequence.cause}")
 
 
 def peers(text: str) -> List[str]:

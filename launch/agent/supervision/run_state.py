@@ -155,8 +155,9 @@ class SupervisedRun:
         for task in self.roster.pending_tasks():
             self.roster.turn(task, "stopped", process=False)
 
-    def fail(self, incident: Incident, cause: str, now: float) -> None:
-        """Close the run as failed, for an incident."""
+    def fail(self, incident: Incident, now: float, missing: Optional[str] = None) -> None:
+        """Close the run as failed, for an incident, after which something is ``missing`` for it to go on."""
+        cause = incident.line if missing is None else f"{incident.line}; {missing}"
         self.close("failed", self.incidents.blame_incident(incident, cause), now)
 
     def stop(self, reason: str, now: float) -> List[Order]:

@@ -111,7 +111,7 @@ class GpuFailures(SupervisionRule):
             return []
         self._known.add((host, event.what))
         incident = self._run.incidents.begin("gpu", now, host=host, cause=event.what)
-        orders = self._formations.leave_out(event.tasks, incident, f"{host}: {event.what}")
+        orders = self._formations.leave_out(event.tasks, incident)
         if orders is None:
             return []
         without = ", ".join(event.tasks)

@@ -3,7 +3,6 @@
 import configparser
 import json
 import os
-import platform
 import pwd
 import shutil
 import subprocess
@@ -80,7 +79,7 @@ def test_the_unit_is_of_this_machine_alone_and_its_words_stay_as_they_are(folder
     unit = configparser.RawConfigParser(strict=True)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string(text)
-    assert unit["Unit"]["ConditionHost"] == platform.node()
+    assert unit["Unit"]["ConditionHost"] == os.uname().nodename
     assert unit["Service"]["WorkingDirectory"] == "/w/code/0 1"
     assert unit["Service"]["Environment"] == '"LD_LIBRARY_PATH=/opt/a b:$X%%"' and "OTHER" not in text
     assert unit["Service"]["ExecStart"].endswith('/hosts/gpu 01"') and "100%% of $$HOME" in unit["Service"]["ExecStart"]
