@@ -122,7 +122,7 @@ def text(folder: RunFolder, code: Path, environment: Mapping[str, str]) -> str:
     return UNIT.format(
         run=_plain(folder.run),
         host=_plain(folder.host),
-        machine=_plain(os.uname().nodename),  # not its machine-id: images of machines share that, or have another each boot
+        machine=_plain(os.uname().nodename),  # not its machine-id: images share that, or have another each boot
         code=_plain(str(code)),
         environment="".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items()),
         python=_argument(sys.executable),

@@ -290,10 +290,6 @@ class Incidents:
         first = self._relapses.first(event.task, incident)
         return self.blame_incident(*blame(self._tasks[event.task], event, incident, first, attempts))
 
-    def number_of_cause(self, result: Optional[str]) -> Optional[int]:
-        """Return the number of the incident that the run has failed for."""
-        return self.blame.incident.number if self.blame is not None and result == "failed" else None
-
     def statuses(self) -> List[IncidentStatus]:
         """Return the first incident and the newest, oldest first; the same list until something changes."""
         if self._changed:

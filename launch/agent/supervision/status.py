@@ -53,6 +53,7 @@ def run_status(
     newest = max((step for step in steps if step is not None), default=incidents.stalls.newest)
     report = chief.progress if chief else {}
     judged, stalls = _judge(tasks), incidents.stalls
+    blamed = incidents.blame if state.result == "failed" else None
     return RunStatus(
         run=plan.run,
         name=plan.name,
@@ -75,7 +76,7 @@ def run_status(
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
         silent=run.silent,
-        cause_incident=incidents.number_of_cause(state.result),
+        cause_incident=None if blamed is None else blamed.incident.number,
         lost_steps=stalls.steps_lost,
         lost_seconds=round(stalls.seconds_lost, 3),
         effective=incidents.effective.status(now) if plan.judge == "outcome" else None,
