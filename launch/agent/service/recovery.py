@@ -1,4 +1,4 @@
-"""What the earlier agent had left: the status that a lead continues from, and the request that a boot starts again.
+"""Continue after an earlier agent: a lead from the status that it had published, a boot from the request that it kept.
 
 All tasks ended with that agent, or end before they join this one. So each task begins again as its
 next attempt, and the chief restores the last checkpoint.

@@ -110,7 +110,7 @@ class Lives:
 
 
 class HostEvents(SupervisionRule):
-    """What follows where an agent joins, again or in the place of another, and where a host is lost."""
+    """Decide what follows where an agent joins, again or in the place of another, and where a host is lost."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)

@@ -79,7 +79,7 @@ class Supervisor(SupervisedRun):
 
 
 class Requests(SupervisionRule):
-    """What an operator asks for: a restart, a drain, the end of the run. A lease that ran out asks for the end, too."""
+    """Follow the requests of an operator, and of a lease that ran out: a restart, a drain, the end of the run."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)

@@ -1,4 +1,4 @@
-"""What agents report of tasks: their start, progress, checkpoints, use of a host, GPUs that fail, and end."""
+"""The reports of agents about tasks: start, progress, checkpoints, use of a host, GPUs that fail, and end."""
 
 from collections import deque
 from dataclasses import replace
@@ -18,7 +18,7 @@ class TaskEvents(SupervisionRule):
     """Record the start and the progress of tasks."""
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record what an event says of tasks; no order follows."""
+        """Record the report of an event; no order follows."""
         if isinstance(event, Started):
             self._record_start(event, now)
         elif isinstance(event, Advanced):
