@@ -12,10 +12,11 @@ task_events     rule: what agents report of tasks, from their start to their end
 agents          rule: the hosts whose agents have yet to join, the current agent of each host, and lost hosts
 formation       the tasks of a run that train together, by the hosts that are out and the wishes of operators
 elastic         rule: the formations of a run: the first, and the next when hosts come and go
+handover        a planned change of the tasks that train, of which no step is lost
 departures      rule: hosts that leave in order, before their machines go
 restart_policy  rule: the tasks that get another attempt, and when
 ending          rule: the success of a task and of the run, and the order in which tasks end
-saving          the save of the chief before a planned end, and a planned change of which no step is lost
+saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
 incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed

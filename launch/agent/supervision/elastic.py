@@ -16,9 +16,9 @@ from typing import Collection, List, Optional, Sequence, Set
 from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import DrainRequested, Event, Order, Prepare, Prepared, Start, Stop
 from launch.agent.supervision.formation import Absences, Formation, Wishes, describe, form, shortage
+from launch.agent.supervision.handover import Handover
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
-from launch.agent.supervision.saving import Handover
 from launch.agent.supervision.task_records import DRAINED, SPARE, TaskRecord
 from launch.status.run import ALIVE
 

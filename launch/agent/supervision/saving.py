@@ -1,4 +1,4 @@
-"""Order the chief to save before a planned end, such as a handover to other tasks.
+"""Order the chief to save before a planned end.
 
 A request to save goes through these states:
 
@@ -13,17 +13,15 @@ is gone.
 """
 
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Optional, Tuple
 
-from cluster.protocol.save_request import HOLD, LIVE, NOW
-from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared, Save
+from cluster.protocol.save_request import LIVE, NOW
+from launch.agent.protocol.messages import Order, Save
 from launch.agent.supervision.task_records import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0
 LIVE_S = 600.0  # where training goes on meanwhile
-PREPARE_S = 150.0  # for processes to load; those that are late start as any other
-TRAIN_S = 60.0  # for a chief that cannot save now, because it starts again
 
 
 @dataclass(frozen=True)
@@ -109,55 +107,3 @@ class Saving:
     def skip(self) -> None:
         """Stop waiting for the chief's answer."""
         self._request = None
-
-
-class Handover:
-    """A planned change of the tasks that train, of which no step is lost.
-
-        prepare   a process for each task of the next formation starts beside those that train, and loads TensorFlow
-        save      once these wait, the chief saves, and takes no further step
-        end       the supervisor ends the formation, and starts the next one from this checkpoint
-
-    What fails on the way ends the change, and training goes on as it was.
-
-    Args:
-      before: the wishes to return to where the change cannot be.
-      orders: those that prepare the processes.
-
-    ``is_over`` is whether the formation may end now; ``problem`` is why the change cannot be.
-    """
-
-    def __init__(self, before: Mapping[str, bool], orders: Sequence[Prepare], saving: Saving, now: float):
-        self.before: Dict[str, bool] = dict(before)
-        self.is_over = False
-        self.problem: Optional[str] = None
-        self._orders, self._saving = orders, saving
-        self._unready = {(order.task, order.attempt) for order in orders}
-        self._ready_by = now + PREPARE_S
-        self._has_asked = False
-
-    def record(self, event: Prepared) -> None:
-        """Record that a process waits, or that there will be none."""
-        self._unready.discard((event.task, event.attempt))
-
-    def next_orders(self, now: float) -> List[Order]:
-        """Return the orders that are due now."""
-        if self._has_asked:
-            return [] if self._saving.is_pending(now) else self._conclude()
-        if self._unready and now < self._ready_by:
-            return []
-        asked = self._saving.ask(now, HOLD)
-        self._has_asked = bool(asked)
-        if not asked and now >= self._ready_by + TRAIN_S:
-            return self._give_up("the chief does not train")
-        return asked
-
-    def _conclude(self) -> List[Order]:
-        if not self._saving.is_held:
-            return self._give_up("the chief could not save")
-        self.is_over = True
-        return []
-
-    def _give_up(self, problem: str) -> List[Order]:
-        self.problem = problem
-        return [Dismiss(order.task, order.number) for order in self._orders]

@@ -19,8 +19,9 @@ from launch.agent.protocol.messages import (
     StopRequested,
 )
 from launch.agent.supervision.elastic import END_S
+from launch.agent.supervision.handover import PREPARE_S, TRAIN_S
 from launch.agent.supervision.run_state import Phase
-from launch.agent.supervision.saving import PREPARE_S, SAVE_S, TRAIN_S
+from launch.agent.supervision.saving import SAVE_S
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.supervision.task_records import DRAINED, SPARE
 from launch.status.run import FormationStatus
