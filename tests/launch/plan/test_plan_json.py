@@ -1,0 +1,47 @@
+"""plan.json of several hosts files has the names and values that it had: runs outlive the launchers that began them."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict
+
+import pytest
+
+from cluster.spec import load
+from launch.agent.state.plan_file import KeptPlan
+from launch.agent.wire.run_request import RunRequest
+from launch.plan.agent_requests import requests
+from launch.status.values import from_values, to_values
+from tests.launch.plan.plans import CODE, plan_of
+
+FOLDER = Path(__file__).parent / "plan_json"
+NAMES = ("bare", "job", "command")
+
+
+def written(name: str) -> Dict[str, Any]:
+    """The request to each host, made of a hosts file in this folder."""
+    plan = plan_of(load(f"{name}.yaml"))
+    asked = requests(plan, CODE, "token", {"TOKEN": "t"}, resume=True, user="anna@desk7", detached=True)
+    values: Dict[str, Any] = json.loads(json.dumps({host: to_values(request) for host, request in asked.items()}))
+    return values
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_of_a_plan_has_the_name_and_the_value_that_it_had(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(FOLDER)
+    before: Dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    found = written(name)
+    assert list(found) == list(before)
+    for host, values in before.items():
+        assert found[host] == values
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plan_that_was_written_before_is_read_as_it_was(name: str) -> None:
+    for values in json.loads((FOLDER / f"{name}.json").read_text()).values():
+        assert json.loads(json.dumps(to_values(from_values(RunRequest, values)))) == values
+        kept = from_values(KeptPlan, values)
+        assert [task.name for task in kept.tasks or ()] == [task["name"] for task in values["tasks"]]
+        assert to_values(kept)["retention"] == values["retention"]
+        assert json.loads(json.dumps(to_values(kept)["container"])) == values["container"]
