@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import is_dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.state.runs import name_of
@@ -24,7 +25,6 @@ from launch.slurm.allocation import find
 from launch.slurm.slurm_host import SlurmHost
 from launch.slurm.srun import EndingSteps, environment
 from launch.status.task import TaskStatus
-from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
 AnyTask = Union[TaskSpec, TaskStatus]  # of the file, or of a run

@@ -37,6 +37,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Type, TypeVar
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from launch.agent.checkpoints import resume
 from launch.agent.errors import AgentError
 from launch.agent.linux.daemonize import fork_away
@@ -63,7 +64,6 @@ from launch.agent.wire.verb_requests import (
     RunsRequest,
     SweepRequest,
 )
-from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
 START_S = 60.0

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, List, Optional, Tuple
 
+from cluster.protocol.typed_json import to_values
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import text
 from launch.diagnosis.symptoms import run_status
 from launch.errors import UsageError
 from launch.page.run_page import document, facts
-from launch.status.values import to_values
 from launch.timeline.drawing import drawn
 from launch.timeline.flights import TimeLine
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import to_values
 from cluster.spec.model import Spec
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.meanings import means, means_parts
-from launch.status.values import to_values
 from launch.teardown.leftovers_text import by_host
 from launch.timeline import words
 from launch.timeline.clock_shifts import ClockShift

@@ -8,8 +8,7 @@ from launch.agent.wire.diagnose_request import DiagnosisFacts
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Survey
 from launch.diagnosis.collect import HostReport
-from launch.status.run import ENDED, RunStatus
-from launch.status.values import utc
+from launch.status.run import ENDED, RunStatus, utc
 
 MEMORY_SHARE = 0.05  # that should be available
 LOAD_PER_CORE = 4.0

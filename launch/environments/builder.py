@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.environments.identity import Order
 from launch.environments.packages import CHUNK
 from launch.errors import HostProblem, ProblemKind
@@ -12,7 +13,6 @@ from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
 from launch.status.meanings import means, means_parts
-from launch.status.values import to_values
 from launch.view.console import fold
 from launch.view.host_progress import HostProgress
 

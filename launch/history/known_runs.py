@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import LEAD_S, Fleet
@@ -18,7 +19,6 @@ from launch.hosts.conversation import as_run
 from launch.status.meanings import means, means_parts
 from launch.status.run import RunStatus
 from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
-from launch.status.values import to_values
 from launch.view.console import fold
 
 ANSWER_S = 60.0  # for a host to look through its runs

@@ -9,10 +9,10 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Ma
 
 from cluster.protocol.command_template import fill
 from cluster.protocol.outcome import WORK
+from cluster.protocol.typed_json import part_of, to_values
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.plan import Plan
 from launch.status.meanings import means, means_list, means_parts
-from launch.status.values import to_values
 
 
 @dataclass(frozen=True)
@@ -175,15 +175,15 @@ def _shown(plan: Plan, task: TaskRequest) -> PlannedTask:
     run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
     places = {"code": f"{run_folder}/{task.role}.{task.index}/{WORK}", "run_folder": run_folder}
     env = {key: value.replace("{code}", places["code"]) for key, value in plan.environment(task).items()}
-    return PlannedTask(
-        task.role, task.index, task.host, task.address,
+    return part_of(
+        PlannedTask,
+        task,
         gpus=task.gpus if isinstance(task.gpus, str) else list(task.gpus),
-        spare=task.spare,
         argv=[fill(word, {**places, **_known(plan, task)}) for word in task.argv],
         env={**env, **dict.fromkeys(plan.spec.secrets, "(secret)")},
         limits={} if task.limits is None else task.limits.given(),
         log=f"{places['run_folder']}/{task.role}.{task.index}/attempt_0.log",
-    )  # fmt: skip
+    )
 
 
 def _known(plan: Plan, task: TaskRequest) -> Dict[str, str]:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Callable, Dict, Mapping, Optional
 
+from cluster.protocol.typed_json import from_values, updated
 from launch.agent.wire.verb_requests import RunReference
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
@@ -19,7 +20,6 @@ from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S
 from launch.status.run import ENDED, RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import from_values, updated
 from launch.view.console import fold
 from launch.view.plain_view import View
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
@@ -11,7 +12,6 @@ from launch.history import known_runs
 from launch.history.known_runs import Run, locate, runs
 from launch.status.meanings import means, means_each, means_parts
 from launch.status.removals import FAILED_AFTER, GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
-from launch.status.values import to_values
 from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.view.console import fold
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from cluster.spec.model import ROLE_ORDER, Restart
 from cluster.spec.place import Path
 from cluster.spec.yaml_document import Document

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.command_template import names_in
-from cluster.protocol.limits import GIB, Limits
+from cluster.protocol.settings import GIB, Limits
 from cluster.spec.place import Path
 from launch.tfjob.manifest_reader import ManifestReader
 

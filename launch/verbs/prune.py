@@ -8,13 +8,12 @@ from typing import Any, Dict, List, NamedTuple, Union
 import click
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import PruneRequest
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
-from launch.hostfile.keep import rule_of
 from launch.status.meanings import means, means_parts
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
-from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown.leftovers_text import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
@@ -66,9 +65,9 @@ def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
     """
     here = tuple(host for host in fleet.hosts if fleet.spec.is_here(host))
     names = {host: here if host in here else (host,) for host in fleet.hosts if host not in here[1:]}
-    rule, now = rule_of(fleet.spec), time.time()
+    now = time.time()
     requests = {
-        host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, rule, now, remove)
+        host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, fleet.spec.keep, now, remove)
         for host, alike in names.items()
     }
     return Pruned(*fleet.ask_for(PruneAnswer, "prune", requests, ANSWER_S))

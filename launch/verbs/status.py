@@ -4,10 +4,10 @@ import json
 
 import click
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import SUCCEEDED, UsageError
 from launch.run.follower import Observer, newest_status
 from launch.status.run import ENDED
-from launch.status.values import to_values
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, with_hosts_file
 from launch.view.console import note, say

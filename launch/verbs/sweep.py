@@ -5,12 +5,12 @@ from typing import Any, Dict, List, NamedTuple, Union
 
 import click
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import SweepRequest
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
 from launch.status.meanings import means, means_parts
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
-from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from cluster.protocol.shared_files import open_to_read, read_at_most
+from cluster.protocol.typed_json import to_values
 from launch.agent.state import newest_spans, plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import HIDDEN, Redaction
 from launch.agent.wire.diagnose_request import SPANS
-from launch.status.values import to_values
 
 VALUES = ("report.json", "agent.json", "processes.json")
 OF_A_TASK = ("progress.json", "outcome.json", "pulse.json")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
 from cluster.protocol.save_request import NOW
-from launch.status.values import Malformed, from_values
+from cluster.protocol.typed_json import Malformed, from_values
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.service import recovery
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.values import from_values
 
 DONE, AGAIN = 0, 1  # exit codes for systemd
 

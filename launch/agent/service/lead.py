@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.hooks.hooks import Hooks
 from launch.agent.protocol.links import now
@@ -34,11 +35,9 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
-from launch.agent.wire.run_plan import RunPlan
-from launch.agent.wire.run_request import RunRequest
-from launch.status.run import ENDED, RunStatus
+from launch.agent.wire.run_request import RunPlan, RunRequest
+from launch.status.run import ENDED, RunStatus, utc
 from launch.status.task import TaskStatus
-from launch.status.values import to_values, utc
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 PUBLISH_S = 0.25

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import RunContainers
@@ -29,7 +30,6 @@ from launch.agent.tasks import work_folder
 from launch.agent.tasks.container_limits import in_containers
 from launch.agent.tasks.shipped import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
-from launch.status.values import to_values
 
 
 class NotReady(AgentError):

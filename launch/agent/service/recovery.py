@@ -9,13 +9,12 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import Order, Start
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_plan import RunPlan
-from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.run_request import RunPlan, RunRequest
 from launch.status.run import ENDED, RunStatus, is_over
-from launch.status.values import from_values
 
 DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none
 ATTEMPTS = "attempts.json"

@@ -12,10 +12,10 @@ words                        the same as lines that a person reads
 
 from typing import Any, Callable, Dict
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.state.run_folder import RunFolder
 from launch.status import incident_status
 from launch.status.run import RunStatus
-from launch.status.values import to_values
 
 FILE = "report.json"
 SAME = (

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from typing import DefaultDict, Deque, Dict, List, Optional
 
 from cluster.protocol.quantity import quantity
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 
 MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
 WINDOW_S = 600.0

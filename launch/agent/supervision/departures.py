@@ -11,7 +11,7 @@ from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.formation import form, shortage
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.task_records import Roster
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 
 
 class Departures:

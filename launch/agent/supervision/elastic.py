@@ -29,7 +29,7 @@ from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.task_records import DRAINED, SPARE, Roster, TaskRecord
 from launch.agent.supervision.wishes import Wishes
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from launch.status.run import ALIVE, FormationStatus
 
 END_S = 1.0

@@ -16,7 +16,7 @@ from typing import List, Mapping, Optional, Set
 from launch.agent.protocol.messages import Exited, Order, Stop
 from launch.agent.supervision.incident import CUT_SHORT
 from launch.agent.supervision.task_records import TaskRecord
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 
 EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that end together; the workers are all but the ps
 

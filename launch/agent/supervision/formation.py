@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Match, Optional, Sequence, Tuple
 
 from cluster.task import MEMBERS, TRAINERS
-from launch.agent.wire.run_plan import TaskPlan
+from launch.agent.wire.run_request import TaskPlan
 
 _NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as we write it, and as TensorFlow does
 

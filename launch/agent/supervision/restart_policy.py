@@ -10,7 +10,7 @@ from typing import List, Optional, Tuple
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.task_records import Roster, TaskRecord
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 
 LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
 MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float

@@ -15,7 +15,7 @@ from cluster.task import TRAINERS
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.run_state import RunState
 from launch.agent.supervision.task_records import Pace, TaskRecord
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from launch.status.run import FormationStatus, RunStatus
 
 SLOW = 1.25

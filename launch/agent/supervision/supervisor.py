@@ -44,7 +44,7 @@ from launch.agent.supervision.run_state import Phase, RunState
 from launch.agent.supervision.saving import CheckpointProblems, Saving
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster, TaskRecord
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from launch.status.run import FormationStatus, RunStatus
 
 LONG = 1.5  # times the silence after which a host is lost; only one that a boot brings back is silent for longer

@@ -8,7 +8,7 @@ from typing import Collection, Dict, List
 from launch.agent.protocol.messages import DrainRequested
 from launch.agent.supervision.formation import form, shortage
 from launch.agent.supervision.task_records import Roster
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from launch.status.run import FormationStatus
 
 

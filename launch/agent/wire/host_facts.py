@@ -7,7 +7,7 @@ come is null or left out of its mapping, and has a ``Gap``.
 from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Tuple, Union
 
-from launch.agent.wire.container import ContainerRequest
+from cluster.protocol.settings import Container
 from launch.status.meanings import means, means_each
 
 # The installed packages that bring a module which is not imported.
@@ -35,7 +35,7 @@ class FactsRequest:
     env: Mapping[str, str]
     folders: Tuple[str, ...]
     trial: bool
-    container: Optional[ContainerRequest] = None
+    container: Optional[Container] = None
 
 
 @dataclass(frozen=True)

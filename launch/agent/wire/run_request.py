@@ -1,13 +1,10 @@
 """The launcher's request to an agent: the JSON line of the verb ``start``, kept as plan.json."""
 
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple, Union
+from typing import List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
-from cluster.protocol.limits import Limits
-from launch.agent.wire.container import ContainerRequest
-from launch.agent.wire.retention import Retention
-from launch.agent.wire.run_plan import RunPlan
+from cluster.protocol.settings import Container, Hook, Keep, Limits, Notice
 
 Gpus = Union[str, Tuple[int, ...]]
 
@@ -37,43 +34,98 @@ class LeadAddress:
 
 
 @dataclass(frozen=True)
-class TaskRequest:
+class TaskPlan:
+    """A task of a run, as the lead knows it.
+
+    Attributes:
+      name: ``worker:1``.
+      role: ps, chief, worker or evaluator.
+      index: its number among the tasks of its role.
+      host: its host, by the name in the hosts file.
+      address: ``host:port`` at which other tasks reach it.
+      chief: whether it initialises, saves and ends the run.
+      spare: whether it is a ps that starts only when the host of another ps is lost.
+    """
+
+    name: str
+    role: str
+    index: int
+    host: str
+    address: str
+    chief: bool
+    spare: bool
+
+
+@dataclass(frozen=True)
+class TaskRequest(TaskPlan):
     """One process that a host is to run.
 
     What travels has placeholders in ``argv`` and ``env``: ``{code}`` is the job's copy on the host, ``{run_folder}``
     the folder of the run, ``{environment}`` the Python environment, and ``{gpus}`` the number of GPUs.
 
     Attributes:
-      name: ``worker:1``.
       argv: the program and its arguments.
       env: the variables that it gets beside the host's own; without TF_CONFIG until it is located.
       folder: the bundle that it starts in, "launcher" or "job"; a path once it is located.
-      role: ps, chief, worker or evaluator.
-      index: its number among the tasks of its role.
-      host: its host, by the name in the hosts file.
-      address: ``host:port`` at which other tasks reach it.
       port: where it listens.
       gpus: indices; or "all" of the host's; or "share", an equal part with other tasks.
-      chief: whether it initialises, saves and ends the run.
-      spare: whether it starts only when the host of another ps is lost.
       saves: whether, as the chief, it ends with a checkpoint.
       limits: the limits that it has; None without any.
     """
 
-    name: str
     argv: Tuple[str, ...]
     env: Mapping[str, str]
     folder: str
-    role: str
-    index: int
-    host: str
-    address: str
     port: int
     gpus: Gpus = ()
-    chief: bool = False
-    spare: bool = False
     saves: bool = True
     limits: Optional[Limits] = None
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The lead's knowledge of a run.
+
+    Attributes:
+      run: the name of this run, ``digits-20261120-155902``.
+      name: the name that runs of one hosts file share.
+      hosts: those that take part, the lead first.
+      tasks: every task of the run.
+      steps: global steps of the whole run; None for programs of others.
+      judge: when the run has succeeded. By "outcome", when the chief reports success. By "exit", for programs that know
+        nothing of this launcher, when the chief has left with exit code 0, or without a chief every worker.
+      restart_max: how often a task that failed is started again.
+      backoff_s: seconds before the first of these starts.
+      control: ``host:port`` where members dial the lead; None in a run of one host.
+      join_s: seconds that members have to dial the lead at the start.
+      lost_after_s: seconds of silence after which a host is lost.
+      grace_s: seconds between TERM and KILL.
+      leave_s: seconds that the other tasks have to leave by themselves once the run has succeeded.
+      min_workers: with so few a run goes on that has lost hosts; None if the loss of a host ends it.
+      patience: by host, seconds of silence after which it is lost, where a boot brings it back.
+      rejoin_s: seconds that members have to dial a lead whose host has booted; None for ``join_s``.
+      quorum: with fewer hosts the run does not begin.
+      frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
+    """
+
+    run: str
+    name: str
+    hosts: List[str]
+    tasks: List[TaskPlan]
+    steps: Optional[int] = None
+    judge: str = "outcome"
+    restart_max: int = 3
+    backoff_s: float = 1.0
+    control: Optional[str] = None
+    join_s: float = 20.0
+    lost_after_s: float = 10.0
+    grace_s: float = 10.0
+    leave_s: float = 10.0
+    min_workers: Optional[int] = None
+    frozen_s: Optional[float] = 10.0
+    patience: Mapping[str, float] = field(default_factory=dict)
+    rejoin_s: Optional[float] = None
+    quorum: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,36 +139,6 @@ class Wanted:
 
     run: Optional[str]
     step: int
-
-
-@dataclass(frozen=True)
-class HookRequest:
-    """A receiver of one kind of event.
-
-    Attributes:
-      event: one of ``launch.status.hook_event.EVENTS``.
-      command: the program and its arguments; () for a receiver with a URL.
-      url: where each event is posted, with names of secrets in braces; None for a command.
-      headers: further HTTP headers, likewise.
-    """
-
-    event: str
-    command: Tuple[str, ...] = ()
-    url: Optional[str] = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class NoticeRequest:
-    """The command by which a host learns that its machine is to go.
-
-    Attributes:
-      command: the program and its arguments; exit code 0 is a notice.
-      every_s: seconds between two runs of it.
-    """
-
-    command: Tuple[str, ...]
-    every_s: float
 
 
 @dataclass(frozen=True)
@@ -198,9 +220,9 @@ class RunRequest:
     generation: Optional[int] = None
     again: bool = False
     booted: bool = False
-    retention: Optional[Retention] = None
+    retention: Optional[Keep] = None
     user: Optional[str] = None
-    hooks: Tuple[HookRequest, ...] = ()
-    notice: Optional[NoticeRequest] = None
-    container: Optional[ContainerRequest] = None
+    hooks: Tuple[Hook, ...] = ()
+    notice: Optional[Notice] = None
+    container: Optional[Container] = None
     after: Tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from typing import Any, List, Optional
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.history import known_runs
@@ -12,7 +13,6 @@ from launch.run.follower import newest_status
 from launch.status.run import RunStatus
 from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
 from launch.status.task import TaskStatus
-from launch.status.values import to_values
 from launch.teardown.down import look_and_take_down
 from tests.launch.history.test_newest import host
 from tests.support.launch.fakes import FakeHost, fleet_of

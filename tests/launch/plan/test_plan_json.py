@@ -6,11 +6,11 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import from_values, to_values
 from cluster.spec import load
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.wire.run_request import RunRequest
 from launch.plan.agent_requests import requests
-from launch.status.values import from_values, to_values
 from tests.launch.plan.plans import CODE, plan_of
 
 FOLDER = Path(__file__).parent / "plan_json"

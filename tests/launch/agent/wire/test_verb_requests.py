@@ -6,9 +6,10 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.protocol.settings import Keep
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import __main__ as agent
 from launch.agent.wire import verb_requests
-from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import (
     BuildRequest,
@@ -28,7 +29,6 @@ from launch.agent.wire.verb_requests import (
     SweepRequest,
     WheelFile,
 )
-from launch.status.values import from_values, to_values
 from tests.support.agent.requested import run_request
 
 RUN = RunReference("r", "h", "~/w")
@@ -45,7 +45,7 @@ REQUESTS: Dict[str, Any] = {
     "down": DownRequest(RUN, 1.0, "enough", (7,)),
     "sweep": SweepRequest("h", "~/w", kill=False),
     "runs": RunsRequest("h", "~/w"),
-    "prune": PruneRequest(("h",), "~/w", "r", Retention(runs=3), 1.0),
+    "prune": PruneRequest(("h",), "~/w", "r", Keep(runs=3), 1.0),
     "logs": LogsRequest(RUN, ("worker:0",), tail=2),
     "flight": FlightRequest(RUN, ("worker:0",), 9),
     "held": HeldRequest(RUN, None),
