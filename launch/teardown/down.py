@@ -6,6 +6,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, S
 
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.agent.wire.verb_table import DOWN, LOOK
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import known_runs
@@ -95,7 +96,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if astray and meant[0].lives:
         return Left({}, astray, {})
     # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
-    before, _ = fleet.ask_for(RunLeftovers, "look", references, ANSWER_S, stay_s=ANSWER_S)
+    before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
@@ -137,9 +138,9 @@ def take_down(
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask_for(RunEnded, "down", lead, ANSWER_S, interruptible)
+    reports, problems = fleet.ask_for(DOWN, lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask_for(RunEnded, "down", others, ANSWER_S, interruptible)
+    more, further = fleet.ask_for(DOWN, others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 

@@ -10,6 +10,7 @@ import click
 from cluster.protocol.quantity import quantity
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import PruneRequest
+from launch.agent.wire.verb_table import PRUNE
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.status.meanings import means, means_parts
@@ -70,7 +71,7 @@ def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
         host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, fleet.spec.keep, now, remove)
         for host, alike in names.items()
     }
-    return Pruned(*fleet.ask_for(PruneAnswer, "prune", requests, ANSWER_S))
+    return Pruned(*fleet.ask_for(PRUNE, requests, ANSWER_S))
 
 
 def as_values(pruned: Pruned, remove: bool) -> Dict[str, Any]:

@@ -7,6 +7,7 @@ import click
 
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import SweepRequest
+from launch.agent.wire.verb_table import SWEEP
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
 from launch.status.meanings import means, means_parts
@@ -55,7 +56,7 @@ def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     requests = {
         host: SweepRequest(host, fleet.spec.workdir, kill, here if host in here else ()) for host in fleet.hosts
     }
-    return Swept(*fleet.ask_for(SweepAnswer, "sweep", requests, ANSWER_S))
+    return Swept(*fleet.ask_for(SWEEP, requests, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:

@@ -1,6 +1,7 @@
 """The long-lived agent process.
 
 chief_command   the chief's command with another module; with it, the graph of a job is built before its tasks start
+beginning       the start of an agent by the launcher, and after a boot
 export          the SavedModel of a run's checkpoint
 daemon          from the request to the last file removed
 preparation     records, ports, programs, GPUs, limits and folders before a run
@@ -8,7 +9,6 @@ located         a request with this host's own paths in it
 keeper          the agent's parent, which watches its pulse, ends what it left, and starts it again
 after_commands  the commands of the key ``after``, once this host's part of the run is over
 notice          the notice that this host's machine is to go
-boot_return     the start of an agent after a boot
 agent           the common part of lead and member: one loop
 lead            supervises the run, and owns its host's tasks
 recovery        the run's status from before a restart of the lead

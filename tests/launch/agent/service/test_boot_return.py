@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from cluster.protocol.typed_json import to_values
-from launch.agent.service.boot_return import AGAIN, DONE, start_again
+from launch.agent.service.beginning import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest

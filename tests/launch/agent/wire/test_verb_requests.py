@@ -29,6 +29,7 @@ from launch.agent.wire.verb_requests import (
     SweepRequest,
     WheelFile,
 )
+from launch.agent.wire.verb_table import VERBS
 from tests.support.agent.requested import run_request
 
 RUN = RunReference("r", "h", "~/w")
@@ -92,6 +93,14 @@ def test_a_request_that_is_no_object_is_refused(verb: str, monkeypatch: pytest.M
 def test_a_request_is_on_the_host_what_the_launcher_has_sent(verb: str) -> None:
     request = REQUESTS[verb]
     assert from_values(type(request), json.loads(json.dumps(to_values(request)))) == request
+
+
+def test_the_table_has_every_verb_with_its_request_and_a_function_that_is_there() -> None:
+    assert {name: verb.request for name, verb in VERBS.items() if verb.request} == {
+        name: type(request) for name, request in REQUESTS.items()
+    }
+    assert {name for name, verb in VERBS.items() if verb.request is None} == {"return", "check", "diagnose"}
+    assert all(callable(agent.function_of(verb)) for verb in VERBS.values())
 
 
 def test_every_kind_of_request_is_one_of_these() -> None:
