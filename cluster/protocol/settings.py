@@ -108,3 +108,24 @@ class Keep:
 
 
 DEFAULT_KEEP = Keep(days=90.0, spares_results=True)  # where the file has no key ``keep``
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """The keys that every host receives under the name and with the value that they have in the hosts file.
+
+    A spec and a run's request to a host are both made of it, so that a key is added here alone.
+
+    Attributes:
+      guard: "nftables", which then lets only tasks of the cluster reach the run's ports; None for no guard.
+      allow_public: whether tasks may have addresses that the internet can reach.
+      notice: how a host learns that its machine is to go; None where it does not.
+      container: the container in which each task runs; None for no container.
+      after: shell commands that run on a host once its part of the run is over.
+    """
+
+    guard: Optional[str] = None
+    allow_public: bool = False
+    notice: Optional[Notice] = None
+    container: Optional[Container] = None
+    after: Tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-from cluster.protocol.settings import DEFAULT_KEEP, Container, Hook, Keep, Limits, Notice
+from cluster.protocol.settings import DEFAULT_KEEP, Hook, HostSettings, Keep, Limits
 from cluster.task import Train
 
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
@@ -97,22 +97,30 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Spec:
-    """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
+class NamedTasks:
+    """The hosts file that a spec is of, the name of its runs, and its tasks.
 
-    A field with the name of a key has the key's value, or its default; ``hooks`` has the receivers of the key ``on``.
-    ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
-    ends the run. ``python`` is None when the file does not name one. ``setup`` is None when the hosts' Python is
-    used as it is. ``container`` is None when tasks run on the hosts themselves. ``job_at`` is where the job is named:
-    ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program on a host, and
-    ``after`` those that run there once its tasks have ended. ``transport`` is ``ssh`` or ``slurm``. In a ``local``
-    spec every host is this machine, whatever its name. ``lead_ports`` has the port of the lead's agent for each host
-    that may lead; where it has none, the agent takes the first port above those of its tasks.
+    The tasks are in the order ps, spares, chief, worker, evaluator.
     """
 
     path: Path
     name: str
     tasks: Tuple[TaskSpec, ...]
+
+
+@dataclass(frozen=True)
+class Spec(HostSettings, NamedTasks):
+    """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
+
+    A field with the name of a key has the key's value, or its default; ``hooks`` has the receivers of the key ``on``.
+    ``elastic`` is None when a lost host ends the run. ``python`` is None when the file does not name one. ``setup`` is
+    None when the hosts' Python is used as it is. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``.
+    ``before`` has commands for the shell that starts the launcher's program on a host. ``transport`` is ``ssh`` or
+    ``slurm``. In a ``local`` spec every host is this machine, whatever its name. ``lead_ports`` has the port of the
+    lead's agent for each host that may lead; where it has none, the agent takes the first port above those of its
+    tasks.
+    """
+
     job: Optional[str] = None
     command: Optional[Command] = None
     args: Dict[str, Any] = field(default_factory=dict)
@@ -123,17 +131,12 @@ class Spec:
     leave_s: float = 10
     python: Optional[str] = None
     before: Tuple[str, ...] = ()
-    after: Tuple[str, ...] = ()
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     hooks: Tuple[Hook, ...] = ()
-    notice: Optional[Notice] = None
-    guard: Optional[str] = None
-    allow_public: bool = False
     transport: str = "ssh"
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
-    container: Optional[Container] = None
     job_at: str = "job"
     local: bool = False
     lead_ports: Mapping[str, int] = field(default_factory=dict)

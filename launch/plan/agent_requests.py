@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
 from cluster.protocol.addresses import host_of
+from cluster.protocol.settings import HostSettings
 from cluster.protocol.typed_json import part_of
 from launch.agent.wire.run_request import LeadAddress, RunPlan, RunRequest, TaskPlan, TaskRequest
 from launch.hosts.bundle import Code
@@ -41,12 +42,11 @@ def requests(
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
     for task in plan.tasks:
         tasks[task.host].append(task)
-    # A key that the hosts receive is a field of the spec and of the request, under one name.
-    member = part_of(
-        RunRequest,
-        spec,
+    member = RunRequest(
         run=plan.run,
+        name=spec.name,
         host="",
+        workdir=spec.workdir,
         code=code.hashes,
         file=shlex.quote(str(spec.path)) if file is None else file,
         cluster=plan.cluster,
@@ -66,7 +66,7 @@ def requests(
         peers=peers(plan) if spec.guard else None,
         retention=spec.keep,
         user=user,
-        hooks=(),
+        **vars(part_of(HostSettings, spec)),
     )
     lead = replace(member, run_plan=_run_plan(plan), replicas=plan.members[: checkpoint.replicas], hooks=spec.hooks)
     return {

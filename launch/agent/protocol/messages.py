@@ -254,14 +254,8 @@ Event = Union[
 Order = Union[Start, Prepare, Dismiss, Stop, Save, End]
 Message = Union[Event, Order, Fetch, Ping]
 
-_KINDS: Dict[str, Type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested,
-        DrainRequested, StopRequested, Leaving, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End,
-        Ping,
-    )
-}  # fmt: skip
+_EVERY: Any = Message
+_KINDS: Dict[str, Type[Any]] = {kind.__name__: kind for kind in _EVERY.__args__}
 
 
 def encode(message: Message) -> bytes:

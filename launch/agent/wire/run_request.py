@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
-from cluster.protocol.settings import Container, Hook, Keep, Limits, Notice
+from cluster.protocol.settings import Hook, HostSettings, Keep, Limits
 
 Gpus = Union[str, Tuple[int, ...]]
 
@@ -142,8 +142,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class RunRequest:
-    """One host's part of a run.
+class RunPart:
+    """The facts that every request to run one host's part of a run has.
 
     Attributes:
       run: the name of this run, ``digits-20261120-155902``.
@@ -159,32 +159,6 @@ class RunRequest:
       lost_after_s: seconds of silence after which a host is lost.
       join_s: seconds that a member's agent has to reach the lead's at the start.
       grace_s: seconds between TERM and KILL.
-      returns: whether a boot of this host starts its agent again; then there are no secrets.
-      secrets: values of variables that every task gets; they are in no file.
-      lease_s: seconds of silence of the launcher after which the run ends; None where no launcher need be there.
-      detached: whether the launcher leaves once the run is up, so that the keepers start agents again.
-      resume: whether the chief goes on from a checkpoint.
-      resume_from: the checkpoint to go on from; None for the newest that is on this host.
-      stay_s: seconds that a member's agent waits, without tasks, for a lead that is silent.
-      deserted_s: seconds after which a member leaves whose lead's host answers that nobody listens.
-      checkpoint_dir: where the chief saves; None for the run's own folder.
-      keep: how many checkpoints stay, and copies of them.
-      guard: "nftables", which then lets only ``peers`` reach the run's ports; None for no guard.
-      peers: the names and addresses of the cluster; None without a guard.
-      allow_public: whether tasks may have addresses that the internet can reach.
-      environment: the hash of the Python environment that tasks run in; None for the host's own Python.
-      setup: the command that builds the environment; None where there is none to build.
-      run_plan: the whole run, for the lead; None for members.
-      replicas: the hosts that keep copies of checkpoints, for the lead.
-      generation: a number above those of the runs of this name before it; None if the launcher gives none.
-      again: whether this agent takes the place of one that died.
-      booted: whether that one ended with its host, which has booted since.
-      retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
-      user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
-      hooks: the receivers of the run's events, for the lead.
-      notice: how the host learns that its machine is to go; None where it does not.
-      container: the container in which each task runs; None for no container.
-      after: shell commands that run here once this host's part of the run is over.
     """
 
     run: str
@@ -200,6 +174,36 @@ class RunRequest:
     lost_after_s: float
     join_s: float
     grace_s: float
+
+
+@dataclass(frozen=True)
+class RunRequest(HostSettings, RunPart):
+    """One host's part of a run.
+
+    Attributes:
+      returns: whether a boot of this host starts its agent again; then there are no secrets.
+      secrets: values of variables that every task gets; they are in no file.
+      lease_s: seconds of silence of the launcher after which the run ends; None where no launcher need be there.
+      detached: whether the launcher leaves once the run is up, so that the keepers start agents again.
+      resume: whether the chief goes on from a checkpoint.
+      resume_from: the checkpoint to go on from; None for the newest that is on this host.
+      stay_s: seconds that a member's agent waits, without tasks, for a lead that is silent.
+      deserted_s: seconds after which a member leaves whose lead's host answers that nobody listens.
+      checkpoint_dir: where the chief saves; None for the run's own folder.
+      keep: how many checkpoints stay, and copies of them.
+      peers: the names and addresses of the cluster; None without a guard.
+      environment: the hash of the Python environment that tasks run in; None for the host's own Python.
+      setup: the command that builds the environment; None where there is none to build.
+      run_plan: the whole run, for the lead; None for members.
+      replicas: the hosts that keep copies of checkpoints, for the lead.
+      generation: a number above those of the runs of this name before it; None if the launcher gives none.
+      again: whether this agent takes the place of one that died.
+      booted: whether that one ended with its host, which has booted since.
+      retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
+      user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
+      hooks: the receivers of the run's events, for the lead.
+    """
+
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     lease_s: Optional[float] = None
     detached: bool = False
@@ -210,9 +214,7 @@ class RunRequest:
     deserted_s: float = 60.0
     checkpoint_dir: Optional[str] = None
     keep: int = 5
-    guard: Optional[str] = None
     peers: Optional[Tuple[str, ...]] = None
-    allow_public: bool = False
     environment: Optional[str] = None
     setup: Optional[str] = None
     run_plan: Optional[RunPlan] = None
@@ -223,6 +225,3 @@ class RunRequest:
     retention: Optional[Keep] = None
     user: Optional[str] = None
     hooks: Tuple[Hook, ...] = ()
-    notice: Optional[Notice] = None
-    container: Optional[Container] = None
-    after: Tuple[str, ...] = ()
