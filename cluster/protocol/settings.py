@@ -39,6 +39,25 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Restart:
+    """The number of restarts of a failed task, and the delay after its first failure.
+
+    ``frozen_s``: seconds without progress after which a task counts as frozen, at the least; None for never.
+    """
+
+    max: int = 3
+    backoff_s: float = 1
+    frozen_s: Optional[float] = 10
+
+
+@dataclass(frozen=True)
+class Elastic:
+    """Training goes on without lost hosts while ``min_workers`` are left, the chief among them."""
+
+    min_workers: int
+
+
+@dataclass(frozen=True)
 class Container:
     """The container in which each task runs.
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-from cluster.protocol.settings import DEFAULT_KEEP, Hook, HostSettings, Keep, Limits
+from cluster.protocol.settings import DEFAULT_KEEP, Elastic, Hook, HostSettings, Keep, Limits, Restart
 from cluster.task import Train
 
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
@@ -62,25 +62,6 @@ class Ssh:
     known_hosts: str = "~/.ssh/known_hosts"
     connect_timeout_s: float = 10
     fanout: int = 32
-
-
-@dataclass(frozen=True)
-class Restart:
-    """The number of restarts of a failed task, and the delay after its first failure.
-
-    ``frozen_s``: seconds without progress after which a task counts as frozen, at the least; None for never.
-    """
-
-    max: int = 3
-    backoff_s: float = 1
-    frozen_s: Optional[float] = 10
-
-
-@dataclass(frozen=True)
-class Elastic:
-    """Training goes on without lost hosts while ``min_workers`` are left, the chief among them."""
-
-    min_workers: int
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,22 @@ from typing import Dict, List, Mapping, Optional, Tuple
 from cluster.protocol.addresses import host_of
 from cluster.protocol.settings import HostSettings
 from cluster.protocol.typed_json import part_of
-from launch.agent.wire.run_request import LeadAddress, RunPlan, RunRequest, TaskPlan, TaskRequest
+from launch.agent.wire.run_request import (
+    GRACE_S,
+    JOIN_S,
+    LOST_S,
+    STAY_S,
+    LeadAddress,
+    RunPlan,
+    RunRequest,
+    TaskPlan,
+    TaskRequest,
+)
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
 
 LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
-LOST_S = 10.0  # a host is lost when its agent is silent for so long
-JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
-STAY_S = 20.0  # for a member's agent to wait for a lead that is silent
 ELASTIC_STAY_S = 900.0  # where the run goes on without its host, and takes it back
-GRACE_S = 10.0  # between TERM and KILL
 
 
 def requests(
@@ -98,9 +104,6 @@ def _run_plan(plan: Plan) -> RunPlan:
         restart_max=restart.max,
         backoff_s=restart.backoff_s,
         control=plan.control,
-        join_s=JOIN_S,
-        lost_after_s=LOST_S,
-        grace_s=GRACE_S,
         leave_s=plan.spec.leave_s,
         min_workers=elastic.min_workers if elastic else None,
         frozen_s=restart.frozen_s,

@@ -4,9 +4,9 @@ from random import Random
 from typing import List, NamedTuple, Sequence
 
 from launch.agent.supervision.formation import form
+from launch.agent.wire.run_request import GRACE_S, JOIN_S, LOST_S, STAY_S, RunPlan, RunRequest, TaskPlan, TaskRequest
 from launch.agent.wire.run_request import LeadAddress as LeadPlace
-from launch.agent.wire.run_request import RunPlan, RunRequest, TaskPlan, TaskRequest
-from launch.plan.agent_requests import ELASTIC_STAY_S, GRACE_S, JOIN_S, LEASE_S, LOST_S, STAY_S
+from launch.plan.agent_requests import ELASTIC_STAY_S, LEASE_S
 from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
 RUN = "r-20260101-000000"

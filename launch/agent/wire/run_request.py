@@ -4,9 +4,13 @@ from dataclasses import dataclass, field
 from typing import List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
-from cluster.protocol.settings import Hook, HostSettings, Keep, Limits
+from cluster.protocol.settings import Hook, HostSettings, Keep, Limits, Restart
 
 Gpus = Union[str, Tuple[int, ...]]
+LOST_S = 10.0  # a host is lost when its agent is silent for so long
+JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
+STAY_S = 20.0  # for a member's agent to wait for a lead that is silent
+GRACE_S = 10.0  # between TERM and KILL
 
 
 @dataclass(frozen=True)
@@ -114,15 +118,15 @@ class RunPlan:
     tasks: List[TaskPlan]
     steps: Optional[int] = None
     judge: str = "outcome"
-    restart_max: int = 3
-    backoff_s: float = 1.0
+    restart_max: int = Restart.max
+    backoff_s: float = Restart.backoff_s
     control: Optional[str] = None
-    join_s: float = 20.0
-    lost_after_s: float = 10.0
-    grace_s: float = 10.0
+    join_s: float = JOIN_S
+    lost_after_s: float = LOST_S
+    grace_s: float = GRACE_S
     leave_s: float = 10.0
     min_workers: Optional[int] = None
-    frozen_s: Optional[float] = 10.0
+    frozen_s: Optional[float] = Restart.frozen_s
     patience: Mapping[str, float] = field(default_factory=dict)
     rejoin_s: Optional[float] = None
     quorum: int = 0
@@ -210,7 +214,7 @@ class RunRequest(HostSettings, RunPart):
     returns: bool = False
     resume: bool = False
     resume_from: Optional[Wanted] = None
-    stay_s: float = 20.0
+    stay_s: float = STAY_S
     deserted_s: float = 60.0
     checkpoint_dir: Optional[str] = None
     keep: int = 5

@@ -81,7 +81,7 @@ FLIGHT = Verb("flight", "launch.agent.state.newest_spans:of_host", FlightRequest
 GRAPH = Verb("graph", "launch.agent.service.chief_command:mistake", RunRequest, GraphAnswer)
 LOOK = Verb("look", "launch.agent.verbs.down:look", RunReference, RunLeftovers)
 PRUNE = Verb("prune", "launch.agent.retention.pruning:answer", PruneRequest, PruneAnswer)
-RUNS = Verb("runs", "launch.agent.verbs.runs:runs", RunsRequest, RunsAnswer)
+RUNS = Verb("runs", "launch.agent.verbs.status:runs", RunsRequest, RunsAnswer)
 SWEEP = Verb("sweep", "launch.agent.verbs.sweep:sweep", SweepRequest, SweepAnswer)
 
 TELL, GOES = "tell", "launcher_goes"

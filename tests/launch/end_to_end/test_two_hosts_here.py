@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import pytest
 
+from cluster.protocol.settings import Restart
 from cluster.protocol.typed_json import to_values
-from cluster.spec.model import Restart, Spec, TaskSpec
+from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.sockets import free_ports
 from launch.errors import CannotStart
 from launch.fleet import Fleet

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
+from cluster.protocol.settings import Restart
 from cluster.protocol.typed_json import to_values
-from cluster.spec.model import Restart, Spec, TaskSpec
+from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.processes import Process, inspect, is_same, signal_process
 from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol import local_socket

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from cluster.protocol.settings import Restart
 from cluster.protocol.typed_json import to_values
-from cluster.spec.model import Restart
 from launch.agent.verbs import logs as verb
 from launch.agent.wire.verb_requests import LogsRequest
 from tests.support import ROOT

@@ -10,7 +10,7 @@ from cluster.protocol.typed_json import to_values
 from launch.agent.linux.processes import inspect
 from launch.agent.state import process_records, runs
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.verbs import runs as verb
+from launch.agent.verbs import status as verb
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import EffectiveTime, RunStatus
