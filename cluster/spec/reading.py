@@ -118,15 +118,11 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
 
 def _tasks_of(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
     envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
-    limits = {role: {**_limits_at(document, "all"), **_limits_at(document, role)} for role in ROLE_ORDER}
+    limits = {role: {**document.section("limits", "all"), **document.section("limits", role)} for role in ROLE_ORDER}
     # One machine has one name, the first that the file uses, however it is called later.
     names: Dict[str, str] = {}
     by_file = [_task_of(slot, names.setdefault(slot.machine, slot.host), envs, limits, python) for slot in slots]
     return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
-
-
-def _limits_at(document: Document, section: str) -> Mapping[str, Any]:
-    return (document.value.get("limits") or {}).get(section) or {}
 
 
 def _task_of(

@@ -67,18 +67,17 @@ def _unfit_for_elastic(document: Document, findings: Findings) -> Iterator[Probl
     if document.value.get("command") is not None:
         found, hint = "command", "leave elastic out: the launcher does not know this program's checkpoints"
         yield document.problem(("elastic",), "a job", found, hint, at_key=True)
-    train: Any = document.value.get("train")
-    if findings.fit("train", "replication") and (train or {}).get("replication") == "in-graph":
+    train = document.section("train")
+    if findings.fit("train", "replication") and train.get("replication") == "in-graph":
         found, hint = "in-graph", "leave elastic out, or train between-graph"
         yield document.problem(("train", "replication"), "between-graph with elastic", found, hint)
-    if findings.fit("train", "sync") and (train or {}).get("sync") == "stock":
+    if findings.fit("train", "sync") and train.get("sync") == "stock":
         hint = "leave elastic out, or train with sync: plain"
         yield document.problem(("train", "sync"), "overlapped or plain with elastic", "stock", hint)
 
 
 def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:
-    train: Dict[str, Any] = document.value.get("train") or {}
-    least, backups = document.value["elastic"]["min_workers"], train.get("backup_workers", 0)
+    least, backups = document.value["elastic"]["min_workers"], document.section("train").get("backup_workers", 0)
     if workers is not None and least > workers:
         expected = f"at most as many as there are workers ({workers})"
         yield document.problem(("elastic", "min_workers"), expected, str(least))
