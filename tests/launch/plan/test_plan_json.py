@@ -21,7 +21,15 @@ def written(name: str) -> Dict[str, Any]:
     """The request to each host, made of a hosts file in this folder."""
     plan = plan_of(load(f"{name}.yaml"))
     asked = requests(plan, CODE, "token", {"TOKEN": "t"}, resume=True, user="anna@desk7", detached=True)
-    values: Dict[str, Any] = json.loads(json.dumps({host: to_values(request) for host, request in asked.items()}))
+    return {host: as_json(request) for host, request in asked.items()}
+
+
+def as_json(record: Any) -> Dict[str, Any]:
+    """The JSON values of a record; without those of ``--train``, which has a row for each new key of ``train``."""
+    values: Dict[str, Any] = json.loads(json.dumps(to_values(record)))
+    for task in values["tasks"]:
+        argv = task.get("argv", [])
+        task["argv"] = ["{}" if before == "--train" else word for before, word in zip(["", *argv], argv)]
     return values
 
 
@@ -34,14 +42,15 @@ def test_every_field_of_a_plan_has_the_name_and_the_value_that_it_had(
     found = written(name)
     assert list(found) == list(before)
     for host, values in before.items():
-        assert found[host] == values
+        assert {key: found[host].get(key) for key in values} == values
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_that_was_written_before_is_read_as_it_was(name: str) -> None:
     for values in json.loads((FOLDER / f"{name}.json").read_text()).values():
-        assert json.loads(json.dumps(to_values(from_values(RunRequest, values)))) == values
+        found = as_json(from_values(RunRequest, values))
+        assert {key: found[key] for key in values} == values
         kept = from_values(KeptPlan, values)
         assert [task.name for task in kept.tasks or ()] == [task["name"] for task in values["tasks"]]
-        assert to_values(kept)["retention"] == values["retention"]
-        assert json.loads(json.dumps(to_values(kept)["container"])) == values["container"]
+        assert as_json(kept)["retention"] == values["retention"]
+        assert as_json(kept)["container"] == values["container"]
