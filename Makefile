@@ -68,7 +68,7 @@ check: ## formatter, linter, types, shell scripts, import arrows, words and sent
 
 docs: ## write the reference and build the documentation into build/site
 	@requirements/bootstrap.sh test
-	@mkdir -p build && $(VENV)/bin/python -m launch.reference > build/reference.md && mv build/reference.md docs/reference.md
+	@mkdir -p build && $(VENV)/bin/python -m tests.reference > build/reference.md && mv build/reference.md docs/reference.md
 	@$(VENV)/bin/python -m mkdocs build --strict --quiet
 
 bench: ## measure start and end of a run against TensorFlow alone, and steps in a small case (as root)

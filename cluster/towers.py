@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from cluster.runtime.devices import available_gpus as available_gpus
 from cluster.runtime.devices import device_names as device_names
-from cluster.runtime.gradients import merge_rows
+from cluster.runtime.gradients import map_values, merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.variables import NotShared as NotShared
 from cluster.sharing.variables import Sharing
@@ -189,13 +189,9 @@ def average_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
                 f"expected gradients of one variable from all towers, found {names}; share variables by reuse, and give"
                 " each compute_gradients the same var_list"
             )
-    return [(_divided(total, len(tower_grads)), variable) for total, variable in add_gradients(tower_grads)]
-
-
-def _divided(grad: Any, number: int) -> Any:
-    if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(grad.values / number, grad.indices, grad.dense_shape)
-    return None if grad is None else grad / number
+    number = len(tower_grads)
+    sums = add_gradients(tower_grads)
+    return [(map_values(total, lambda values: values / number), variable) for total, variable in sums]
 
 
 def _added(grads: Sequence[Any]) -> Any:

@@ -38,7 +38,7 @@ from cluster.variables.layout import Layout, whole
 from cluster.variables.masters import plain_name
 from cluster.variables.placement import assign, variable_bytes
 from cluster.variables.profile import VariableProfile
-from jobs.main import checkpoint_dir, leave_the_code, make_parser, read_mapping
+from jobs.main import checkpoint_dir, leave_the_code, make_parser, print_failure, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
 _HARDLY_MORE = 1.02  # as balanced as slices are cut
@@ -160,8 +160,7 @@ def main() -> None:
         warm_starts = options.warm_start and not _has_checkpoint(settings)
         found = describe(options.job, Task.from_environment(os.environ), settings, args, options.share, warm_starts)
     except Exception as error:
-        outcome = Reporter.from_environment(os.environ).failure(error)
-        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+        print_failure(Reporter.from_environment(os.environ).failure(error))
         sys.exit(1 if is_of_machine(error) else GRAPH_MISTAKE)
     print(json.dumps(found))
 

@@ -18,7 +18,7 @@ from cluster.job import load
 from cluster.protocol.outcome import Reporter
 from cluster.serving.saved_model import export
 from cluster.task import Task, Train
-from jobs.main import leave_the_code, make_parser, read_mapping
+from jobs.main import leave_the_code, make_parser, print_failure, read_mapping
 
 _ALONE = Task("worker", 0, {"ps": ["localhost"], "worker": ["localhost"]})
 
@@ -40,8 +40,7 @@ def main() -> None:
         job = load(options.job, Path(__file__).parent)
         found = export(job, task, read_mapping("--args", options.args), checkpoint, folder)
     except Exception as error:
-        outcome = Reporter.from_environment(os.environ).failure(error)
-        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+        print_failure(Reporter.from_environment(os.environ).failure(error))
         sys.exit(1)
     print(json.dumps(found))
 

@@ -45,8 +45,13 @@ def main(argv: Optional[List[str]] = None) -> int:
             raise
         outcome = reporter.failure(error)
     if not outcome.succeeded:
-        print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
+        print_failure(outcome)
     return 0 if outcome.succeeded else 1
+
+
+def print_failure(outcome: Outcome) -> None:
+    """Print why a task failed, on stderr; the last line is the cause."""
+    print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
 
 
 def leave_the_code(environ: Mapping[str, str]) -> None:
@@ -79,7 +84,9 @@ def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> O
     if task.role == "ps":
         return _serve(task, settings, reporter, standby)
     if task.role == "worker" and settings.replication == "in-graph" and not task.is_chief:
-        return _lend(task, settings, reporter, standby)
+        from cluster.model.device_pool import count_devices
+
+        return _serve(task, settings, reporter, standby, count_devices(settings))
     # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
     from cluster.job import load
     from cluster.training.trainer import train
@@ -96,12 +103,6 @@ def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> O
         checkpoint_dir=checkpoint_dir(settings, os.environ),
         standby=standby,
     )
-
-
-def _lend(task: Task, settings: Train, reporter: Reporter, standby: Standby) -> Outcome:
-    from cluster.model.device_pool import count_devices
-
-    return _serve(task, settings, reporter, standby, count_devices(settings))
 
 
 def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, devices: int = 1) -> Outcome:

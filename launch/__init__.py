@@ -30,5 +30,4 @@ errors     what may go wrong, and its exit code
 target     the hosts file that a verb is about, as its options narrow it
 fleet      all hosts of a run, asked side by side
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
-reference  writes docs/reference.md
 """

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from cluster.errors import SpecError
 from launch.agent.text import without_controls
 from launch.errors import SUCCEEDED, USAGE, LaunchError
-from launch.verbs import bash_completion  # noqa: F401 (Click finds it by its shell)
+from launch.verbs import completion  # noqa: F401 (Click finds its script of Bash)
 
 # Each verb with its summary, so that `launch -h` and the Tab key, which people wait for, load no verb.
 VERBS = {
@@ -49,7 +49,16 @@ _USED_BY = {
     "setup": "launch.environments.builder",
     "metrics": "launch.monitoring.exporter",
 }
-_MODULES = {"import": "import_hosts", "import tfjob": "import_tfjob"}  # a module cannot be named as a keyword
+# The modules of ``launch.verbs`` that have another name than their verbs.
+_MODULES = {
+    "drain": "task_changes",
+    "import": "import_hosts",
+    "import tfjob": "tfjob",
+    "manifest": "tfjob",
+    "report": "page",
+    "restart": "task_changes",
+    "view": "page",
+}
 
 
 class Verbs(click.Group):
@@ -89,11 +98,15 @@ def _is_typed(name: str, incomplete: str) -> bool:
     return name.startswith(incomplete) and " " not in name
 
 
+def module_of(name: str) -> str:
+    """Return the name of a verb's module."""
+    return f"launch.verbs.{_MODULES.get(name, name)}"
+
+
 def load(name: str) -> click.Command:
     """Return a verb's command."""
-    module = _MODULES.get(name, name)
-    command: click.Command = getattr(import_module(f"launch.verbs.{module}"), module)
-    return command
+    known = vars(import_module(module_of(name))).values()
+    return next(each for each in known if isinstance(each, click.Command) and each.name == name)
 
 
 def verbs() -> Dict[str, click.Command]:

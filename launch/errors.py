@@ -87,6 +87,11 @@ class HostProblem(LaunchError):
         super().__init__(f"{host}: {self.reason}")
 
     @classmethod
+    def here(cls, what: str, advice: str = "") -> "HostProblem":
+        """Return a problem of this machine."""
+        return cls("this machine", ProblemKind.HERE, what, advice)
+
+    @classmethod
     def reported(cls, host: str, answer: Mapping[str, Any], failed: str = "") -> "HostProblem":
         """Return the problem in a host's answer {"error"}, which may name its "kind" and "advice".
 

@@ -36,6 +36,14 @@ FILES = 256  # open ones that need no host
 FILES_PER_HOST = 8
 
 
+def names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
+    """Return the names of tasks by their hosts."""
+    names: Dict[str, Tuple[str, ...]] = {}
+    for task in tasks:
+        names[task.host] = (*names.get(task.host, ()), task.name)
+    return names
+
+
 class Fleet:
     """The hosts of a run, and the code that the hosts are to have.
 

@@ -52,12 +52,15 @@ FLOORS = {
     ),
     "launch.agent": (
         ("linux", "text", "wire"),
-        ("gpus", "network", "limits", "containers"),
+        ("gpus", "network"),
         ("state",),
         ("protocol",),
         ("endings",),
+        ("containers",),
+        ("limits",),
+        ("leftovers",),
         ("supervision", "tasks", "checkpoints", "environments", "hooks"),
-        ("facts", "retention"),
+        ("facts", "retention", "after", "notice"),
         ("service", "verbs"),
         ("diagnosis",),
     ),
@@ -75,7 +78,7 @@ GUESSED = re.compile(OBLIQUE.pattern + r"|\b(?:nobody|what would)\b", re.IGNOREC
 SENTENCE = re.compile(r"[\w.,;:)}] +[\w({]")  # two words with a space: a text for a person, not a key or an option
 DESCRIPTION = re.compile(rf"(?!{RELATIVE.pattern})[A-Z1`].*\.")  # "Newest step; null before the first."
 # The place of the argument that describes.
-DESCRIBE = {"means": 0, "means_each": 0, "Value": 1, "GaugeMetricFamily": 1, "CounterMetricFamily": 1}
+DESCRIBE = {"Value": 1, "_metric": 1}
 CODE = re.compile(r"``[^`]*``|^ *[\w, ]+:", re.MULTILINE)
 ELSEWHERE = re.compile(r"(?<![\w./~-])(?:/work|shared)/\w")  # folders beside a checkout, which a reader does not have
 
@@ -102,7 +105,7 @@ class Source(sources.Source):
                 yield node.lineno, text
 
     def descriptions(self) -> Iterator[Tuple[int, str]]:
-        """Return the texts that describe a field, a metric or an option, with their lines."""
+        """Return the texts that describe a metric or an option, with their lines."""
         nodes = [] if within(self.module, "tests") else list(ast.walk(self.tree))
         for call in (node for node in nodes if isinstance(node, ast.Call)):
             place = DESCRIBE.get(getattr(call.func, "id", ""), len(call.args))
@@ -326,7 +329,7 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (hosts_need_only_python_tensorflow_and_numpy, "cluster/runtime/server.py", "from cluster.spec import read"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "import yaml"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/agent/loop.py", "from ..plan import plan"),
-    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.view.units import of_bytes"),
+    (hosts_need_only_python_tensorflow_and_numpy, "launch/status/run.py", "from launch.view.console import of_bytes"),
     (hosts_need_only_python_tensorflow_and_numpy, "launch/__init__.py", "import click"),
     (hosts_need_only_python_tensorflow_and_numpy, "jobs/digits.py", "from sklearn import datasets"),
     (rooms_import_only_from_lower_floors, "cluster/runtime/server.py", "from cluster.steps import exchange"),
@@ -344,8 +347,8 @@ BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
     (docstrings_use_the_technical_word, "launch/ready.py", '"""Tell the lead, and start anew."""'),
     (messages_use_the_technical_word, "launch/ready.py", 'print("not heard of late")'),
     (messages_use_the_technical_word, "launch/ready.py", 'print(f"{host}: nobody leads")'),
-    (descriptions_are_whole, "launch/ready.py", 'means("of the newest step")'),
-    (descriptions_are_whole, "launch/ready.py", 'means("Whether it is ready.")'),
+    (descriptions_are_whole, "launch/ready.py", 'option("--wait", help="of the newest step")'),
+    (descriptions_are_whole, "launch/ready.py", 'option("--wait", help="Whether it is ready.")'),
     (descriptions_are_whole, "launch/ready.py", 'Value("launch_step", "The global step", "step")'),
     (descriptions_are_whole, "launch/ready.py", 'option("--port", help="which port.")'),
     (docstrings_begin_with_a_verb_or_a_noun, "launch/ready.py", 'def ready():\n    """Whether it is."""'),

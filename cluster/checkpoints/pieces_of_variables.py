@@ -10,7 +10,8 @@ from itertools import product
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.layout import Saved, Shape, elements
+from cluster.variables.layout import Saved
+from cluster.variables.profile import Shape, elements
 
 Box = Tuple[Shape, Shape]  # where it begins, and its size
 

@@ -25,7 +25,8 @@ from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.process import return_large_blocks, trim_memory
 from cluster.runtime.tf_compat import tf
 from cluster.tables.stores import Stores
-from cluster.variables.layout import Saved, Shape
+from cluster.variables.layout import Saved
+from cluster.variables.profile import Shape
 
 # A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.

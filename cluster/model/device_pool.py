@@ -10,7 +10,7 @@ from typing import Any, List, NamedTuple, Sequence
 from cluster.runtime import server
 from cluster.runtime.devices import devices_among, gpus_of, tower_devices
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.waiting import listens, wait_for
+from cluster.runtime.waiting import wait_for_server
 from cluster.task import Task, Train
 
 IN_GRAPH = "in-graph"
@@ -71,8 +71,7 @@ def wait_for_lent_tasks(pool: Sequence[PoolMember]) -> None:
       TimeoutError: one of them does not.
     """
     for task in lent_tasks(pool):
-        address = task.cluster[task.role][task.index]
-        wait_for(f"{task.name} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
+        wait_for_server(task.name, task.cluster[task.role][task.index])
 
 
 def as_client(task: Task, pool: Sequence[PoolMember]) -> Task:

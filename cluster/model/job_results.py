@@ -5,15 +5,18 @@ model must not depend on each other: an object that outlives a call of ``model``
 """
 
 import inspect
-from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from cluster.data.source import Source
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.model_state import place
 from cluster.runtime.tf_compat import tf
+from cluster.shards import PLACE
 from cluster.sharing.variables import Sharing
-from cluster.task import Train
+from cluster.task import Task, Train
+from cluster.updates.grouped import Grouped
+from cluster.updates.optimizer_gradients import gathers, refuse_minimize
 from cluster.variables.uses import sources
 
 _OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "Adamax": "Adam", "AdamW": "Adam"}
@@ -38,16 +41,6 @@ def described_batch(batch: Any) -> Any:
     return f"a dataset of tuples of {len(batch)}" if isinstance(batch, tuple) else batch
 
 
-def optimizer_of_tf_train(optimizers: List[Any]) -> str:
-    """Return which of TensorFlow's optimizers to make in the place of one of Keras, as the end of a sentence."""
-    keras = [type(each).__name__ for each in optimizers if "keras" in type(each).__module__]
-    if not keras:
-        return ""
-    name = f"{_OF_KERAS.get(keras[0], keras[0])}Optimizer"
-    instead = name if hasattr(tf.train, name) else "AdamOptimizer"
-    return f"; make a tf.train.{instead} in the place of Keras's {keras[0]}"
-
-
 def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -> Tuple[Dict[str, Any], Any]:
     """Return the next batch of a dataset, and the operation that lets the dataset begin.
 
@@ -68,6 +61,34 @@ def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -
         expected = "a dataset of {name: tensor}" + named_parts(job, batch)
         job.check(function, expected, described_batch(batch), ok=False)
     return batch, iterator.initializer
+
+
+def next_batch(job: Job, task: Task, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any, Any]:
+    """Return the next batch of a task's ``inputs``, its place in a shard, and what lets the dataset begin.
+
+    The place is None for a dataset that is not one of ``cluster.shards``.
+
+    Raises:
+      JobError: ``inputs`` fails, or its batches do not have as many examples as they should.
+    """
+    batch, start = batch_of(job, "inputs", lambda: job.inputs(task, args), ahead=2)
+    place = batch.pop(PLACE, None)
+    for name, value in batch.items():
+        if isinstance(value, tf.Tensor):
+            size = value.shape.as_list()[:1] if value.shape.ndims else []
+            expected = f"batches of task.batch_size = {task.batch_size}"
+            job.check("inputs", expected, f"batches of {size} as {name!r}", size in ([None], [task.batch_size]))
+    return batch, place, start
+
+
+def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
+    """Return a batch like another, of which all tensors have the number of examples in their shape."""
+    return {
+        name: tf.placeholder(value.dtype, [size, *value.shape.as_list()[1:]])
+        if isinstance(value, tf.Tensor) and value.shape.ndims
+        else value
+        for name, value in batch.items()
+    }
 
 
 def refuse_unfit_shards(job: Job, train: Train, sources: Sequence[Source], has_place: bool) -> None:
@@ -94,6 +115,45 @@ def refuse_unfit_shards(job: Job, train: Train, sources: Sequence[Source], has_p
     found = f"{len(sources)} datasets of cluster.shards"
     job.check("inputs", "one dataset of cluster.shards", found, len(sources) == 1)
     job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", has_place)
+
+
+def make_optimizer(job: Job, args: Mapping[str, Any]) -> Any:
+    """Make the job's optimizer in the current graph.
+
+    Raises:
+      JobError: the function fails, or returns something else, or does more than making an optimizer.
+    """
+    updates = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
+    known = len(updates)
+    with job.blame():
+        optimizer = job.optimizer(args)
+    nowhere = "no operation in tf.GraphKeys.UPDATE_OPS, which is the model's; run it in apply_gradients"
+    job.check("optimizer", nowhere, f"{len(updates) - known} beside an optimizer", len(updates) == known)
+    named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
+    ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
+    expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
+    job.check("optimizer", expected + optimizer_of_tf_train(list(named.values())), optimizer, ok)
+    for each in named.values():
+        _check_alone(job, each)
+    return Grouped(optimizer, f"{job.place('optimizer')}: optimizer") if isinstance(optimizer, dict) else optimizer
+
+
+def _check_alone(job: Job, optimizer: Any) -> None:
+    """Refuse an optimizer that does more than computing and applying gradients."""
+    expected = "the optimizer that it wraps: train.sync, mode and backup_workers decide how workers make a step"
+    job.check("optimizer", expected, f"a {type(optimizer).__name__}", not gathers(optimizer))
+    with job.blame():
+        refuse_minimize(optimizer)
+
+
+def optimizer_of_tf_train(optimizers: List[Any]) -> str:
+    """Return which of TensorFlow's optimizers to make in the place of one of Keras, as the end of a sentence."""
+    keras = [type(each).__name__ for each in optimizers if "keras" in type(each).__module__]
+    if not keras:
+        return ""
+    name = f"{_OF_KERAS.get(keras[0], keras[0])}Optimizer"
+    instead = name if hasattr(tf.train, name) else "AdamOptimizer"
+    return f"; make a tf.train.{instead} in the place of Keras's {keras[0]}"
 
 
 def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying: Set[Any]) -> None:

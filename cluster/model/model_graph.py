@@ -11,20 +11,25 @@ from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
 from cluster.model.device_pool import PoolMember
 from cluster.model.evaluation import Evaluation
-from cluster.model.job_results import batch_of, optimizer_of_tf_train, refuse_borrowed, refuse_unfit_shards
+from cluster.model.job_results import (
+    make_optimizer,
+    next_batch,
+    refuse_borrowed,
+    refuse_unfit_shards,
+    with_known_size,
+)
 from cluster.model.mirrors import NotedInitializers, read_before_loops
 from cluster.model.shares import Parts
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.metric_columns import Columns
-from cluster.shards import COUNTS, PLACE, sources
+from cluster.shards import COUNTS, sources
 from cluster.sharing.graph_collections import own_entries
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task, Train
 from cluster.towers import Devices, GradsAndVars, add_gradients, split_batch, stages_of
-from cluster.updates.grouped import Grouped
-from cluster.updates.optimizer_gradients import changed_gradients, gathers, own_gradients, refuse_minimize
+from cluster.updates.optimizer_gradients import changed_gradients, own_gradients
 
 
 def set_seed(task: Task, args: Mapping[str, Any]) -> None:
@@ -62,10 +67,6 @@ class Gradients(NamedTuple):
 class ModelGraph:
     """A job's model in the current graph.
 
-    Args:
-      setter: makes, of a device, what places a tower's operations and its variables.
-      examples: how many examples of a batch have a shape that is known, for an estimate; None for the dataset's own.
-
     Attributes:
       step: the variable of the global step that the model sees.
       sharing: the copies of the model in the graph.
@@ -91,8 +92,12 @@ class ModelGraph:
         self.place: Any = None
         self.boundary: List[Any] = []
 
-    def build(self, setter: Setter, estimate: bool = False) -> "ModelGraph":
+    def build(self, setter: Setter, estimate: bool = False) -> None:
         """Add everything to the current graph.
+
+        Args:
+          setter: makes, of a device, what places a tower's operations and its variables.
+          estimate: whether all batches have a known number of examples, in the place of the dataset's own.
 
         Raises:
           JobError: the job's code fails, or does not return what it should.
@@ -117,7 +122,6 @@ class ModelGraph:
             self.evaluation = self._evaluation(setter)
         self._drop_later_summaries()
         self.prepare = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
-        return self
 
     def _drop_later_summaries(self) -> None:
         """Keep the summaries of the first copy: a training step runs no evaluation, and shows one tower."""
@@ -136,37 +140,13 @@ class ModelGraph:
         number = tf.maximum(tf.add_n([tf.reduce_sum(each) for each in self._counts]), 1)
         return tf.add_n(sums) / tf.cast(number, sums[0].dtype)
 
-    def make_optimizer(self) -> Any:
-        """Make the job's optimizer in the current graph."""
-        updates = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
-        known = len(updates)
-        with self.job.blame():
-            optimizer = self.job.optimizer(self.args)
-        nowhere = "no operation in tf.GraphKeys.UPDATE_OPS, which is the model's; run it in apply_gradients"
-        self.job.check("optimizer", nowhere, f"{len(updates) - known} beside an optimizer", len(updates) == known)
-        named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
-        ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
-        expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
-        self.job.check("optimizer", expected + optimizer_of_tf_train(list(named.values())), optimizer, ok)
-        for each in named.values():
-            self._check_alone(each)
-        who = f"{self.job.place('optimizer')}: optimizer"
-        return Grouped(optimizer, who) if isinstance(optimizer, dict) else optimizer
-
-    def _check_alone(self, optimizer: Any) -> None:
-        """Refuse an optimizer that does more than computing and applying gradients."""
-        expected = "the optimizer that it wraps: train.sync, mode and backup_workers decide how workers make a step"
-        self.job.check("optimizer", expected, f"a {type(optimizer).__name__}", not gathers(optimizer))
-        with self.job.blame():
-            refuse_minimize(optimizer)
-
     def _inputs(self, estimate: bool) -> Tuple[List[Dict[str, Any]], Any]:
         """Return a batch of each member of the pool, read in its own memory, and what makes the datasets begin."""
         batches, starts = [], []
         for member in self.pool:
-            with tf.device(self._host(member.task)):
-                batch, start = self._input(member.task)
-                batches.append(self._bounded(self._with_known_size(batch) if estimate else batch))
+            with tf.device(worker_device(member.task.role, member.task.index)):
+                batch, self.place, start = next_batch(self.job, member.task, self.args)
+                batches.append(self._bounded(with_known_size(batch, self.task.batch_size) if estimate else batch))
             starts.append(start)
         refuse_unfit_shards(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
         return batches, tf.group(*starts)
@@ -178,33 +158,6 @@ class ModelGraph:
         bounded = tf.nest.map_structure(tf.identity, dict(batch), expand_composites=True)
         self.boundary += tf.nest.flatten(bounded, expand_composites=True)
         return bounded  # type: ignore[no-any-return]
-
-    def _host(self, task: Task) -> str:
-        """Return the device of a task's memory."""
-        return worker_device(task.role, task.index)
-
-    def _input(self, task: Task) -> Tuple[Dict[str, Any], Any]:
-        batch, start = batch_of(self.job, "inputs", lambda: self.job.inputs(task, self.args), ahead=2)
-        self.place = batch.pop(PLACE, None)
-        for name, value in batch.items():
-            if isinstance(value, tf.Tensor):
-                self._check_size(name, value.shape.as_list()[:1] if value.shape.ndims else [], task.batch_size)
-        return batch, start
-
-    def _check_size(self, name: str, size: List[Optional[int]], expected: int) -> None:
-        ok = size in ([None], [expected])
-        self.job.check("inputs", f"batches of task.batch_size = {expected}", f"batches of {size} as {name!r}", ok)
-
-    def _with_known_size(self, batch: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return the same batch, of which all tensors have the number of examples in their shape."""
-        return {
-            name: self._with_size(value) if isinstance(value, tf.Tensor) else value for name, value in batch.items()
-        }
-
-    def _with_size(self, value: Any) -> Any:
-        if not value.shape.ndims:
-            return value
-        return tf.placeholder(value.dtype, [self.task.batch_size, *value.shape.as_list()[1:]])
 
     def _parts(self, batches: Sequence[Dict[str, Any]], setter: Setter) -> List[Part]:
         parts = []
@@ -264,11 +217,10 @@ class ModelGraph:
             self._refuse_without_variables(bool(tf.trainable_variables()))
             if self.optimizer is None:
                 self.model_variables = {each.op.name for each in tf.global_variables()}
-                self.optimizer = self.make_optimizer()
+                self.optimizer = make_optimizer(self.job, self.args)
             with self.job.blame():
                 mean, weight = self.parts.weigh(loss, of.counts)
-                batch = tf.nest.flatten(self.batches, expand_composites=True)
-                found = own_gradients(self.optimizer, mean, tf.trainable_variables(), weight, batch)
+                found = own_gradients(self.optimizer, mean, tf.trainable_variables(), weight, self.examples)
         return found.pairs, found.scales
 
     def _refuse_without_variables(self, ok: bool) -> None:
@@ -295,7 +247,7 @@ class ModelGraph:
     @property
     def examples(self) -> List[Any]:
         """Return the tensors of all batches, of a sparse one its indices, values and shape."""
-        return [each for batch in self.batches for each in tf.nest.flatten(batch, expand_composites=True)]
+        return list(tf.nest.flatten(self.batches, expand_composites=True))
 
     def _evaluation(self, setter: Setter) -> Optional[Evaluation]:
         if not self.task.is_chief:

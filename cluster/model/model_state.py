@@ -7,7 +7,7 @@ wants run beside its step, such as the moving averages of batch normalisation, c
 
 import os
 import re
-from typing import Any, Container, Dict, Iterable, Mapping, Sequence, Set
+from typing import Any, Container, Dict, Mapping, Sequence, Set
 
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
@@ -17,6 +17,7 @@ from cluster.variables.uses import ancestors, finish_turns, ops_of, readers, sou
 
 # The files of this package, of TensorFlow and of Keras.
 _LIBRARIES = re.compile(re.escape(os.path.dirname(__file__)) + r"/|.*/(site|dist)-packages/(tensorflow\w*|keras)/")
+Changes = Dict[str, Dict[Any, Any]]  # by the name of a variable: the operations that change it, and their ways to it
 _RANDOM = "seed_generator_state"  # Keras 3's: where its next random numbers come from, each worker's own
 
 
@@ -29,7 +30,10 @@ class State:
       step: the operations that a step runs.
       later: the operations of copies of the model after the first: of other towers and accumulated batches.
 
-    ``changed`` are the names of those that a step changes; ``used`` of those that it uses, and no gradient changes.
+    Attributes:
+      writes: what ``changes`` returns of these variables.
+      changed: names of those that a step changes.
+      used: names of those that it uses, and no gradient changes.
     """
 
     def __init__(
@@ -41,27 +45,19 @@ class State:
     ):
         self._variables, self._step = variables, step
         own = {name: each for name, each in variables.items() if not name.endswith(_RANDOM)}
-        self._writes = changes(own, step)
+        self.writes = changes(own, step)
         self._refuse_trained(trained)
-        _refuse_several(self._writes, later)
-        self.changed = list(self._writes)
+        _refuse_several(self.writes, later)
+        self.changed = list(self.writes)
         self.used = [name for name, each in own.items() if name not in trained and each.op in step]
 
     def _refuse_trained(self, trained: Container[str]) -> None:
-        for name, found in self._writes.items():
+        for name, found in self.writes.items():
             if name in trained:
                 raise JobError(
                     f"{place(next(iter(found)))}: the model assigns the variable {name}, which the optimizer trains;"
                     " expected one or the other: give tf.get_variable a constraint, or make it trainable=False"
                 )
-
-    def write_last(self, step: Sequence[Any]) -> None:
-        """Let what is changed beside the loss be changed when the whole step has been computed, by every tower.
-
-        Args:
-          step: what a step computes with the old values: losses and gradients.
-        """
-        _write_last(self._writes, step)
 
     def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
         """Refuse a state that each worker would have for itself, by its own examples, and that its results depend on.
@@ -76,7 +72,7 @@ class State:
           JobError: there is one.
         """
         needed, behind, examples = ancestors(results), sources(results), {each.op for each in batch}
-        for name, found in self._writes.items():
+        for name, found in self.writes.items():
             own = [op for op in found if op in needed and examples & sources(op.inputs)]
             if own and self._variables[name].op in behind:
                 raise JobError(
@@ -94,20 +90,18 @@ class State:
         Raises:
           JobError: there is one.
         """
-        _refuse_several(self._writes, ancestors(results), "worker")
+        _refuse_several(self.writes, ancestors(results), "worker")
 
     def publish(self, masters: Masters) -> Any:
         """Make the operation that writes to the servers what this step has changed."""
-        done = [end for found in self._writes.values() for op in found for end in ways_out(op, self._step)]
+        done = [end for found in self.writes.values() for op in found for end in ways_out(op, self._step)]
         with tf.control_dependencies(done):
-            return tf.group(*[op for name in self.changed for op in masters.write(name, _now(self._variables[name]))])
+            return tf.group(
+                *[op for name in self.changed for op in masters.write(name, self._variables[name].read_value())]
+            )
 
 
-def _now(variable: Any) -> Any:
-    return variable.read_value()
-
-
-def changes(variables: Mapping[str, Any], step: Set[Any]) -> Dict[str, Dict[Any, Any]]:
+def changes(variables: Mapping[str, Any], step: Set[Any]) -> Changes:
     """Return which of these variables a step changes, by name, each with what ``writes`` gives of that step."""
     functions = Functions(tf.get_default_graph())
     found = {name: writes(each, functions) for name, each in variables.items()}
@@ -127,15 +121,20 @@ def settle(state: State, results: Sequence[Any], step: Set[Any], later: Containe
     Raises:
       JobError: a local variable is changed for several copies, or by the chief alone.
     """
-    local = LocalState(tf.local_variables(), step, results)
-    local.refuse_shared(later)
+    variables = {each.op.name: each for each in tf.local_variables()}
+    found = changes(variables, step)
+    _refuse_shared(found, variables, step, later)
     if workers > 1:
-        local.refuse_beside()
-    state.write_last(results)
-    local.write_last()
+        _refuse_beside(found, variables, results)
+    _write_last({**state.writes, **found}, results)
 
 
-def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> None:
+def _write_last(found: Changes, step: Sequence[Any]) -> None:
+    """Let what is changed beside the loss be changed when the whole step has been computed, by every tower.
+
+    Args:
+      step: what a step computes with the old values: losses and gradients.
+    """
     for op in {op for of_variable in found.values() for op in of_variable}:
         finish_turns(op)
     needed = ancestors(step)
@@ -145,7 +144,7 @@ def _write_last(found: Mapping[str, Mapping[Any, Any]], step: Sequence[Any]) -> 
             way._add_control_inputs(last)
 
 
-def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any], of: str = "tower") -> None:
+def _refuse_several(found: Changes, later: Container[Any], of: str = "tower") -> None:
     """Refuse a change that a copy of the model after the first makes in a step: it would come several times."""
     for name, of_variable in found.items():
         again = [op for op in of_variable if op in later]
@@ -156,55 +155,30 @@ def _refuse_several(found: Mapping[str, Mapping[Any, Any]], later: Container[Any
             )
 
 
-class LocalState:
-    """Local variables that a step changes and that its results depend on: a state of each worker's own.
+def _refuse_shared(found: Changes, variables: Mapping[str, Any], step: Set[Any], later: Container[Any]) -> None:
+    """Refuse a local state of one tower's examples that another tower uses and would overwrite."""
+    for name, of_variable in found.items():
+        users = {op for op, _ in readers(variables[name]) if op in step}
+        if len({op in later for op in users}) > 1:
+            raise JobError(
+                f"{place(next(iter(of_variable)))}: the step changes the local variable {name}, which all copies of"
+                " the model share; expected one for each: make it with tf.Variable(…,"
+                " collections=[tf.GraphKeys.LOCAL_VARIABLES]), or have one copy: train.towers and train.accumulate"
+                " 1, and for launch verify one worker"
+            )
 
-    Args:
-      variables: the worker's local ones.
-      step: the operations that a step of the chief runs.
-      results: losses and gradients.
-    """
 
-    def __init__(self, variables: Iterable[Any], step: Set[Any], results: Sequence[Any]):
-        self._variables = {each.op.name: each for each in variables}
-        self._step, self._results = step, results
-        self._changes = changes(self._variables, step)
-
-    def refuse_shared(self, later: Container[Any]) -> None:
-        """Refuse such a state of one tower's examples that another tower uses and would overwrite.
-
-        Raises:
-          JobError: there is one.
-        """
-        for name, found in self._changes.items():
-            users = {op for op, _ in readers(self._variables[name]) if op in self._step}
-            if len({op in later for op in users}) > 1:
-                raise JobError(
-                    f"{place(next(iter(found)))}: the step changes the local variable {name}, which all copies of"
-                    " the model share; expected one for each: make it with tf.Variable(…,"
-                    " collections=[tf.GraphKeys.LOCAL_VARIABLES]), or have one copy: train.towers and train.accumulate"
-                    " 1, and for launch verify one worker"
-                )
-
-    def write_last(self) -> None:
-        """Let such a state change when the whole step has been computed, as ``State.write_last`` does."""
-        _write_last(self._changes, self._results)
-
-    def refuse_beside(self) -> None:
-        """Refuse, with several workers, such a state that is changed beside the loss: only the chief would change it.
-
-        Raises:
-          JobError: there is one.
-        """
-        needed, behind = ancestors(self._results), sources(self._results)
-        for name, found in self._changes.items():
-            beside = [op for op in found if op not in needed]
-            if beside and self._variables[name].op in behind:
-                raise JobError(
-                    f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has the local"
-                    f" variable {name} for itself; expected a loss that waits for the change: put tf.identity of the"
-                    " loss under tf.control_dependencies"
-                )
+def _refuse_beside(found: Changes, variables: Mapping[str, Any], results: Sequence[Any]) -> None:
+    """Refuse, with several workers, a local state that is changed beside the loss: only the chief would change it."""
+    needed, behind = ancestors(results), sources(results)
+    for name, of_variable in found.items():
+        beside = [op for op in of_variable if op not in needed]
+        if beside and variables[name].op in behind:
+            raise JobError(
+                f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has the local"
+                f" variable {name} for itself; expected a loss that waits for the change: put tf.identity of the"
+                " loss under tf.control_dependencies"
+            )
 
 
 def place(op: Any) -> str:

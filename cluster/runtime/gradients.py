@@ -1,6 +1,6 @@
 """Small functions of gradients: dense tensors, rows of a variable (``IndexedSlices``), or None."""
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
 
@@ -19,11 +19,16 @@ def merge_rows(grad: Any) -> Any:
     return MergedRows(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
 
 
+def map_values(grad: Any, change: Callable[[Any], Any]) -> Any:
+    """Return the gradient with changed values: dense, of the same rows, or None."""
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
+    return None if grad is None else change(grad)
+
+
 def copy_gradient(grad: Any) -> Any:
     """Return the gradient, dense, sparse or None, in a new tensor."""
-    if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(tf.identity(grad.values), grad.indices, grad.dense_shape)
-    return None if grad is None else tf.identity(grad)
+    return map_values(grad, tf.identity)
 
 
 def without_rows(grad: Any, is_so: Any) -> Any:
@@ -39,9 +44,7 @@ def without_rows(grad: Any, is_so: Any) -> Any:
 def divide(grad: Any, weight: Any) -> Any:
     """Return the gradient, dense or sparse, divided by a number, on its device."""
     with tf.device(grad.device):
-        if isinstance(grad, tf.IndexedSlices):
-            return tf.IndexedSlices(grad.values / tf.cast(weight, grad.dtype), grad.indices, grad.dense_shape)
-        return grad / tf.cast(weight, grad.dtype)
+        return map_values(grad, lambda values: values / tf.cast(weight, values.dtype))
 
 
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
@@ -62,9 +65,7 @@ def _clipped(grads: Sequence[Any], clip_norm: Any) -> List[Any]:
 
 def _scaled(grad: Any, scale: Any) -> Any:
     with tf.device(grad.device):
-        if isinstance(grad, tf.IndexedSlices):
-            return tf.IndexedSlices(grad.values * scale, grad.indices, grad.dense_shape)
-        return grad * scale
+        return map_values(grad, lambda values: values * scale)
 
 
 def global_norm(grads: Sequence[Any]) -> Any:

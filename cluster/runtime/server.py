@@ -16,7 +16,7 @@ from cluster.errors import TaskError
 from cluster.protocol.addresses import PROXIES
 from cluster.runtime.devices import available_gpus, ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.runtime.waiting import listens, wait_for
+from cluster.runtime.waiting import listens, wait_for, wait_for_server
 from cluster.task import Task, Train
 
 LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
@@ -65,13 +65,11 @@ def keep(made: Any) -> Any:
 def wait_for_ps(task: Task) -> None:
     """Wait until every parameter server listens.
 
-    A session would wait for a server without a limit, and report nothing.
-
     Raises:
       TimeoutError: one of the servers does not listen.
     """
     for index, address in enumerate(task.cluster["ps"]):
-        wait_for(f"ps:{index} at {address}", lambda address=address: listens(address), poll_s=0.05)  # type: ignore[misc]
+        wait_for_server(f"ps:{index}", address)
 
 
 def threads_of(settings: Train) -> int:

@@ -6,6 +6,7 @@ from typing import Callable
 
 TIMEOUT_S = 600.0  # other hosts may still be installing, or loading data
 _REPORT_S = 5.0
+_CONNECT_S = 1.0
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S, poll_s: float = 0.1) -> None:
@@ -25,11 +26,20 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
         time.sleep(poll_s)
 
 
-def listens(address: str, timeout_s: float = 1.0) -> bool:
+def wait_for_server(name: str, address: str) -> None:
+    """Wait until a task's server listens: a session would wait for it without a limit, and report nothing.
+
+    Raises:
+      TimeoutError: it does not.
+    """
+    wait_for(f"{name} at {address}", lambda: listens(address), poll_s=0.05)
+
+
+def listens(address: str) -> bool:
     """Return whether something accepts connections at ``host:port``."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
     except OSError:
         return False
     return True

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from cluster.trace.svg import picture
+from cluster.trace.chrome_format import picture
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:

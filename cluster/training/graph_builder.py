@@ -17,6 +17,7 @@ from cluster.data.shard_places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
+from cluster.model.job_results import make_optimizer
 from cluster.model.mirrors import Mirrors, device_setter, read_once
 from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.model.model_state import State, changes, settle, with_updates
@@ -221,7 +222,7 @@ class Builder:
         }
         with self.job.blame():
             imported = ImportedUpdate(
-                make=self.model.make_optimizer,
+                make=lambda: make_optimizer(self.job, self.args),
                 specs=specs,
                 step_device=ps_device(0),
                 container=container,
@@ -359,7 +360,7 @@ class Builder:
     def _elementwise(self) -> Any:
         """Return the optimizer that works on the servers' variables, and counts by their step."""
         with counting_by(self.global_step):
-            return self.model.make_optimizer()
+            return make_optimizer(self.job, self.args)
 
     def _split(self, grad: Any, name: str) -> List[Any]:
         """Return the (gradient, variable) pairs of the pieces of one variable."""

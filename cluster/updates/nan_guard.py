@@ -7,6 +7,7 @@ finite only if every element is, and one pass over a gradient costs little besid
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
+from cluster.runtime.gradients import map_values
 from cluster.runtime.tf_compat import tf
 
 GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
@@ -50,7 +51,9 @@ def ignore_unless_finite(loss: Any, grads_and_sources: GradsAndSources) -> Tuple
     """
     sums = [_total(grad) for grad, _ in grads_and_sources if grad is not None]
     finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
-    kept = [(_map(grad, lambda values: _where(finite, values, 0.0)), source) for grad, source in grads_and_sources]
+    kept = [
+        (map_values(grad, lambda values: _where(finite, values, 0.0)), source) for grad, source in grads_and_sources
+    ]
     return _where(finite, loss, float("nan")), kept
 
 
@@ -69,7 +72,7 @@ def _checked(loss: Any, grad: Any, source: Any) -> Any:
     with tf.control_dependencies([loss]):  # a loss that is not finite is the cause, and goes first
         total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} {NOT_FINITE}")
     with tf.control_dependencies([total]):
-        return _map(grad, tf.identity)
+        return map_values(grad, tf.identity)
 
 
 def _total(grad: Any) -> Any:
@@ -81,9 +84,3 @@ def _total(grad: Any) -> Any:
 def _where(condition: Any, values: Any, otherwise: float) -> Any:
     with tf.device(values.device):
         return tf.where_v2(condition, values, tf.constant(otherwise, values.dtype))
-
-
-def _map(grad: Any, change: Any) -> Any:
-    if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
-    return None if grad is None else change(grad)

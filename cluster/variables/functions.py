@@ -36,6 +36,18 @@ class Functions:
         """Return whether an operation calls functions: by an attribute, or by its type, as a ``Defun`` does."""
         return bool(called(op.node_def)) or bool(self._graph._is_function(op.type))
 
+    def nodes(self, op: Any) -> Iterator[Any]:
+        """Yield the definition of an operation, and of those in the functions that it calls by an attribute."""
+        yield op.node_def
+        left, seen = called(op.node_def), {""}
+        while left:
+            name = left.pop()
+            if name not in seen and name in self._all:
+                seen.add(name)
+                for node in self._all[name].node_def:
+                    yield node
+                    left += called(node)
+
     @property
     def _all(self) -> Dict[str, Any]:
         if not self._found:

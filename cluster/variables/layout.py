@@ -10,12 +10,10 @@ buckets follow from the variables alone.
 
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from cluster.variables.placement import SLICES, cuts, piece_bytes, slice_shapes, slice_sizes
-from cluster.variables.profile import VariableProfile
-
-Shape = Tuple[int, ...]
+from cluster.variables.placement import SLICES, Piece, cuts, piece_bytes, pieces_of, slice_sizes
+from cluster.variables.profile import Shape, VariableProfile, elements
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,6 @@ class Saved:
         return " ".join(map(str, self.full_shape)) + " " + ranges
 
 
-def elements(shape: Shape) -> int:
-    """Return how many numbers a tensor of this shape holds."""
-    found = 1
-    for length in shape:
-        found *= length
-    return found
-
-
 ALONE = 256 << 10  # bytes; from here on to put variables together, and take them apart, takes longer than a request
 
 
@@ -89,35 +79,29 @@ def make_buckets(
       sizes: bytes of each.
       servers: the index of each one's server.
     """
-    full: Dict[int, List[List[str]]] = {server: [] for server in sorted(set(servers.values()))}
-    filling: Dict[int, List[str]] = {server: [] for server in full}
+    found = []
+    for server in sorted(set(servers.values())):
+        together = _together([name for name in names if servers[name] == server], sizes, piece)
+        found += [Bucket(server, place, tuple(some)) for place, some in enumerate(together)]
+    return found
+
+
+def _together(names: Sequence[str], sizes: Mapping[str, int], piece: int) -> Iterator[List[str]]:
+    """Yield which of one server's variables share a bucket, each bucket as soon as it is full."""
+    filling: List[str] = []
     for name in names:
-        server = servers[name]
         if sizes[name] >= ALONE:
-            full[server].append([name])
+            yield [name]
             continue
-        if filling[server] and sum(sizes[each] for each in filling[server]) + sizes[name] > piece:
-            full[server].append(filling[server])
-            filling[server] = []
-        filling[server].append(name)
-    for server, rest in filling.items():
-        full[server] += [rest] if rest else []
-    return [
-        Bucket(server, place, tuple(together))
-        for server, of_server in full.items()
-        for place, together in enumerate(of_server)
-    ]
+        if filling and sum(sizes[each] for each in filling) + sizes[name] > piece:
+            yield filling
+            filling = []
+        filling.append(name)
+    if filling:
+        yield filling
 
 
 ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}  # of a number, by ``train.wire``
-
-
-class Piece(NamedTuple):
-    """A variable on a server, or a slice of one: ``offset`` is where it begins in the whole."""
-
-    name: str
-    shape: Tuple[int, ...]
-    offset: Tuple[int, ...]
 
 
 class Layout:
@@ -135,7 +119,7 @@ class Layout:
         self.profiles = profiles
         self.cuts = cuts(profiles, num_ps, slices)
         self.sizes: Dict[str, int] = slice_sizes(profiles, self.cuts)
-        self.shapes = slice_shapes(profiles, self.cuts)
+        self.shapes = {piece.name: piece.shape for name in profiles for piece in self.pieces(name)}
         self._piece_bytes = piece_bytes(profiles, num_ps, slices)
 
     def buckets(self, servers: Mapping[str, int]) -> List[Bucket]:
@@ -151,15 +135,7 @@ class Layout:
 
     def pieces(self, name: str) -> Iterator[Piece]:
         """Return the pieces of one variable, in order along the axis along which it is cut."""
-        shape = self.profiles[name].shape
-        if name not in self.cuts:
-            yield Piece(name, shape, (0,) * len(shape))
-            return
-        axis, begin = self.cuts[name].axis, 0
-        for index, length in enumerate(self.cuts[name].lengths(shape)):
-            offset = tuple(int(begin) if at == axis else 0 for at in range(len(shape)))
-            yield Piece(f"{name}/part_{index}", self.shapes[f"{name}/part_{index}"], offset)
-            begin += length
+        return pieces_of(name, self.profiles[name].shape, self.cuts.get(name))
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
         """Return bytes of the piece called ``name`` that a worker receives in a step, at most.

@@ -11,12 +11,11 @@ Without the stamp a worker would then be a step behind from then on.
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-import numpy as np
-
 from cluster.runtime.server_state import take_all
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Bucket
 from cluster.variables.masters import plain_name
+from cluster.variables.profile import elements
 
 _ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them
 
@@ -126,13 +125,13 @@ class LocalCopies:
         """Return the shape of what ``pack`` makes."""
         if len(bucket.names) == 1:
             return self._shapes[bucket.names[0]]
-        return sum(-(-self._size(name) // _ROW) for name in bucket.names), _ROW
+        return sum(self._rows(name) for name in bucket.names), _ROW
 
     def unpack(self, bucket: Bucket, tensor: Any) -> Dict[str, Any]:
         """Undo ``pack``."""
         if len(bucket.names) == 1:
             return {bucket.names[0]: tensor}
-        parts = tf.split(tensor, [-(-self._size(name) // _ROW) for name in bucket.names])
+        parts = tf.split(tensor, [self._rows(name) for name in bucket.names])
         return {name: self._unpadded(name, part) for name, part in zip(bucket.names, parts)}
 
     def _unpadded(self, name: str, rows: Any) -> Any:
@@ -140,8 +139,12 @@ class LocalCopies:
             rows = tf.reshape(rows, [-1])[: self._size(name)]
         return tf.reshape(rows, self._shapes[name])
 
+    def _rows(self, name: str) -> int:
+        """Return the number of rows that a variable takes among several."""
+        return -(-self._size(name) // _ROW)
+
     def _size(self, name: str) -> int:
-        return int(np.prod(self._shapes[name]))
+        return elements(self._shapes[name])
 
     def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
         """Make the operation that queues the ``values``, by name, for the next step."""

@@ -12,7 +12,8 @@ import numpy as np
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import declare, variable_of
 from cluster.runtime.tf_compat import tf
-from cluster.variables.layout import Layout, Piece, Saved
+from cluster.variables.layout import Layout, Saved
+from cluster.variables.placement import Piece
 
 SCOPE = "servers"
 # Initializers of which every element is drawn, or set, by itself.

@@ -6,6 +6,7 @@ that ps lose the number, the first worker that joins again leaves it there once 
 and choose another number, then the workers that are left build their graphs again.
 """
 
+import math
 import time
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -14,13 +15,15 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.task import Task, Train
-from cluster.variables.placement import FEWEST_SLICES, best_slices, dense_bytes, overlap_pays
+from cluster.variables.placement import CHOICES, FEWEST_SLICES, dense_bytes, overlap_pays
 from cluster.variables.profile import VariableProfile
 
 _FIRST_VALUES, _MOST_VALUES = 1 << 14, 1 << 22  # values that each server sends
 _ENOUGH_S = 0.05
 _MEASUREMENTS = 5
 _VALUE_BYTES = 4  # of a value
+PUSH_S = 0.00015  # what a push takes of a worker's processor in a step, whatever its size
+BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
 
 
 class Speed(NamedTuple):
@@ -67,6 +70,24 @@ class BandwidthProbe:
         start, processor = time.monotonic(), time.process_time()
         session.run(self._received, {self._values: values})
         return time.monotonic() - start, time.process_time() - processor
+
+
+def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
+    """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
+
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
+    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S`` of a
+    worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
+    Before the first step, ``num_ps s BUILD_S`` pass.
+
+    Args:
+      whole_s: seconds that all variables take to a worker, or all gradients from it.
+      busy: the part of them in which that takes a processor.
+      steps: of the run.
+    """
+    cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
+    best = math.sqrt(2 * whole_s / cost)
+    return min(CHOICES, key=lambda number: abs(math.log(number / best)))
 
 
 class PartitionCountChanged(Exception):

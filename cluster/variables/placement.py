@@ -6,17 +6,16 @@ known.
 
 A slice is a contiguous part along one axis. So a checkpoint, which holds all slices of a variable under one name, can
 be read with any other number of slices. Slices are small because they travel one after the other. While the second is
-on its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``). ``best_slices`` chooses
-their number.
+on its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``).
+``cluster.variables.partition_count`` chooses their number.
 """
 
 import heapq
-import math
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.profile import VariableProfile
+from cluster.variables.profile import Shape, VariableProfile, elements
 
 
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
@@ -106,8 +105,6 @@ SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the 
 CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
 FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
 SLICES = 64  # where nobody has chosen
-PUSH_S = 0.00015  # what a push takes of a worker's processor in a step, whatever its size
-BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
 _BALANCED = 1.02  # bytes of the fullest server over the mean
 
@@ -119,28 +116,10 @@ class Cut:
     axis: int
     parts: int
 
-    def lengths(self, shape: Tuple[int, ...]) -> Tuple[int, ...]:
+    def lengths(self, shape: Shape) -> Shape:
         """Return the length of each slice along the axis."""
         each, longer = divmod(shape[self.axis], self.parts)
         return tuple(each + (index < longer) for index in range(self.parts))
-
-
-def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
-    """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
-
-    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
-    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S`` of a
-    worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
-    Before the first step, ``num_ps s BUILD_S`` pass.
-
-    Args:
-      whole_s: seconds that all variables take to a worker, or all gradients from it.
-      busy: the part of them in which that takes a processor.
-      steps: of the run.
-    """
-    cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
-    best = math.sqrt(2 * whole_s / cost)
-    return min(CHOICES, key=lambda number: abs(math.log(number / best)))
 
 
 def overlap_pays(size: int, num_ps: int) -> bool:
@@ -222,26 +201,33 @@ def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
     return Cut(axis, max(min(parts, shape[axis]), 1))
 
 
-def slice_shapes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, Tuple[int, ...]]:
-    """Return the shape of every variable or slice by its name; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
-    shapes: Dict[str, Tuple[int, ...]] = {}
-    for name, variable in variables.items():
-        if name not in found:
-            shapes[name] = variable.shape
-            continue
-        axis = found[name].axis
-        for index, length in enumerate(found[name].lengths(variable.shape)):
-            shapes[f"{name}/part_{index}"] = (*variable.shape[:axis], length, *variable.shape[axis + 1 :])
-    return shapes
+class Piece(NamedTuple):
+    """A variable on a server, or a slice of one: ``offset`` is where it begins in the whole."""
+
+    name: str
+    shape: Shape
+    offset: Shape
+
+
+def pieces_of(name: str, shape: Shape, cut_into: Optional[Cut]) -> Iterator[Piece]:
+    """Yield the pieces of a variable in order; slices of ``w`` are ``w/part_0``, ``w/part_1``, …"""
+    if cut_into is None:
+        yield Piece(name, shape, (0,) * len(shape))
+        return
+    axis, begin = cut_into.axis, 0
+    for index, length in enumerate(cut_into.lengths(shape)):
+        offset = tuple(begin if at == axis else 0 for at in range(len(shape)))
+        yield Piece(f"{name}/part_{index}", (*shape[:axis], length, *shape[axis + 1 :]), offset)
+        begin += length
 
 
 def slice_sizes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, int]:
     """Return bytes of every variable or slice by its name."""
-    sizes: Dict[str, int] = {}
-    for name, variable in variables.items():
-        shapes = slice_shapes({name: variable}, found)
-        sizes.update({part: VariableProfile(shape, variable.item_bytes).bytes for part, shape in shapes.items()})
-    return sizes
+    return {
+        piece.name: variable.item_bytes * elements(piece.shape)
+        for name, variable in variables.items()
+        for piece in pieces_of(name, variable.shape, found.get(name))
+    }
 
 
 def _must_be_cut(variable: VariableProfile) -> bool:

@@ -11,7 +11,16 @@ from typing import Any, Container, Dict, List, Mapping, Optional, Sequence, Tupl
 from cluster.runtime.tf_compat import tf
 from cluster.variables.uses import takes_rows, uses
 
+Shape = Tuple[int, ...]
 _FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied to every worker, once
+
+
+def elements(shape: Shape) -> int:
+    """Return how many numbers a tensor of this shape holds."""
+    found = 1
+    for length in shape:
+        found *= length
+    return found
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,7 @@ class VariableProfile:
     ``may_be_cut``: whether slices of it can be updated one by one, as if each were a variable.
     """
 
-    shape: Tuple[int, ...]
+    shape: Shape
     item_bytes: int
     lookups: Optional[int] = None
     is_dense: bool = False
@@ -38,10 +47,7 @@ class VariableProfile:
     @property
     def bytes(self) -> int:
         """Return bytes of the whole value."""
-        size = self.item_bytes
-        for length in self.shape:
-            size *= length
-        return size
+        return self.item_bytes * elements(self.shape)
 
 
 def profile_variables(

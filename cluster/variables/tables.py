@@ -11,10 +11,11 @@ was looked up; the variable itself never gets a value, so nothing on the worker 
 are TensorFlow's own, of the rows that were asked for.
 """
 
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from functools import lru_cache
+from typing import Any, Dict, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
-from cluster.variables.uses import READS, SHAPES, readers, takes_rows
+from cluster.variables.uses import READS, SHAPES, readers, replace, takes_rows
 
 
 def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
@@ -31,27 +32,16 @@ def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
     moved: Dict[Any, Any] = {}
     graph = tf.get_default_graph()
     with graph.colocate_with(None, ignore_existing=True), tf.control_dependencies(None), tf.device(host):
-        whole = _once(lambda: tf.concat([part.read_value() for part in slices], 0))
+        whole = lru_cache(maxsize=1)(lambda: tf.concat([part.read_value() for part in slices], 0))  # once, if at all
         for op, tensor in list(readers(variable)):
             if takes_rows(op, tensor):
                 moved[op] = _take_elsewhere(op, variable, slices)
             elif op.type in SHAPES:
-                _replace(op.outputs[0], tf.constant(variable.shape.as_list(), op.outputs[0].dtype))
+                _replace_everywhere(op.outputs[0], tf.constant(variable.shape.as_list(), op.outputs[0].dtype))
             elif op.inputs and tensor.dtype != tf.resource and not tensor.dtype._is_ref_dtype:
-                _update_inputs(op, tensor, whole())
+                replace(tensor, whole(), {op})
         _forget_reads(variable)
     return moved
-
-
-def _once(make: Callable[[], Any]) -> Callable[[], Any]:
-    made: List[Any] = []
-
-    def get() -> Any:
-        if not made:
-            made.append(make())
-        return made[0]
-
-    return get
 
 
 def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
@@ -67,23 +57,16 @@ def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
     where = tf.reshape(where, tf.shape(ids))
     where.set_shape(ids.shape)
     if op.type == "ResourceGather":
-        _replace(op.outputs[0], tf.gather(rows, where))
+        _replace_everywhere(op.outputs[0], tf.gather(rows, where))
     else:
         op._update_input(0, rows)
         op._update_input(1, where)
     return rows
 
 
-def _replace(old: Any, new: Any) -> None:
+def _replace_everywhere(old: Any, new: Any) -> None:
     new.set_shape(old.shape)
-    for op in old.consumers():
-        _update_inputs(op, old, new)
-
-
-def _update_inputs(op: Any, old: Any, new: Any) -> None:
-    for index, taken in enumerate(op.inputs):
-        if taken is old:
-            op._update_input(index, new)
+    replace(old, new, set(old.consumers()))
 
 
 def _forget_reads(variable: Any) -> None:

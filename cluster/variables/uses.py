@@ -3,7 +3,7 @@
 The graph is read when the model, its gradients and the evaluation are all in it.
 """
 
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from cluster.runtime.tf_compat import tf
 from cluster.variables.functions import PASSES, READERS, Functions
@@ -63,22 +63,19 @@ def takes_rows(op: Any, tensor: Any) -> bool:
 
 def ancestors(things: Iterable[Any]) -> Set[Any]:
     """Return all operations that must run for these tensors and operations."""
-    left = [op for thing in things for op in ops_of(thing)]
-    found: Set[Any] = set(left)
-    while left:
-        op = left.pop()
-        new = {*(each.op for each in op.inputs), *op.control_inputs} - found
-        found |= new
-        left += new
-    return found
+    return _behind_all(things, lambda op: {*(each.op for each in op.inputs), *op.control_inputs})
 
 
 def sources(tensors: Iterable[Any]) -> Set[Any]:
     """Return all operations on whose values these tensors depend; not those that they only wait for."""
-    left = [op for each in tensors for op in ops_of(each)]
+    return _behind_all(tensors, lambda op: {each.op for each in op.inputs})
+
+
+def _behind_all(things: Iterable[Any], behind: Callable[[Any], Set[Any]]) -> Set[Any]:
+    left = [op for thing in things for op in ops_of(thing)]
     found: Set[Any] = set(left)
     while left:
-        new = {each.op for each in left.pop().inputs} - found
+        new = behind(left.pop()) - found
         found |= new
         left += new
     return found

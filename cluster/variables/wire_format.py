@@ -9,6 +9,7 @@ Interspeech 2014). No scale of the loss has to be found.
 
 from typing import Any, List
 
+from cluster.runtime.gradients import map_values
 from cluster.runtime.tf_compat import tf
 
 _SCOPE = "wire"  # of what is kept
@@ -41,13 +42,11 @@ class Wire:
         """
         if self.type == tf.float32:
             return grad
-        return tf.IndexedSlices(tf.cast(grad.values, tf.bfloat16), grad.indices, grad.dense_shape)
+        return map_values(grad, lambda values: tf.cast(values, tf.bfloat16))
 
     def widen_rows(self, grad: Any) -> Any:
         """Return a sparse gradient that has come, in float32, made on the current device."""
-        if self.type == tf.float32:
-            return grad
-        return tf.IndexedSlices(self.widen(grad.values), grad.indices, grad.dense_shape)
+        return grad if self.type == tf.float32 else map_values(grad, self.widen)
 
     def narrow_gradient(self, name: str, grad: Any) -> Any:
         """Return a gradient as it is sent; in float16 with what was kept of those before it under the same ``name``."""

@@ -5,15 +5,12 @@ with the author's functions alone, but for rounding.
 
 digests         each worker's batch and gradients, in two numbers, which it reports to the chief in every step
 givens          random numbers and rows of tables, which only the workers have
-worker_batches  the batches of every worker once more, in the chief's process; all as one, and its parts
-fresh_job       the author's functions once more, for another graph
+verified_run    the run once more in the chief's process: its job, the batches of every worker, and all as one
 whole_model     the model with the towers of all workers, on one set of variables, which are cut as the servers' are
 one_process     plain TensorFlow's training on these batches
-difference      the first variable that differs, in words
-named_values    values of variables that are cut, joined by name
+named_values    values of variables that are cut, joined by name, and the first that differs
 own_gradients   gradients that TensorFlow computes for an optimizer, which can be fed
 plain           the author's functions in a script for one machine
-traits          what its graph shows of the model
 plain_step      one step of plain TensorFlow from the run's values, and how far from it a run may be
 kinds           what a difference from it looks like, in words
 beside_plain    each step of a run beside one of plain TensorFlow

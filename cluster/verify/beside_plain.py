@@ -5,23 +5,24 @@ parts   each tower's part by itself, and the mean of the gradients: what a run i
         depend on each other, by batch normalisation for example
 """
 
+import re
 from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from typing import Counter as Counts
 
 from cluster.errors import JobError
-from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
-from cluster.task import Train
-from cluster.verify.fresh_job import fresh
+from cluster.variables.uses import ancestors
+from cluster.verify.digests import DigestReport
 from cluster.verify.kinds import Suspect, coupled, kind
 from cluster.verify.named_values import Values
 from cluster.verify.plain import Plain
-from cluster.verify.plain_step import Reference, largest
-from cluster.verify.traits import coarsest, takes_statistics
-from cluster.verify.worker_batches import Batch, CutBatch, WholeBatch
+from cluster.verify.plain_step import Reference, eps_of
+from cluster.verify.verified_run import CutBatch, VerifiedRun, WholeBatch
 
+_REDUCES = ("Mean", "Sum")
+_NORMALIZES = re.compile("FusedBatchNorm(V[23])?$")
 _UNKNOWN = "it looks like none of the kinds that launch verify knows"
 
 
@@ -41,8 +42,6 @@ class BesidePlain:
     """The author's functions in plain TensorFlow beside a run.
 
     Args:
-      job: with its args bound.
-      towers: of each worker.
       structures: what the dataset of each worker gives.
 
     Attributes:
@@ -54,11 +53,9 @@ class BesidePlain:
       not_full: steps that were not compared, as some examples of a batch of shards did not count.
     """
 
-    def __init__(
-        self, job: Job, train: Train, args: Mapping[str, Any], towers: int, structures: Sequence[Mapping[str, Any]]
-    ):
-        self._job, self._train, self._args = job, train, args
-        self._workers, self._parts = len(structures), towers * train.accumulate
+    def __init__(self, run: VerifiedRun, structures: Sequence[Mapping[str, Any]]):
+        self._run, self._workers = run, len(structures)
+        self._number = self._workers * run.parts  # of the parts of a step
         self.steps = self.steps_by_parts = self.not_finite = self.not_full = 0
         self.by_design: Counts[str] = Counter()
         self.missing: List[str] = []
@@ -67,21 +64,17 @@ class BesidePlain:
         self._build(structures)
 
     def _build(self, structures: Sequence[Mapping[str, Any]]) -> None:
-        self._batch = WholeBatch(structures, self._parts)
+        self._batch = WholeBatch(structures, self._run.parts)
         try:
             self._whole = self._make(self._batch.whole)
             self._eps = coarsest(self._whole)
-            self._takes_statistics = self._number > 1 and takes_statistics(self._whole)
+            self._takes_statistics = self._number > 1 and _takes_statistics(self._whole)
             self._is_by_parts = self._takes_statistics or (self._number > 1 and bool(self._whole.given))
         except JobError as error:
             self.problem = str(error)
 
-    @property
-    def _number(self) -> int:
-        return self._workers * self._parts
-
     def _make(self, structure: Mapping[str, Any]) -> Plain:
-        return Plain(fresh(self._job, self._args), self._args, self._train.clip_norm, structure)
+        return Plain(self._run.fresh_job(), self._run.args, self._run.train.clip_norm, structure)
 
     def begin(self, first: Values) -> Optional[str]:
         """Compare the names of variables with the servers'; return what is wrong with them, None if nothing is."""
@@ -94,26 +87,31 @@ class BesidePlain:
             return None
         return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
 
-    def check(self, step: int, before: Values, found: Values, batches: Sequence[Batch]) -> Optional[Fault]:
+    def check(self, step: int, before: Values, found: Values, reports: Sequence[DigestReport]) -> Optional[Fault]:
         """Return what is wrong with a step; None if nothing is.
 
         Args:
           before, found: the servers' values before and after it, by name.
+          reports: of the workers, with their batches.
         """
         if self.problem is not None:
             return None
         try:
-            cut = self._batch.cut(batches)
+            cut = self._batch.cut(reports)
             if not cut.all_count:
                 self.not_full += 1
                 return None
-            return self._check(step, before, found, cut)
+            fault = self._check(before, found, cut)
         except tf.errors.OpError as error:
             self.problem = f"{type(error).__name__}: {line_of(error)}"
             return None
+        return None if fault is None else fault._replace(what=f"step {step}: {fault.what}")
 
-    def _check(self, step: int, before: Values, found: Values, cut: CutBatch) -> Optional[Fault]:
-        reference = self._by_parts(before, cut) if self._is_by_parts else self._by_whole(before, cut)
+    def _check(self, before: Values, found: Values, cut: CutBatch) -> Optional[Fault]:
+        if self._is_by_parts:
+            reference = self._by_parts(before, cut)
+        else:
+            reference = Reference(self._whole, self._eps, before, [cut.whole])
         if not reference.is_finite:
             self.not_finite += 1
             return None
@@ -122,40 +120,36 @@ class BesidePlain:
         names = reference.unlike(found)
         reference.plain.settle(reference.after)
         if names and not self._is_by_parts and self._number > 1:
-            return self._beside_parts(step, before, found, names, reference, self._by_parts(before, cut))
-        return self._fault(step, before, found, names, reference) if names else None
-
-    def _by_whole(self, before: Values, cut: CutBatch) -> Reference:
-        return Reference(self._whole, self._eps, before, [cut.whole])
+            return self._beside_parts(found, names, reference, self._by_parts(before, cut))
+        return self._fault(found, names, reference) if names else None
 
     def _by_parts(self, before: Values, cut: CutBatch) -> Reference:
         if self._of_part is None:
             self._of_part = self._make(self._batch.part)
         return Reference(self._of_part, self._eps, before, cut.parts)
 
-    def _beside_parts(
-        self, step: int, before: Values, found: Values, names: List[str], whole: Reference, parts: Reference
-    ) -> Optional[Fault]:
+    def _beside_parts(self, found: Values, names: List[str], whole: Reference, parts: Reference) -> Optional[Fault]:
         """Return what is wrong if the step differs from that of the whole batch."""
         others = parts.unlike(found)
         if others:
             both = [name for name in names if name in others]
-            return self._fault(step, before, found, both or others, whole if both else parts)
+            return self._fault(found, both or others, whole if both else parts)
         if all(self._is_state(name) for name in names):
             self.by_design.update(names)
             return None
         trained = [name for name in names if not self._is_state(name)]
-        return Fault(_differs(step, trained[0], before, found, whole), coupled(self._number) + _losses(whole, parts))
+        losses = f" (the loss of the whole batch is {whole.loss:.6g}, that of its parts {parts.loss:.6g})"
+        return Fault(whole.difference(trained[0], found), coupled(self._number) + losses)
 
     def _is_state(self, name: str) -> bool:
         """Return whether a variable is the model's own, and no gradient changes it."""
         return name in self._whole.model_names and name not in self._whole.trained and name != "global_step"
 
-    def _fault(self, step: int, before: Values, found: Values, names: List[str], reference: Reference) -> Fault:
+    def _fault(self, found: Values, names: List[str], reference: Reference) -> Fault:
         structure = self._batch.part if reference.is_of_parts else self._batch.whole
-        numbers = (self._parts, self._workers)
-        suspect = Suspect(names, found, before, reference, *numbers, again=lambda: self._make(structure))
-        return Fault(_differs(step, names[0], before, found, reference), kind(suspect))
+        parts, workers = self._run.parts, self._workers
+        suspect = Suspect(names, found, reference, parts, workers, again=lambda: self._make(structure))
+        return Fault(reference.difference(names[0], found), kind(suspect))
 
     def result(self) -> Dict[str, float]:
         """Return what was compared, and what was not, as metrics of the run."""
@@ -172,15 +166,27 @@ class BesidePlain:
         return found
 
 
-def _differs(step: int, name: str, before: Values, found: Values, reference: Reference) -> str:
-    unlike = reference.elements(name, found)
-    there = reference.after[name]
-    return (
-        f"step {step}: servers' {name} differs from plain TensorFlow in {unlike.sum():,} of"
-        f" {unlike.size:,} elements, by at most {largest(found[name], there):.2g}, and it moved by"
-        f" {largest(there, before[name]):.2g}"
-    )
+def coarsest(plain: Plain) -> float:
+    """Return the part by which two numbers of the coarsest type of a step are apart."""
+    types = {tensor.dtype.base_dtype for op in ancestors([plain.train]) for tensor in op.outputs}
+    return max(eps_of(each.name) for each in types if each.is_floating)
 
 
-def _losses(whole: Reference, parts: Reference) -> str:
-    return f" (the loss of the whole batch is {whole.loss:.6g}, that of its parts {parts.loss:.6g})"
+def _takes_statistics(plain: Plain) -> bool:
+    """Return whether the loss uses a mean over the examples that also moves an average, as of batch normalisation."""
+    of_loss = ancestors([plain.loss])
+    shared = of_loss & plain.of_updates
+    fed = {tensor.op for tensor in plain.fed}
+    return any(_normalizes(op) for op in of_loss) or any(_reduces(op) and ancestors([op]) & fed for op in shared)
+
+
+def _normalizes(op: Any) -> bool:
+    return bool(_NORMALIZES.match(op.type)) and bool(op.get_attr("is_training"))
+
+
+def _reduces(op: Any) -> bool:
+    """Return whether an operation takes sums or means over the first axis."""
+    if op.type not in _REDUCES or op.inputs[0].shape.ndims is None:
+        return False
+    axes = tf.get_static_value(op.inputs[1])
+    return axes is not None and 0 in {int(axis) % max(op.inputs[0].shape.ndims, 1) for axis in axes.reshape([-1])}

@@ -1,7 +1,7 @@
 """Digests of each worker's batch and gradients, and the report that it sends the chief in every step.
 
-A digest is a number of all bytes. Both show the origin of a difference: the input, the computation, or what comes after
-the computation. A report also has what the chief cannot compute once more.
+A digest is a number of all bytes. Both show the origin of a difference, in words: the input, the computation, or what
+comes after the computation. A report also has what the chief cannot compute once more.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
@@ -44,11 +44,48 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
     ]
 
 
+def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Optional[str]:
+    """Name the first worker whose batch was another than the chief has read for it; None where all are equal.
+
+    Args:
+      found: digests of the workers' batches; ``expected`` has those of what the chief has read.
+    """
+    for worker, (one, other) in enumerate(zip(found, expected)):
+        if one != other:
+            return (
+                f"worker {worker}'s batch of step {step} differs from the same batch read by the chief: its input does"
+                " not give the same batches twice; give every shuffle a seed, keep the order of what is read in"
+                " parallel, and let the chief's host have the same files"
+            )
+    return None
+
+
+def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequence[str]) -> str:
+    """Return the end of a message: which worker, if any, gave another gradient.
+
+    The other gradient is that which the chief's host computes of the same batch.
+
+    Args:
+      found: digests of the gradients that the workers have given; ``expected`` has those of one process.
+      hosts: of the workers, the chief's first.
+    """
+    workers = [worker for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
+    if not workers:
+        return "; every worker gave the right gradient, so the sum or the update differs"
+    is_here = hosts[workers[0]] == hosts[0]
+    advice = (
+        "look in the model for operations without an order, as this is the chief's own host"
+        if is_here
+        else "compare the processor and the libraries of its host with the chief's"
+    )
+    return f"; worker {workers[0]} gave another gradient than one process, from the same batch and variables; {advice}"
+
+
 class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
-    ``batch`` has the tensors of its batch, flat, none if the chief reads that; ``given`` those of each copy of the
-    model (``cluster.verify.givens``).
+    ``batch`` has the tensors of its batch, flat, none until the chief has read them where it does; ``given`` those of
+    each copy of the model (``cluster.verify.givens``).
     """
 
     batch_digest: Any
@@ -76,17 +113,16 @@ class DigestReports:
         self, task: Task, batch: Mapping[str, Any], grads: Sequence[Any], given: Sequence[Sequence[Any]], is_sent: bool
     ):
         self.structure: Optional[Mapping[str, Any]] = batch if is_sent else None
-        self.given, self._batch = given, flat(batch) if is_sent else []
-        own = [batch_digest(batch), gradient_digest(grads), *self._batch, *(each for copy in given for each in copy)]
-        self._types = [each.dtype for each in own]
+        self.given = given
+        digests = batch_digest(batch), gradient_digest(grads)
+        self._own = DigestReport(*digests, flat(batch) if is_sent else [], [list(copy) for copy in given])
+        self._types = [each.dtype for each in tf.nest.flatten(self._own)]
         with tf.device(ps_device(0)):
-            self.send = self._queue(task.worker_index).enqueue(own)
+            self.send = self._queue(task.worker_index).enqueue(tf.nest.flatten(self._own))
             self.received = [self._dequeued(each) for each in range(task.num_workers)] if task.is_chief else []
 
     def _queue(self, worker: int) -> Any:
         return tf.FIFOQueue(-1, self._types, shared_name=f"verify/report_of_{worker}")
 
-    def _dequeued(self, worker: int) -> DigestReport:
-        values = iter(self._queue(worker).dequeue())
-        digests, batch = (next(values), next(values)), [next(values) for _ in self._batch]
-        return DigestReport(*digests, batch, [[next(values) for _ in copy] for copy in self.given])
+    def _dequeued(self, worker: int) -> Any:
+        return tf.nest.pack_sequence_as(self._own, self._queue(worker).dequeue())

@@ -15,7 +15,7 @@ from cluster import embedding
 from cluster.errors import JobError, TrainingError
 from cluster.model.model_state import place
 from cluster.runtime.tf_compat import tf
-from cluster.variables.functions import called
+from cluster.variables.functions import Functions
 from cluster.variables.uses import replace
 
 _SEEDS = {"seed", "seed2"}  # attributes by which TensorFlow seeds what draws; "Stateless…" has an input for them
@@ -41,30 +41,15 @@ def refuse_random(ops: Iterable[Any]) -> None:
     Raises:
       JobError: it does; names the line of the job.
     """
+    functions = Functions(tf.get_default_graph())
     for op in sorted(ops, key=lambda each: str(each.name)):
-        for node in _nodes(op):
+        for node in functions.nodes(op):
             if _draws(node.op, node.attr):
                 raise JobError(
                     f"{place(op)}: expected random numbers only for the loss and its gradients, and outside of loops,"
                     f" branches and functions, found others ({node.op} {op.name}); launch verify needs an argument of"
                     " the job that switches this off"
                 )
-
-
-def _nodes(op: Any) -> Iterator[Any]:
-    """Return the definition of an operation, and of those in the functions that it calls."""
-    yield op.node_def
-    if not called(op.node_def):
-        return
-    library = {each.signature.name: each for each in op.graph.as_graph_def().library.function}
-    left, seen = called(op.node_def), {""}
-    while left:
-        name = left.pop()
-        if name not in seen and name in library:
-            seen.add(name)
-            for node in library[name].node_def:
-                yield node
-                left += called(node)
 
 
 def given_to(copies: Iterable[Sequence[Any]], needed: Container[Any]) -> List[List[Any]]:

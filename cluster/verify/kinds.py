@@ -1,12 +1,15 @@
 """The kinds of mistakes that a difference from plain TensorFlow may look like, in words."""
 
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 import numpy as np
 
+from cluster.runtime.tf_compat import tf
+from cluster.variables.masters import plain_name
+from cluster.variables.uses import ancestors, handle_of, readers, writes
 from cluster.verify.named_values import Values
+from cluster.verify.plain import Plain
 from cluster.verify.plain_step import Reference
-from cluster.verify.traits import computed, read_while_changed
 
 _STEP = "global_step"
 
@@ -20,7 +23,6 @@ class Suspect(NamedTuple):
 
     names: List[str]
     found: Values
-    before: Values
     reference: Reference
     parts: int
     workers: int
@@ -43,7 +45,7 @@ def coupled(parts: int) -> str:
 
 
 def _random(of: Suspect) -> Optional[str]:
-    one, other = computed(of.reference.plain), computed(of.again())
+    one, other = _computed(of.reference.plain), _computed(of.again())
     unlike = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
     if not unlike:
         return None
@@ -65,7 +67,7 @@ def _race(of: Suspect) -> Optional[str]:
 def _counted_step(of: Suspect) -> Optional[str]:
     if of.names[0] != _STEP:
         return None
-    here, there = (int(values[_STEP] - of.before[_STEP]) for values in (of.found, of.reference.after))
+    here, there = (int(values[_STEP] - of.reference.before[_STEP]) for values in (of.found, of.reference.after))
     return f"the step counts {here} here, and {there} there; the optimizer itself may count, or not count, the step"
 
 
@@ -88,7 +90,7 @@ def _numbers(of: Suspect) -> Iterator[float]:
 
 
 def _read_too_early(of: Suspect) -> Optional[str]:
-    name = read_while_changed(of.reference.plain)
+    name = _read_while_changed(of.reference.plain)
     if name is None:
         return None
     return f"it looks like a race: the optimizer reads {name}, which tf.GraphKeys.UPDATE_OPS change in the same step"
@@ -102,11 +104,10 @@ def _scaled(of: Suspect) -> Optional[str]:
 
 
 def _counted_change(of: Suspect) -> Optional[str]:
-    name = of.names[0]
-    plain = of.reference.plain
-    if name in plain.trained or name not in plain.model_names:
+    name, reference = of.names[0], of.reference
+    if name in reference.plain.trained or name not in reference.plain.model_names:
         return None
-    number = _ratio(*(np.asarray(values[name], np.float64) for values in (of.before, of.found, of.reference.after)))
+    number = _ratio(*(np.asarray(values[name], np.float64) for values in (reference.before, of.found, reference.after)))
     if number is None:
         return "it looks like a change of the model's own that is counted another number of times"
     return f"it looks like a change that is counted {_times(number)}: plain TensorFlow makes it once a step"
@@ -132,3 +133,24 @@ def _explains(of: Suspect, after: Values) -> bool:
 
 def _times(number: float) -> str:
     return "once" if number == 1 else f"{number:.3g} times"
+
+
+def _read_while_changed(plain: Plain) -> Optional[str]:
+    """Return the name of a variable that updates change and the optimizer reads in the same step."""
+    grads = [tensor for each in plain.noted for tensor in tf.nest.flatten(each.grad)]
+    applies = ancestors([plain.train]) - ancestors([plain.loss, *grads]) - plain.of_updates
+    for variable in plain.variables:
+        if any(op in plain.of_updates for op in writes(variable)) and _is_read(variable, applies):
+            return plain_name(variable)
+    return None
+
+
+def _is_read(variable: Any, by: Any) -> bool:
+    behind = {op for op, _ in readers(variable)}
+    direct = {op for op in handle_of(variable).consumers() if op.type == "ReadVariableOp"}
+    return bool((behind | direct) & by)
+
+
+def _computed(plain: Plain) -> Dict[str, str]:
+    """Return what a step computes: the types of its operations and its constants, by name."""
+    return {op.name: str(op.node_def if op.type == "Const" else op.type) for op in ancestors([plain.train])}

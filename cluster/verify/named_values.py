@@ -1,6 +1,6 @@
-"""Values of variables by the names that checkpoints have: those that are cut are whole."""
+"""Values of variables by the names that checkpoints have: joined where these are cut, and compared to the bit."""
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -36,3 +36,54 @@ def fitting(saved: Sequence[Saved], values: Values) -> List[Saved]:
 
 def _range(each: Saved) -> Any:
     return tuple(slice(begin, begin + length) for begin, length in zip(each.offset, each.shape))
+
+
+def wide(value: Any) -> Any:
+    """Return numbers of any type as such of 64 bits a part."""
+    value = np.asarray(value)
+    return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+
+
+def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any]) -> Optional[str]:
+    """Compare variables to the bit, in the order of ``found``; None where all are equal.
+
+    Args:
+      step: the global step after which both were read.
+      found: the servers' values by name; ``expected`` has those of one process under the same names.
+    """
+    for name, value in found.items():
+        one, other = np.asarray(value), np.asarray(expected[name])
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return f"step {step}: servers' {name} is {_kind(one)}, that of one process {_kind(other)}"
+        unlike = _unlike(one, other)
+        if unlike.any():
+            return (
+                f"step {step}: servers' {name} differs from one process in {unlike.sum():,} of {unlike.size:,}"
+                f" elements{_at_most(one, other)}"
+            )
+    return None
+
+
+def _unlike(one: Any, other: Any) -> Any:
+    """Return the elements that have other bits, bool [elements].
+
+    -0.0 is not 0.0, and a NaN is itself.
+    """
+    size = max(one.dtype.itemsize, 1)
+    return (_bits(one).reshape(-1, size) != _bits(other).reshape(-1, size)).any(axis=1)
+
+
+def _bits(values: Any) -> Any:
+    return np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
+
+
+def _at_most(one: Any, other: Any) -> str:
+    if one.dtype.kind not in "fiu":
+        return ""
+    with np.errstate(all="ignore"):
+        largest = np.nanmax(np.abs(one.astype(np.float64) - other.astype(np.float64)))
+    return f", by at most {largest:.2g}"
+
+
+def _kind(values: Any) -> str:
+    return f"{values.dtype} {list(values.shape)}"

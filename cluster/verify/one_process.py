@@ -10,11 +10,10 @@ No server, no queue and no token is in it.
 """
 
 from functools import reduce
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from cluster.model.model_state import State, settle
-from cluster.runtime.gradients import clip, copy_gradient
-from cluster.runtime.server import keep
+from cluster.runtime.gradients import clip, copy_gradient, map_values
 from cluster.runtime.tf_compat import tf
 from cluster.sharing.graph_collections import showing
 from cluster.updates.counted_step import applied
@@ -23,21 +22,17 @@ from cluster.updates.optimizer_gradients import changed_gradients
 from cluster.variables.layout import Bucket, Layout
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.uses import ancestors
-from cluster.verify.digests import gradient_digest, tensors_of
+from cluster.verify.digests import DigestReport, gradient_digest, tensors_of
 from cluster.verify.givens import Holes, refuse_random
+from cluster.verify.named_values import Values
+from cluster.verify.verified_run import HERE, VerifiedRun, feeding, placeholders, session_on
 from cluster.verify.whole_model import Pieces, WholeModel, added
-from cluster.verify.worker_batches import HERE, Batch, feeding, placeholders, session_config
-
-Values = Dict[str, Any]
-MakeModel = Callable[[Sequence[Dict[str, Any]]], WholeModel]
 
 
 class OneProcess:
     """The training of one process, in a graph and a session of its own.
 
     Args:
-      make_model: makes of a batch of each worker the model that is to be built in the current graph.
-      clip_norm: of the run.
       layout, buckets: how the servers cut variables, and what travels together.
       structures: what the dataset of each worker gives.
 
@@ -48,18 +43,12 @@ class OneProcess:
     """
 
     def __init__(
-        self,
-        make_model: MakeModel,
-        clip_norm: Optional[float],
-        layout: Layout,
-        buckets: Sequence[Bucket],
-        structures: Sequence[Mapping[str, Any]],
+        self, run: VerifiedRun, layout: Layout, buckets: Sequence[Bucket], structures: Sequence[Mapping[str, Any]]
     ):
-        self._buckets, self._layout, self._clip_norm = buckets, layout, clip_norm
+        self._buckets, self._layout, self._clip_norm = buckets, layout, run.train.clip_norm
         with tf.Graph().as_default() as graph, tf.device(HERE):
-            fed, batches = zip(*map(placeholders, structures))
-            self._fed = fed
-            self._model = make_model(batches)
+            self._fed, batches = zip(*map(placeholders, structures))
+            self._model = WholeModel(run, batches)
             holes = Holes()
             with holes.rows():
                 self._model.build(lambda device: HERE)
@@ -75,7 +64,7 @@ class OneProcess:
             self._initialise = [tf.variables_initializer(known), self._model.prepare]
             self._after = [self._pieces.join(), *(each.initializer for each in slots)]
             graph.finalize()
-        self._session = keep(tf.Session(graph=graph, config=session_config()))
+        self._session = session_on(graph)
 
     def begin(self, values: Mapping[str, Any]) -> None:
         """Take the first values of variables or of their pieces, by name.
@@ -88,11 +77,11 @@ class OneProcess:
         for each in self._after:
             self._session.run(each)
 
-    def step(self, batches: Sequence[Batch]) -> List[int]:
-        """Train with one batch of each worker; return the digest of the gradients of each."""
-        given = [value for batch in batches for copy in batch.given for value in copy]
+    def step(self, reports: Sequence[DigestReport]) -> List[int]:
+        """Train with the batch of each worker; return the digest of the gradients of each."""
+        given = [value for report in reports for copy in report.given for value in copy]
         fed = dict(zip([hole for copy in self.given for hole in copy], given))
-        _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, batches), **fed})
+        _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, reports), **fed})
         return [int(number) for number in digests]
 
     def values(self, names: Sequence[str]) -> Values:
@@ -137,7 +126,9 @@ class OneProcess:
         if self._model.workers[0].weight is None:
             return dict(sums)
         weight = reduce(lambda one, other: one + other, [worker.weight for worker in self._model.workers])
-        return {name: _over(grad, weight) for name, grad in sums.items()}
+        return {
+            name: map_values(grad, lambda values: values / tf.cast(weight, values.dtype)) for name, grad in sums.items()
+        }
 
     def _update(self, sums: Mapping[str, Any]) -> Any:
         model, optimizer = self._model, self._model.optimizer
@@ -160,10 +151,3 @@ class OneProcess:
         for grad, part in clip(parts, self._clip_norm):
             found.update(copies.unpack(part, grad) if isinstance(part, Bucket) else {part: grad})
         return found
-
-
-def _over(grad: Any, weight: Any) -> Any:
-    weight = tf.cast(weight, grad.dtype)
-    if isinstance(grad, tf.IndexedSlices):
-        return tf.IndexedSlices(grad.values / weight, grad.indices, grad.dense_shape)
-    return grad / weight

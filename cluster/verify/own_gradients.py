@@ -1,14 +1,21 @@
-"""The gradients that TensorFlow's own ``compute_gradients`` returns to an optimizer, as tensors that can be fed."""
+"""The gradients of plain TensorFlow: those that an optimizer gets, as tensors that can be fed, and their values.
+
+Beside them are their norm, for clipping, and the gradients of terms that a collection has.
+"""
 
 import contextlib
-import threading
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from cluster.runtime.tf_compat import tf
+from cluster.updates.optimizer_gradients import in_place_of
+from cluster.variables.uses import ancestors
+from cluster.verify.named_values import wide
 
-_ONE_AT_A_TIME = threading.RLock()  # a class has one method for all threads
+GradsAndVars = List[Tuple[Any, Any]]
+
+_OWN = tf.train.Optimizer.compute_gradients
 
 
 class Rows(NamedTuple):
@@ -33,19 +40,14 @@ class Noted(NamedTuple):
 def noted() -> Iterator[List[Noted]]:
     """Note, inside, each gradient that TensorFlow computes for an optimizer."""
     found: List[Noted] = []
-    with _ONE_AT_A_TIME:
-        own = tf.train.Optimizer.compute_gradients
 
-        def compute(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = [(_open(grad), variable) for grad, variable in own(self, loss, *args, **kwargs)]
-            found.extend(Noted(_tensors(grad), variable, loss) for grad, variable in pairs if grad is not None)
-            return pairs
+    def compute(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        pairs = [(_open(grad), variable) for grad, variable in _OWN(self, loss, *args, **kwargs)]
+        found.extend(Noted(_tensors(grad), variable, loss) for grad, variable in pairs if grad is not None)
+        return pairs
 
-        tf.train.Optimizer.compute_gradients = compute
-        try:
-            yield found
-        finally:
-            tf.train.Optimizer.compute_gradients = own
+    with in_place_of("compute_gradients", compute):
+        yield found
 
 
 def _open(grad: Any) -> Any:
@@ -68,6 +70,42 @@ def _tensors(grad: Any) -> Any:
     return Rows(grad.values, grad.indices) if isinstance(grad, tf.IndexedSlices) else grad
 
 
+def clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
+    """Return gradients scaled down to a norm of all of them; None leaves them."""
+    if norm is None:
+        return pairs
+    grads, _ = tf.clip_by_global_norm([_merged(grad) for grad, _ in pairs], norm)
+    return [(grad, variable) for grad, (_, variable) in zip(grads, pairs)]
+
+
+def _merged(grad: Any) -> Any:
+    """Return a gradient in which a row comes once: the norm of its parts is not that of their sum."""
+    if not isinstance(grad, tf.IndexedSlices):
+        return grad
+    rows, places = tf.unique(grad.indices)
+    return tf.IndexedSlices(tf.math.unsorted_segment_sum(grad.values, places, tf.size(rows)), rows, grad.dense_shape)
+
+
+def terms_of_loss(found: Sequence[Noted]) -> Dict[str, Dict[int, Any]]:
+    """Return the gradients of the terms of the loss that a collection has, by collection.
+
+    Each is under the number of its variable among those of ``found``.
+    """
+    of_loss = ancestors([each.loss for each in found])
+    terms_of: Dict[str, Dict[int, Any]] = {}
+    for name in tf.get_default_graph().get_all_collection_keys():
+        terms = [each for each in tf.get_collection(name) if _is_term(each, of_loss)]
+        if terms:
+            of_one_type = [each for each in terms if each.dtype == terms[0].dtype]
+            grads = tf.gradients(tf.add_n(of_one_type), [each.variable for each in found])
+            terms_of[str(name)] = {at: tf.convert_to_tensor(grad) for at, grad in enumerate(grads) if grad is not None}
+    return {name: known for name, known in terms_of.items() if known}
+
+
+def _is_term(each: Any, of_loss: Any) -> bool:
+    return isinstance(each, tf.Tensor) and each.dtype.is_floating and each.shape.ndims == 0 and each.op in of_loss
+
+
 def feeds(found: Sequence[Noted], values: Sequence[Any]) -> Dict[Any, Any]:
     """Return what to feed so that the gradients have these values."""
     fed: Dict[Any, Any] = {}
@@ -86,28 +124,26 @@ def mean(parts: Sequence[Sequence[Any]], weights: Sequence[float]) -> List[Any]:
 
 def _weighted(grads: Sequence[Any], shares: Sequence[float]) -> Any:
     if not isinstance(grads[0], Rows):
-        return sum(_wide(grad) * share for grad, share in zip(grads, shares)).astype(grads[0].dtype)
-    rows = np.concatenate([_wide(grad.values) * share for grad, share in zip(grads, shares)])
+        return sum(wide(grad) * share for grad, share in zip(grads, shares)).astype(grads[0].dtype)
+    rows = np.concatenate([wide(grad.values) * share for grad, share in zip(grads, shares)])
     return Rows(rows.astype(grads[0].values.dtype), np.concatenate([each.indices for each in grads]))
 
 
-def plus(grads: Sequence[Any], others: Sequence[Any], factor: float) -> List[Any]:
-    """Return gradients to which others, dense or None, are added so many times; one of rows stays as it is."""
+def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List[Any]:
+    """Return gradients to which others, by their numbers, are added so many times; one of rows stays as it is."""
     return [
-        grad if other is None or isinstance(grad, Rows) else (_wide(grad) + factor * _wide(other)).astype(grad.dtype)
-        for grad, other in zip(grads, others)
+        (wide(grad) + factor * wide(others[at])).astype(grad.dtype)
+        if at in others and not isinstance(grad, Rows)
+        else grad
+        for at, grad in enumerate(grads)
     ]
 
 
 def times(grads: Sequence[Any], factor: float) -> List[Any]:
     """Return gradients that are multiplied by a number."""
-    return [
-        Rows((grad.values * factor).astype(grad.values.dtype), grad.indices)
-        if isinstance(grad, Rows)
-        else np.asarray(grad * factor).astype(grad.dtype)
-        for grad in grads
-    ]
+    return with_values(grads, lambda values: np.asarray(values * factor).astype(values.dtype))
 
 
-def _wide(value: Any) -> Any:
-    return np.asarray(value).astype(np.complex128 if np.asarray(value).dtype.kind == "c" else np.float64)
+def with_values(grads: Sequence[Any], change: Callable[[Any], Any]) -> List[Any]:
+    """Return gradients whose values are changed; those of rows keep their rows."""
+    return [Rows(change(grad.values), grad.indices) if isinstance(grad, Rows) else change(grad) for grad in grads]

@@ -14,17 +14,15 @@ import operator
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from cluster.job import Job
-from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
 from cluster.sharing import keras_graphs
 from cluster.variables.masters import saved_variables
 from cluster.variables.uses import ancestors
+from cluster.verify.digests import tensors_of
 from cluster.verify.givens import Holes
 from cluster.verify.named_values import Values, fitting, joined, part_of
-from cluster.verify.own_gradients import feeds, noted
-from cluster.verify.worker_batches import HERE, placeholders, session_config
-
-GradsAndVars = List[Tuple[Any, Any]]
+from cluster.verify.own_gradients import GradsAndVars, clipped, feeds, noted, terms_of_loss
+from cluster.verify.verified_run import HERE, placeholders, session_on
 
 
 class Given(NamedTuple):
@@ -88,7 +86,7 @@ class Plain:
     def _session(self) -> Any:
         """Return the session, which begins with its first use: some plain graphs are only looked at."""
         if self._begun is None:
-            self._begun = keep(tf.Session(graph=self._graph, config=session_config()))
+            self._begun = session_on(self._graph)
             self._begun.run(self._start)
         return self._begun
 
@@ -104,12 +102,12 @@ class Plain:
         with noted() as self.noted:
             pairs = self._compute()
         self.of_updates = ancestors(self.updates)
-        _read_before(self.of_updates, [self.loss, *(grad for grad, _ in pairs if grad is not None)])
-        computed = [tensor for grad, _ in pairs for tensor in _tensors(grad)]
+        computed = tensors_of([grad for grad, _ in pairs if grad is not None])
         self._computed = ancestors([self.loss, *computed])
+        _read_before(self.of_updates - self._computed, [self.loss, *computed])
         with tf.control_dependencies([*self.updates, *computed]):
-            self.train = self._apply(_clipped(pairs, self._clip_norm))
-        self.terms = _terms([each.variable for each in self.noted], ancestors([each.loss for each in self.noted]))
+            self.train = self._apply(clipped(pairs, self._clip_norm))
+        self.terms = terms_of_loss(self.noted)
 
     def _compute(self) -> GradsAndVars:
         if not isinstance(self.optimizer, dict):
@@ -163,14 +161,11 @@ class Plain:
         fetched = [self.loss, self._examples, [each.grad for each in self.noted]]
         return Given(*self._session.run(fetched, self._feed(batch)))
 
-    def terms_of(self, before: Values, batch: Sequence[Any]) -> Dict[str, List[Any]]:
-        """Compute the gradient of the sum of each collection of terms, for each noted variable, or None."""
+    def terms_of(self, before: Values, batch: Sequence[Any]) -> Dict[str, Dict[int, Any]]:
+        """Compute the gradient of the sum of each collection's terms, by the number of its noted variable."""
         self._load(before)
-        present = {
-            (name, at): grad for name, of in self.terms.items() for at, grad in enumerate(of) if grad is not None
-        }
-        found = self._session.run(present, self._feed(batch))
-        return {name: [found.get((name, at)) for at in range(len(of))] for name, of in self.terms.items()}
+        found: Dict[str, Dict[int, Any]] = self._session.run(self.terms, self._feed(batch))
+        return found
 
     def take(self, before: Values, batch: Sequence[Any], grads: Optional[Sequence[Any]] = None) -> Taken:
         """Train one step that begins with these values; what has none there keeps its own.
@@ -211,51 +206,13 @@ def _begins(name: str, key: str) -> bool:
     return not key or name == key.rstrip("/") or name.startswith(key.rstrip("/") + "/")
 
 
-def _read_before(of_updates: Set[Any], computed: Sequence[Any]) -> None:
+def _read_before(only_updates: Set[Any], computed: Sequence[Any]) -> None:
     """Let what only updates change be changed after a loss and its gradients, where TensorFlow leaves this open."""
-    last = [tensor.op for each in computed for tensor in _tensors(each)]
-    for op in of_updates - ancestors(computed):
+    for op in only_updates:
         if _may_change(op) and op._get_control_flow_context() is None:
-            op._add_control_inputs(last)
+            op._add_control_inputs([tensor.op for tensor in computed])
 
 
 def _may_change(op: Any) -> bool:
     takes = [*op.inputs]
     return bool(takes) and any(each.dtype._is_ref_dtype or each.dtype == tf.resource for each in takes)
-
-
-def _clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
-    if norm is None:
-        return pairs
-    grads, _ = tf.clip_by_global_norm([_merged(grad) for grad, _ in pairs], norm)
-    return [(grad, variable) for grad, (_, variable) in zip(grads, pairs)]
-
-
-def _merged(grad: Any) -> Any:
-    """Return a gradient in which a row comes once: the norm of its parts is not that of their sum."""
-    if not isinstance(grad, tf.IndexedSlices):
-        return grad
-    rows, places = tf.unique(grad.indices)
-    return tf.IndexedSlices(tf.math.unsorted_segment_sum(grad.values, places, tf.size(rows)), rows, grad.dense_shape)
-
-
-def _tensors(grad: Any) -> List[Any]:
-    if grad is None:
-        return []
-    return [grad.values, grad.indices] if isinstance(grad, tf.IndexedSlices) else [grad]
-
-
-def _terms(variables: Sequence[Any], of_loss: Any) -> Dict[str, List[Any]]:
-    """Return the gradient, or None, of each variable of the terms of the loss that a collection has, by collection."""
-    found: Dict[str, List[Any]] = {}
-    for name in tf.get_default_graph().get_all_collection_keys():
-        terms = [each for each in tf.get_collection(name) if _is_term(each, of_loss)]
-        if terms:
-            of_one_type = [each for each in terms if each.dtype == terms[0].dtype]
-            grads = tf.gradients(tf.add_n(of_one_type), list(variables))
-            found[str(name)] = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
-    return {name: of for name, of in found.items() if any(grad is not None for grad in of)}
-
-
-def _is_term(each: Any, of_loss: Any) -> bool:
-    return isinstance(each, tf.Tensor) and each.dtype.is_floating and each.shape.ndims == 0 and each.op in of_loss

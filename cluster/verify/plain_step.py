@@ -6,18 +6,19 @@ How far a step sways by itself is found by taking it again, with gradients compu
 values.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from cluster.verify.named_values import Values
-from cluster.verify.own_gradients import Rows, mean, plus, times
-from cluster.verify.plain import Plain, Taken
+from cluster.verify.named_values import Values, wide
+from cluster.verify.own_gradients import mean, plus, times, with_values
+from cluster.verify.plain import Given, Plain, Taken
 
 _OF_SIZE = 8  # last bits of a value that may differ
 _OF_MOVE = 64  # last bits, of how far any element of a variable has moved
 _OF_SWAY = 4.0
 _BESIDE = 4  # last bits by which values are off to see how far a step sways
+_TRIES = 8  # at most, to see how far a step sways
 _BFLOAT16 = 2.0**-7  # numpy has no such type
 
 
@@ -77,10 +78,7 @@ def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
 def grads_beside(grads: List[Any], eps: float, seed: int) -> List[Any]:
     """Return gradients that are off by some last bits of their largest element, up and down."""
     signs = np.random.RandomState(seed)
-    return [
-        Rows(_noisy(grad.values, eps, signs), grad.indices) if isinstance(grad, Rows) else _noisy(grad, eps, signs)
-        for grad in grads
-    ]
+    return with_values(grads, lambda values: _noisy(values, eps, signs))
 
 
 def _noisy(value: Any, eps: float, signs: Any) -> Any:
@@ -99,19 +97,16 @@ def _is_float(value: Any) -> bool:
 
 def _off(one: Any, other: Any) -> Any:
     """Return how far elements are apart; a NaN, or an infinity, is where it is in both."""
+    one, other = wide(one), wide(other)
     with np.errstate(all="ignore"):
-        off = np.abs(_wide(one) - _wide(other))
-        return np.where(np.isnan(off) & _alike(one, other), 0.0, off)
-
-
-def _alike(one: Any, other: Any) -> Any:
-    one, other = _wide(one), _wide(other)
-    return (one == other) | (np.isnan(one) & np.isnan(other))
+        off = np.abs(one - other)
+    is_same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return np.where(np.isnan(off) & is_same, 0.0, off)
 
 
 def _size(value: Any) -> Any:
     with np.errstate(all="ignore"):
-        return np.nan_to_num(np.abs(_wide(value)))
+        return np.nan_to_num(np.abs(wide(value)))
 
 
 def _most(values: Any) -> float:
@@ -119,22 +114,9 @@ def _most(values: Any) -> float:
     return float(finite.max()) if finite.size else 0.0
 
 
-def _wide(value: Any) -> Any:
-    value = np.asarray(value)
-    return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
-
-
-def largest(found: Any, expected: Any) -> float:
+def _largest(found: Any, expected: Any) -> float:
     """Return the most by which two values are apart."""
     return _most(np.atleast_1d(_off(found, expected))) if _is_float(found) or found.dtype.kind in "iu" else 0.0
-
-
-def all_finite(values: Mapping[str, Any]) -> bool:
-    """Return whether no value is a NaN or an infinity."""
-    return all(bool(np.isfinite(_wide(value)).all()) for value in values.values() if _is_float(value))
-
-
-_TRIES = 8  # at most, to see how far a step sways
 
 
 class Reference:
@@ -150,17 +132,16 @@ class Reference:
       parts: the arrays of each part of the batch; one for the whole.
 
     Attributes:
-      loss, after: the mean loss, and the variables after the step.
+      before, after: the variables before and after the step.
+      loss: the mean loss.
     """
 
     def __init__(self, plain: Plain, eps: float, before: Values, parts: Sequence[Any]):
-        self.plain, self._eps, self._before, self._parts = plain, eps, before, list(parts)
-        self._found: Optional[List[Any]] = None
-        grads = self.grads if self.is_of_parts else None
-        taken = self.take(grads)
+        self.plain, self._eps, self.before, self._parts = plain, eps, before, list(parts)
+        self._given: Optional[Given] = self._give(before) if self.is_of_parts else None
+        taken = self.take(self.grads if self.is_of_parts else None)
         self.after = taken.after
-        if grads is None:
-            self.loss = taken.loss
+        self.loss = taken.loss if self._given is None else self._given.loss
         self._tolerance = Tolerance(eps, {**taken.after, **before}, taken.after)
         self._tries = 0
         self._never_alike: Optional[List[str]] = None
@@ -173,11 +154,12 @@ class Reference:
     @property
     def is_finite(self) -> bool:
         """Return whether the step has only finite numbers."""
-        return all_finite({**self.after, "loss": self.loss})
+        values = [self.loss, *self.after.values()]
+        return all(bool(np.isfinite(wide(value)).all()) for value in values if _is_float(value))
 
     def take(self, grads: Optional[Sequence[Any]] = None) -> Taken:
         """Take the step again, with gradients in place of those that TensorFlow computes."""
-        return self.plain.take(self._before, self._parts[0], grads)
+        return self.plain.take(self.before, self._parts[0], grads)
 
     def unlike(self, found: Values) -> List[str]:
         """Return the names of variables that are farther from this step's than rounding explains."""
@@ -191,13 +173,17 @@ class Reference:
     def never_alike(self) -> List[str]:
         """Return the names of variables to which the same step, taken again, gives another value."""
         if self._never_alike is None:
-            again = self.take(self._grads(self._before) if self.is_of_parts else None)
+            again = self.take(self._give(self.before).grads if self.is_of_parts else None)
             self._never_alike = self._unlike(again.after)
         return self._never_alike
 
-    def elements(self, name: str, found: Values) -> Any:
-        """Return which elements of a variable are too far off, bool of its shape."""
-        return self._tolerance.unlike(name, found[name])
+    def difference(self, name: str, found: Values) -> str:
+        """Return by how much a variable differs, in words."""
+        unlike, there = self._tolerance.unlike(name, found[name]), self.after[name]
+        return (
+            f"servers' {name} differs from plain TensorFlow in {unlike.sum():,} of {unlike.size:,} elements, by at most"
+            f" {_largest(found[name], there):.2g}, and it moved by {_largest(there, self.before[name]):.2g}"
+        )
 
     def with_term(self, name: str, number: float) -> Taken:
         """Take the step with the terms of a collection counted so many times more."""
@@ -210,35 +196,32 @@ class Reference:
     @property
     def grads(self) -> List[Any]:
         """Return the gradients of the mean loss, as TensorFlow computes them."""
-        if self._found is None:
-            self._found = self._grads(self._before)
-        return self._found
+        if self._given is None:
+            self._given = self._give(self.before)
+        return self._given.grads
 
     @property
-    def terms(self) -> Dict[str, List[Any]]:
-        """Return the gradients of the sum of each collection's terms."""
-        return self.plain.terms_of(self._before, self._parts[0])
+    def terms(self) -> Dict[str, Dict[int, Any]]:
+        """Return the gradients of the sum of each collection's terms, by the number of the variable."""
+        return self.plain.terms_of(self.before, self._parts[0])
 
     def explains(self, found: Values, after: Values, names: Sequence[str]) -> bool:
         """Return whether, of these variables, values are as near to ``after`` as rounding explains."""
-        tolerance = Tolerance(self._eps, {**after, **self._before}, after)
+        tolerance = Tolerance(self._eps, {**after, **self.before}, after)
         return not any(tolerance.unlike(name, found[name]).any() for name in names)
 
     def _unlike(self, found: Values) -> List[str]:
-        return [name for name in found if name in self.after and self.elements(name, found).any()]
+        return [name for name in found if name in self.after and self._tolerance.unlike(name, found[name]).any()]
 
     def _beside(self) -> Taken:
         self._tries += 1
-        values = beside(self._before, self._model_names, self._eps, self._tries)
-        return self.take(grads_beside(self._grads(values), self._eps, self._tries))
+        names = [name for name in self.before if name in self.plain.model_names]
+        values = beside(self.before, names, self._eps, self._tries)
+        return self.take(grads_beside(self._give(values).grads, self._eps, self._tries))
 
-    @property
-    def _model_names(self) -> List[str]:
-        return [name for name in self._before if name in self.plain.model_names]
-
-    def _grads(self, values: Values) -> List[Any]:
+    def _give(self, values: Values) -> Given:
+        """Compute the mean loss, and its gradients, of all parts."""
         given = [self.plain.give(values, part) for part in self._parts]
         examples = [each.examples for each in given]
-        if values is self._before:
-            self.loss = sum(each.loss * each.examples for each in given) / sum(examples)
-        return mean([each.grads for each in given], examples)
+        loss = sum(each.loss * each.examples for each in given) / sum(examples)
+        return Given(loss, sum(examples), mean([each.grads for each in given], examples))

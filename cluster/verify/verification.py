@@ -11,14 +11,11 @@ from cluster.task import TRAINERS, Task, Train
 from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name, saved_variables
 from cluster.verify.beside_plain import BesidePlain
-from cluster.verify.difference import difference, unlike_batch, unlike_gradient
-from cluster.verify.digests import DigestReport
-from cluster.verify.fresh_job import fresh
+from cluster.verify.digests import DigestReport, unlike_batch, unlike_gradient
 from cluster.verify.givens import refuse_other_number
-from cluster.verify.named_values import Values, joined
+from cluster.verify.named_values import Values, difference, joined
 from cluster.verify.one_process import OneProcess
-from cluster.verify.whole_model import WholeModel
-from cluster.verify.worker_batches import Batch, BatchReader
+from cluster.verify.verified_run import BatchReader, VerifiedRun
 
 
 class Verification:
@@ -35,7 +32,7 @@ class Verification:
     def __init__(
         self, job: Job, task: Task, devices: List[str], train: Train, args: Mapping[str, Any], replica: Replica
     ):
-        self._job, self._task, self._devices, self._train, self._args = job, task, devices, train, args
+        self._run = VerifiedRun(job, replace(train, towers=len(devices)), args, _workers(task), devices)
         self._replica = replica
         apart = _apart(replica)
         compared = [each for each in replica.variables if id(each) not in apart]
@@ -53,16 +50,16 @@ class Verification:
         """
         first = session.run(self._servers)
         self._refuse_unlike_workers(session)
-        self._refuse_begun(int(session.run(self._replica.global_step)))
-        train = self._train_of_all()
-        structures = self._structures(train)
-        layout, buckets = self._replica.layout, self._replica.buckets
-        self._one = OneProcess(self._whole_model, train.clip_norm, layout, buckets, structures)
+        step = int(session.run(self._replica.global_step))
+        if step:
+            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes none")
+        structures = self._structures()
+        self._one = OneProcess(self._run, self._replica.layout, self._replica.buckets, structures)
         self._refuse_other_names()
         refuse_other_number(self._one.given, self._replica.reports.given)
         self._one.begin({name: first[name] for name in self._model})
         _refuse(self._bits(0, first))
-        self._plain = BesidePlain(self._job, self._train, self._args, len(self._devices), structures)
+        self._plain = BesidePlain(self._run, structures)
         self._before = self._whole_values(first)
         _refuse(self._plain.begin(self._before))
 
@@ -75,34 +72,34 @@ class Verification:
         Raises:
           TrainingError: a worker's batch, or a variable, differs; names the first.
         """
-        reports = session.run(self._replica.reports.received)
-        batches = self._batches(step, reports)
-        gradients = self._one.step(batches)
+        reports = self._with_batches(step, session.run(self._replica.reports.received))
+        gradients = self._one.step(reports)
         found = session.run(self._servers)
         bits = self._bits(step, found)
         before, self._before = self._before, self._whole_values(found)
-        fault = self._plain.check(step, before, self._before, batches)
+        fault = self._plain.check(step, before, self._before, reports)
         if fault is not None and (fault.kind or bits is None):
             _refuse(fault.text)
-        _refuse(bits and bits + unlike_gradient([each.gradient_digest for each in reports], gradients, self._hosts()))
+        hosts = [task.cluster[task.role][task.index].rsplit(":", 1)[0] for task in self._run.tasks]
+        _refuse(bits and bits + unlike_gradient([each.gradient_digest for each in reports], gradients, hosts))
         self.steps += 1
 
-    def _structures(self, train: Train) -> List[Any]:
+    def _structures(self) -> List[Any]:
         """Return what the dataset of each worker gives; begin to read it, unless the workers report their batches."""
-        sent = self._replica.reports.structure
+        run, sent = self._run, self._replica.reports.structure
         if sent is not None:
             self._readers = []
-            return [sent] * len(self._tasks())
-        self._readers = [BatchReader(self._fresh(), task, train, self._args) for task in self._tasks()]
+            return [sent] * len(run.tasks)
+        self._readers = [BatchReader(run, task) for task in run.tasks]
         return [reader.structure for reader in self._readers]
 
-    def _batches(self, step: int, reports: Sequence[DigestReport]) -> List[Batch]:
-        """Return the batch of each worker, with what it has beside that."""
+    def _with_batches(self, step: int, reports: Sequence[DigestReport]) -> Sequence[DigestReport]:
+        """Return the report of each worker, with its batch."""
         if not self._readers:
-            return [Batch(each.batch, each.batch_digest, each.given) for each in reports]
+            return reports
         read = [reader.next() for reader in self._readers]
-        _refuse(unlike_batch(step, [each.batch_digest for each in reports], [batch.digest for batch in read]))
-        return [batch._replace(given=each.given) for batch, each in zip(read, reports)]
+        _refuse(unlike_batch(step, [each.batch_digest for each in reports], [digest for _, digest in read]))
+        return [each._replace(batch=values) for each, (values, _) in zip(reports, read)]
 
     def result(self) -> Dict[str, float]:
         """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.
@@ -136,29 +133,6 @@ class Verification:
     def _whole_values(self, found: Mapping[str, Any]) -> Values:
         return joined(self._saved, [found[plain_name(each.variable)] for each in self._saved])
 
-    def _fresh(self) -> Job:
-        """Return the job's functions for another graph."""
-        return fresh(self._job, self._args)
-
-    def _hosts(self) -> List[str]:
-        """Return the host of each worker, the chief's first."""
-        return [task.cluster[task.role][task.index].rsplit(":", 1)[0] for task in self._tasks()]
-
-    def _tasks(self) -> List[Task]:
-        """Return every worker, the chief first, with as many examples as it."""
-        batch_size = self._task.batch_size
-        return [
-            Task(role, index, self._task.cluster, batch_size)
-            for role in TRAINERS
-            for index in range(len(self._task.cluster.get(role, ())))
-        ]
-
-    def _train_of_all(self) -> Train:
-        return replace(self._train, towers=len(self._devices))
-
-    def _whole_model(self, batches: Sequence[Dict[str, Any]]) -> WholeModel:
-        return WholeModel(self._fresh(), self._tasks(), self._devices, self._train_of_all(), self._args, batches)
-
     def _refuse_unlike_workers(self, session: Any) -> None:
         shares = self._replica.shares
         if shares is not None and float(session.run(shares.share)) != 1.0:
@@ -166,11 +140,6 @@ class Verification:
                 "train.towers: expected as many towers on every worker, found others; launch verify needs a number"
                 " in place of auto"
             )
-
-    @staticmethod
-    def _refuse_begun(step: int) -> None:
-        if step:
-            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes none")
 
     def _refuse_other_names(self) -> None:
         missing = [name for name in self._servers if name not in self._one.variables]
@@ -181,6 +150,13 @@ class Verification:
                 f"expected the same variables on the servers and in one process, found only one of them to have"
                 f" {(missing + extra)[0]}; launch verify cannot compare this optimizer"
             )
+
+
+def _workers(chief: Task) -> List[Task]:
+    """Return every worker, the chief first, with as many examples as it."""
+    return [
+        replace(chief, role=role, index=index) for role in TRAINERS for index in range(len(chief.cluster.get(role, ())))
+    ]
 
 
 def _apart(replica: Replica) -> Set[int]:

@@ -11,15 +11,14 @@ How dense values are cut, joined and added is written here once more, beside ``c
 from functools import reduce
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from cluster.job import Job
 from cluster.model.device_pool import PoolMember
 from cluster.model.model_graph import Gradients, ModelGraph, Part
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
-from cluster.task import Task, Train
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout
 from cluster.variables.tables import split_rows
+from cluster.verify.verified_run import VerifiedRun
 
 
 class OfWorker(NamedTuple):
@@ -36,24 +35,15 @@ class WholeModel(ModelGraph):
     """The model of a job in the current graph, for the batches of all workers.
 
     Args:
-      tasks: the workers, the chief first; ``batch_size`` of each is that of its towers together.
-      devices: of the towers of each.
       batches: one for each worker.
 
     Attributes:
       workers: what each of them gives, in their order.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        tasks: Sequence[Task],
-        devices: Sequence[str],
-        train: Train,
-        args: Mapping[str, Any],
-        batches: Sequence[Dict[str, Any]],
-    ):
-        super().__init__(job, tasks[0], train, args, [PoolMember(task, list(devices)) for task in tasks])
+    def __init__(self, run: VerifiedRun, batches: Sequence[Dict[str, Any]]):
+        pool = [PoolMember(task, list(run.devices)) for task in run.tasks]
+        super().__init__(run.fresh_job(), run.tasks[0], run.train, run.args, pool)
         self._given = list(batches)
         self.workers: List[OfWorker] = []
 

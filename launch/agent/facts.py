@@ -19,16 +19,14 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from cluster.protocol.typed_json import to_values
-from launch.agent.containers import runtimes
-from launch.agent.containers.command import RunContainers
+from launch.agent.containers.runtimes import Lacking
+from launch.agent.containers.task_containers import OneShot
 from launch.agent.environments.environment import Environment
-from launch.agent.gpus.inventory import driver_and_gpus
-from launch.agent.gpus.nvidia_smi import NoDriverAnswer
+from launch.agent.gpus.nvidia_smi import NoDriverAnswer, driver_and_gpus
 from launch.agent.linux import file_lock
 from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.linux.processes import describe_exit, die_with
 from launch.agent.state.run_folder import expand
-from launch.agent.tasks.one_shot import OneShot
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap
 
 Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or what becomes JSON
@@ -97,25 +95,25 @@ class PythonVersions:
     """The answers of a Python, which is asked while this host does other things.
 
     Args:
+      program: how to run it: in the container that has it, or on this host.
       env: the tasks' own variables.
       modules: in the order in which they are imported.
       packages: also return the installed packages, {name: version}, which imports nothing.
-      container: the container that has the Python; None for this host's own.
     """
 
     def __init__(
         self,
+        program: OneShot,
         python: str,
         env: Mapping[str, str],
         modules: Sequence[str] = ("numpy", "tensorflow"),
         packages: bool = False,
-        container: Optional[RunContainers] = None,
     ):
         asked = [*(["--packages"] if packages else []), *modules]
         self._wanted = ["python", *(["packages"] if packages else []), *modules]
         self._failure: Optional[str] = None
-        self._program = OneShot(container, "check")
-        command = self._program.command([python, "-c", _QUESTION, *asked], {**env, **_QUIET}, "/")
+        self._program = program
+        command = program.command([python, "-c", _QUESTION, *asked], {**env, **_QUIET}, "/")
         try:
             self._process = subprocess.Popen(
                 command.argv, env=command.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -171,10 +169,10 @@ def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
     python = python if request.container is None else request.container.python
     modules = ("numpy", "tensorflow") if request.trial else ()
     try:
-        container = runtimes.of_run(request.container, expand(request.workdir))
-    except runtimes.Lacking:  # the section of the container has the reason
+        program = OneShot("check", request.container, expand(request.workdir))
+    except Lacking:  # the section of the container has the reason
         return
-    asked = PythonVersions(python, request.env, modules, packages=not request.trial, container=container)
+    asked = PythonVersions(program, python, request.env, modules, packages=not request.trial)
     ready = environment is None or environment.is_ready()
     answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
     yield "versions", {"environment_ready": ready, **answers}

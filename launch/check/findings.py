@@ -1,7 +1,7 @@
 """The findings about hosts: what is wrong, and notes on what is not; and the evidence that rules read."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Callable, Dict, Hashable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.spec.model import Spec
@@ -9,7 +9,6 @@ from launch.agent.wire.check_request import CheckFacts
 from launch.agent.wire.host_facts import HostFacts
 from launch.errors import HostProblem
 from launch.plan.plan import Plan
-from launch.status.meanings import means, means_each
 
 
 @dataclass(frozen=True)
@@ -17,16 +16,16 @@ class Finding:
     """One thing that is wrong, on all the hosts that have it.
 
     Attributes:
-      kind: one word for a program; docs/check.md lists them.
-      hosts: where it is wrong.
-      what: expected and found, in words, without the hosts' names.
-      mend: what to do, with the command in backticks where there is one.
+      kind: Subject in one word; docs/check.md lists the values.
+      hosts[]: Name of an affected host.
+      what: Fact in words: expected and found.
+      mend: Next step in words, with its command in backticks.
     """
 
-    kind: str = field(metadata=means("Subject in one word; docs/check.md lists the values."))
-    hosts: Tuple[str, ...] = field(metadata=means_each("Name of an affected host."))
-    what: str = field(metadata=means("Fact in words: expected and found."))
-    mend: str = field(metadata=means("Next step in words, with its command in backticks."))
+    kind: str
+    hosts: Tuple[str, ...]
+    what: str
+    mend: str
 
 
 class Note(Finding):

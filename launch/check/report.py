@@ -1,6 +1,6 @@
 """Apply all rules, and report their findings to a person or to a program."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from cluster.protocol.typed_json import to_values
@@ -9,7 +9,6 @@ from launch.agent.wire.host_facts import Clock, Failed, Gpu
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Evidence, Finding, Note, Rule, beside, grouped
 from launch.check.ways import ways
-from launch.status.meanings import means, means_parts
 from launch.view.console import fold
 
 RULES: Tuple[Rule, ...] = (
@@ -37,42 +36,49 @@ RULES: Tuple[Rule, ...] = (
 
 @dataclass(frozen=True)
 class CheckedHost:
-    """A host of ``check --json``; its facts are null where it did not answer."""
+    """A host of ``check --json``; its facts are null where it did not answer.
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    ok: bool = field(metadata=means("True if no finding is about the host."))
-    answered: bool = field(metadata=means("True if the host took part to the end; else the fields below are null."))
-    python: Optional[str] = field(
-        default=None, metadata=means("Version of the tasks' Python; null where it did not start.")
-    )
-    tensorflow: Optional[str] = field(
-        default=None, metadata=means("Version of TensorFlow that this Python imports; null without TensorFlow.")
-    )
-    numpy: Optional[str] = field(
-        default=None, metadata=means("Version of numpy that this Python imports; null without numpy.")
-    )
-    driver: Optional[str] = field(default=None, metadata=means("Version of the NVIDIA driver; null without a driver."))
-    gpus: Optional[List[Gpu]] = field(default=None, metadata=means_parts())
-    clock: Optional[Clock] = field(default=None, metadata=means_parts())
-    folders: Optional[Dict[str, Dict[str, Any]]] = field(
-        default=None, metadata=means("For each path: free_bytes, or the error that prevents writing.")
-    )
-    run: Optional[str] = field(
-        default=None, metadata=means("Full name of the live run of this name; null without one.")
-    )
-    addresses: Optional[Mapping[str, Union[str, List[str]]]] = field(
-        default=None, metadata=means("For each host name: its addresses as this host resolves them, or the error.")
-    )
+    Attributes:
+      host: Name of a host of the file.
+      ok: True if no finding is about the host.
+      answered: True if the host took part to the end; else the fields below are null.
+      python: Version of the tasks' Python; null where it did not start.
+      tensorflow: Version of TensorFlow that this Python imports; null without TensorFlow.
+      numpy: Version of numpy that this Python imports; null without numpy.
+      driver: Version of the NVIDIA driver; null without a driver.
+      folders: For each path: free_bytes, or the error that prevents writing.
+      run: Full name of the live run of this name; null without one.
+      addresses: For each host name: its addresses as this host resolves them, or the error.
+    """
+
+    host: str
+    ok: bool
+    answered: bool
+    python: Optional[str] = None
+    tensorflow: Optional[str] = None
+    numpy: Optional[str] = None
+    driver: Optional[str] = None
+    gpus: Optional[List[Gpu]] = None
+    clock: Optional[Clock] = None
+    folders: Optional[Dict[str, Dict[str, Any]]] = None
+    run: Optional[str] = None
+    addresses: Optional[Mapping[str, Union[str, List[str]]]] = None
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The object of ``check --json``."""
+    """The object of ``check --json``.
 
-    ok: bool = field(metadata=means("True without a finding."))
-    findings: List[Finding] = field(metadata=means_parts("Finding: "))
-    notes: List[Finding] = field(metadata=means_parts("Note: "))
-    hosts: List[CheckedHost] = field(metadata=means_parts())
+    Attributes:
+      ok: True without a finding.
+      findings.*: Finding:
+      notes.*: Note:
+    """
+
+    ok: bool
+    findings: List[Finding]
+    notes: List[Finding]
+    hosts: List[CheckedHost]
 
 
 class Verdict(NamedTuple):

@@ -1,7 +1,7 @@
 """The findings of a diagnosis in words: the run, what looks wrong, the newest steps, a line for each host."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional
 
 from cluster.protocol.quantity import quantity
@@ -10,9 +10,8 @@ from cluster.spec.model import Spec
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
-from launch.status.meanings import means, means_parts
 from launch.teardown.leftovers_text import by_host
-from launch.timeline import words
+from launch.timeline import drawing
 from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 from launch.timeline.waits import stall
@@ -23,37 +22,53 @@ MOST_LINES = 40  # of a status' causes
 
 @dataclass(frozen=True)
 class Missing:
-    """A section of a host that is not in the archive."""
+    """A section of a host that is not in the archive.
 
-    section: str = field(metadata=means("Section that is missing."))
-    why: str = field(metadata=means("Reason why it is missing."))
+    Attributes:
+      section: Section that is missing.
+      why: Reason why it is missing.
+    """
+
+    section: str
+    why: str
 
 
 @dataclass(frozen=True)
 class DiagnosedHost:
-    """A host of ``diagnose --json``."""
+    """A host of ``diagnose --json``.
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    error: Optional[str] = field(metadata=means("Problem that kept the host from a complete answer; else null."))
-    run: Optional[str] = field(metadata=means("Full name of the host's newest run of this name; null without one."))
-    files: List[str] = field(metadata=means("Names of the host's files in the archive."))
-    missing: List[Missing] = field(metadata=means_parts())
-    looks_wrong: List[str] = field(metadata=means("Symptoms of the host, one line each."))
+    Attributes:
+      host: Name of a host of the file.
+      error: Problem that kept the host from a complete answer; else null.
+      run: Full name of the host's newest run of this name; null without one.
+      files: Names of the host's files in the archive.
+      looks_wrong: Symptoms of the host, one line each.
+    """
+
+    host: str
+    error: Optional[str]
+    run: Optional[str]
+    files: List[str]
+    missing: List[Missing]
+    looks_wrong: List[str]
 
 
 @dataclass(frozen=True)
 class DiagnoseReport:
-    """The object of ``diagnose --json``."""
+    """The object of ``diagnose --json``.
 
-    run: Optional[str] = field(
-        metadata=means("Full name of the newest run that a host reports; null where no run of this name has been.")
-    )
-    archive: str = field(metadata=means("Path of the archive."))
-    bytes: int = field(metadata=means("Size of the archive in bytes."))
-    steps: List[str] = field(
-        metadata=means("Newest steps of all tasks in words: which waits for which, since when. Empty if unknown.")
-    )
-    hosts: List[DiagnosedHost] = field(metadata=means_parts())
+    Attributes:
+      run: Full name of the newest run that a host reports; null where no run of this name has been.
+      archive: Path of the archive.
+      bytes: Size of the archive in bytes.
+      steps: Newest steps of all tasks in words: which waits for which, since when. Empty if unknown.
+    """
+
+    run: Optional[str]
+    archive: str
+    bytes: int
+    steps: List[str]
+    hosts: List[DiagnosedHost]
 
 
 def text(name: str, found: List[HostReport], when: str, steps: Optional[TimeLine] = None) -> str:
@@ -64,7 +79,7 @@ def text(name: str, found: List[HostReport], when: str, steps: Optional[TimeLine
         [f"{newest_run(found) or name}, at {when}", ""],
         ["# The run", *_run(found), ""],
         ["# Symptoms", *(by_host(wrong, []) or ["no known symptom"]), ""],
-        *([["# Steps", *words.lines(steps), ""]] if steps else []),
+        *([["# Steps", *drawing.lines(steps), ""]] if steps else []),
         ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
@@ -105,7 +120,7 @@ def as_values(found: List[HostReport], archive: str, size: int, steps: Optional[
     for host, sign in signs(found):
         by.setdefault(host, []).append(sign)
     hosts = [_diagnosed(each, by.get(each.host, [])) for each in found]
-    return to_values(DiagnoseReport(newest_run(found), archive, size, words.lines(steps) if steps else [], hosts))
+    return to_values(DiagnoseReport(newest_run(found), archive, size, drawing.lines(steps) if steps else [], hosts))
 
 
 def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
@@ -121,7 +136,7 @@ def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[Tim
     of_silent = f"; no answer from {fold(silent)}" if silent else ""
     return [
         *by_host(signs(found), []),
-        *(words.stalled(now) if now else []),
+        *(drawing.stalled(now) if now else []),
         f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]
 

@@ -1,7 +1,7 @@
 """``launch setup``: build the environment that the hosts file asks for on every host, side by side."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
@@ -12,7 +12,6 @@ from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
-from launch.status.meanings import means, means_parts
 from launch.view.console import fold
 from launch.view.host_progress import HostProgress
 
@@ -154,22 +153,31 @@ def in_lines(outcome: SetupOutcome) -> List[str]:
 
 @dataclass(frozen=True)
 class HostSetup:
-    """The environment of one host."""
+    """The environment of one host.
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    environment: str = field(
-        metadata=means("Environment of the tasks on the host, named by the hash of its lock file and Python.")
-    )
-    state: str = field(metadata=means("State of the environment: built, up to date or failed."))
-    error: Optional[str] = field(metadata=means("Reason of the failure; else null."))
+    Attributes:
+      host: Name of a host of the file.
+      environment: Environment of the tasks on the host, named by the hash of its lock file and Python.
+      state: State of the environment: built, up to date or failed.
+      error: Reason of the failure; else null.
+    """
+
+    host: str
+    environment: str
+    state: str
+    error: Optional[str]
 
 
 @dataclass(frozen=True)
 class SetupReport:
-    """The object of ``setup --json``."""
+    """The object of ``setup --json``.
 
-    ready: bool = field(metadata=means("True if every host has its environment."))
-    hosts: List[HostSetup] = field(metadata=means_parts())
+    Attributes:
+      ready: True if every host has its environment.
+    """
+
+    ready: bool
+    hosts: List[HostSetup]
 
 
 def as_values(order: Order, outcome: SetupOutcome) -> Dict[str, Any]:

@@ -8,7 +8,7 @@ lives, or one that began later.
 
 import difflib
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.typed_json import to_values
@@ -17,9 +17,7 @@ from launch.agent.wire.verb_table import RUNS
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.hosts.conversation import as_run
-from launch.status.meanings import means, means_parts
-from launch.status.run import RunStatus
-from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
+from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.view.console import fold
 
 ANSWER_S = 60.0  # for a host to look through its runs
@@ -27,20 +25,23 @@ ANSWER_S = 60.0  # for a host to look through its runs
 
 @dataclass(frozen=True)
 class AskedHost:
-    """A host that was asked for its runs."""
+    """A host that was asked for its runs.
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    error: Optional[str] = field(
-        metadata=means("Problem that prevented an answer, so that runs may be missing; else null.")
-    )
+    Attributes:
+      host: Name of a host of the file.
+      error: Problem that prevented an answer, so that runs may be missing; else null.
+    """
+
+    host: str
+    error: Optional[str]
 
 
 @dataclass(frozen=True)
 class RunsReport:
     """The object of ``runs --json``."""
 
-    runs: List[RunRecord] = field(metadata=means_parts())
-    hosts: List[AskedHost] = field(metadata=means_parts())
+    runs: List[RunRecord]
+    hosts: List[AskedHost]
 
 
 class Listing(NamedTuple):

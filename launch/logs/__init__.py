@@ -2,5 +2,4 @@
 
 task_logs   read them from every host, and merge them
 folding     print equal lines of many tasks as one
-last_lines  a bounded part of the logs, for the page of a run
 """

@@ -16,7 +16,7 @@ from cluster.spec.model import TaskSpec
 from launch.agent.text import mask
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
-from launch.fleet import AnyTask, Fleet
+from launch.fleet import AnyTask, Fleet, names_by_host
 from launch.history.known_runs import locate, status_in
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
@@ -83,7 +83,7 @@ def print_logs(
     window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
     requests = {
         host: LogsRequest(fleet.reference(host), names, follow, since, until, tail)
-        for host, names in _names_by_host(tasks).items()
+        for host, names in names_by_host(tasks).items()
     }
     readers = _readers(fleet, requests, problems, patience_s)
     for folded in _folded(window, _as_they_come(fleet, readers) if follow else _in_order(readers)):
@@ -99,13 +99,6 @@ def _folded(window: Window, lines: Iterable[Tuple[Optional[LogLine], float]]) ->
             window.take(line, now)
         yield from window.due(now)
     yield from window.rest()
-
-
-def _names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
-    names: Dict[str, Tuple[str, ...]] = {}
-    for task in tasks:
-        names[task.host] = (*names.get(task.host, ()), task.name)
-    return names
 
 
 def _readers(

@@ -1,6 +1,5 @@
-"""``launch board``, ``launch metrics`` and ``launch view``.
+"""``launch metrics`` and ``launch view``.
 
-tensorboard   TensorBoard on the chief's host, and the tunnel to it from a port of this machine
 web_server    an HTTP server on this machine that answers while a verb runs
 newest_state  the newest run's status and the newest steps of its tasks, asked of their hosts in bounded time
 page_server   the page of the newest run, live

@@ -1,7 +1,7 @@
 """``launch metrics``: answer each scrape with the newest run's status, as Prometheus reads it."""
 
 from collections import Counter
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -9,8 +9,7 @@ from prometheus_client.registry import Collector
 
 from launch.monitoring.newest_state import LeadAnswer
 from launch.monitoring.web_server import WebServer
-from launch.status import run
-from launch.status.run import RunStatus
+from launch.status.run import RUN_STATES, TASK_STATES, EffectiveTime, RunStatus
 from launch.status.task import TaskStatus
 
 Family = Union[GaugeMetricFamily, CounterMetricFamily]
@@ -81,103 +80,76 @@ def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) 
       host: the chief's host.
       answered: whether the host could be asked; ``status`` is None also where no run of the name has been.
     """
-    up = GaugeMetricFamily("launch_up", "1 while the chief's host answers, else 0.", labels=["name", "host"])
-    up.add_metric([name, host], float(answered))
-    yield up
-    yield _info(name, status)
-    yield _state(name, status)
+    yield _metric(
+        "launch_up", "1 while the chief's host answers, else 0.", ["name", "host"], [([name, host], answered)]
+    )
+    for family in _of_run(name, status or RunStatus()):
+        if status is None:
+            family.samples.clear()
+        yield family
+
+
+def _of_run(name: str, status: RunStatus) -> Iterator[Family]:
+    meaning = "Always 1. The label run is the newest run's full name."
+    yield _metric("launch_run_info", meaning, ["name", "run"], [([name, status.run], 1.0)])
+    states = [([name, state], status.state == state) for state in RUN_STATES]
+    yield _metric("launch_run_state", "1 for the run's state, 0 for the others.", ["name", "state"], states)
     for value in RUN_VALUES:
-        yield _family(value, OF_RUN, [] if status is None else [(status, [name])])
-    yield _metrics(
-        "launch_evaluation",
-        "Newest report of the evaluator. The metric step is its checkpoint's step.",
-        name,
-        status.evaluation if status else None,
-    )
+        yield _family(value, OF_RUN, [([name], status)])
+    meaning = "Newest report of the evaluator. The metric step is its checkpoint's step."
+    yield _reported("launch_evaluation", meaning, name, status.evaluation or {})
     meaning = "Metrics of the newest examples that trained."
-    yield _metrics("launch_training_metric", meaning, name, status.training_metrics if status else None)
-    yield from _effective(name, status)
-    yield from _tasks(name, [] if status is None else status.tasks)
+    yield _reported("launch_training_metric", meaning, name, status.training_metrics)
+    yield from _effective(name, status.effective)
+    yield from _tasks(name, status.tasks)
 
 
-def _effective(name: str, status: Optional[RunStatus]) -> Iterator[Family]:
-    ratio = GaugeMetricFamily(
-        "launch_effective_ratio", "Effective training time as a share of all time, 0 to 1.", labels=OF_RUN
-    )
-    seconds = GaugeMetricFamily(
-        "launch_time_seconds",
-        "Seconds of the run by their use. The use kept is the effective time.",
-        labels=[*OF_RUN, "use"],
-    )
-    found = status.effective if status else None
-    if found is not None:
-        if found.share is not None:
-            ratio.add_metric([name], found.share)
-        for use, spent_s in (
-            ("kept", found.seconds),
-            ("start", found.start_s),
-            ("standing", found.standing_s),
-            ("rolled_back", found.rolled_back_s),
-            ("saving", found.saving_s),
-        ):
-            seconds.add_metric([name, use], spent_s)
-    yield ratio
-    yield seconds
-
-
-def _info(name: str, status: Optional[RunStatus]) -> Family:
-    info = GaugeMetricFamily(
-        "launch_run_info", "Always 1. The label run is the newest run's full name.", labels=["name", "run"]
-    )
-    if status is not None:
-        info.add_metric([name, status.run], 1.0)
-    return info
-
-
-def _state(name: str, status: Optional[RunStatus]) -> Family:
-    state = GaugeMetricFamily("launch_run_state", "1 for the run's state, 0 for the others.", labels=["name", "state"])
-    if status is not None:
-        for each in run.RUN_STATES:
-            state.add_metric([name, each], float(status.state == each))
-    return state
-
-
-def _metrics(family_name: str, meaning: str, name: str, values: Optional[Mapping[str, Optional[float]]]) -> Family:
-    family = GaugeMetricFamily(family_name, meaning, labels=["name", "metric"])
-    for metric, value in (values or {}).items():
-        if value is not None:
-            family.add_metric([name, metric], value)
+def _metric(
+    metric: str, meaning: str, labels: List[str], samples: Iterable[Tuple[List[str], Optional[float]]]
+) -> Family:
+    """Return a metric of numbers, each with the values of its labels; those that are None are left out."""
+    kind = CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily
+    family: Family = kind(metric, meaning, labels=labels)
+    for of, number in samples:
+        if number is not None:
+            family.add_metric(of, number)
     return family
 
 
+def _effective(name: str, found: Optional[EffectiveTime]) -> Iterator[Family]:
+    meaning = "Effective training time as a share of all time, 0 to 1."
+    yield _metric("launch_effective_ratio", meaning, OF_RUN, [([name], found.share if found else None)])
+    uses = {
+        "kept": found.seconds,
+        "start": found.start_s,
+        "standing": found.standing_s,
+        "rolled_back": found.rolled_back_s,
+        "saving": found.saving_s,
+    } if found else {}  # fmt: skip
+    meaning = "Seconds of the run by their use. The use kept is the effective time."
+    yield _metric("launch_time_seconds", meaning, [*OF_RUN, "use"], [([name, use], uses[use]) for use in uses])
+
+
+def _reported(metric: str, meaning: str, name: str, values: Mapping[str, Optional[float]]) -> Family:
+    return _metric(metric, meaning, ["name", "metric"], [([name, of], values[of]) for of in values])
+
+
 def _tasks(name: str, tasks: List[TaskStatus]) -> Iterator[Family]:
-    labelled = [(task, [name, task.name, task.role, task.host]) for task in tasks]
-    up = GaugeMetricFamily("launch_task_up", "1 while a process of the task runs, else 0.", labels=OF_TASK)
-    for task, labels in labelled:
-        up.add_metric(labels, float(task.state in ("starting", "running")))
-    yield _by_state(name, tasks)
-    yield up
+    labelled = [([name, task.name, task.role, task.host], task) for task in tasks]
+    counted = Counter({(task.role, state): 0 for task in tasks for state in TASK_STATES})
+    counted.update((task.role, task.state) for task in tasks)
+    by_state = [([name, *of], number) for of, number in counted.items()]
+    yield _metric("launch_tasks", "Number of tasks by role and state.", ["name", "role", "state"], by_state)
+    up = [(labels, task.state in ("starting", "running")) for labels, task in labelled]
+    yield _metric("launch_task_up", "1 while a process of the task runs, else 0.", OF_TASK, up)
     for value in TASK_VALUES:
         yield _family(value, OF_TASK, labelled)
 
 
-def _by_state(name: str, tasks: List[TaskStatus]) -> Family:
-    counted = Counter({(task.role, state): 0 for task in tasks for state in run.TASK_STATES})
-    counted.update((task.role, task.state) for task in tasks)
-    family = GaugeMetricFamily("launch_tasks", "Number of tasks by role and state.", labels=["name", "role", "state"])
-    for (role, state), number in counted.items():
-        family.add_metric([name, role, state], number)
-    return family
-
-
-def _family(value: Value, labels: List[str], found: List[Any]) -> Family:
-    counts = value.metric.endswith("_total")
-    family: Family = (CounterMetricFamily if counts else GaugeMetricFamily)(value.metric, value.meaning, labels=labels)
-    for status, of in found:
-        number = getattr(status, value.field)
-        if number is not None:
-            family.add_metric(of, number * value.factor)
-    return family
+def _family(value: Value, labels: List[str], found: Iterable[Tuple[List[str], Any]]) -> Family:
+    numbers = [(of, getattr(status, value.field)) for of, status in found]
+    samples = [(of, None if number is None else number * value.factor) for of, number in numbers]
+    return _metric(value.metric, value.meaning, labels, samples)
 
 
 class RunCollector(Collector):

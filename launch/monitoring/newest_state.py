@@ -12,7 +12,7 @@ from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.wire.flight import HostFlights
 from launch.agent.wire.verb_requests import FlightRequest
 from launch.errors import HostProblem
-from launch.fleet import AnyTask, Fleet
+from launch.fleet import AnyTask, Fleet, names_by_host
 from launch.history.known_runs import status_in
 from launch.hosts import rpc
 from launch.hosts.channel import Host
@@ -101,9 +101,7 @@ STEPS_PATIENCE_S = 30.0
 
 def newest_steps(fleet: Fleet, tasks: Sequence[AnyTask], status: RunStatus) -> Tuple[Dict[str, Any], List[HostProblem]]:
     """Return the newest steps of tasks as the page draws them, and the problems of hosts that sent none."""
-    names: Dict[str, Tuple[str, ...]] = {}
-    for task in tasks:
-        names[task.host] = (*names.get(task.host, ()), task.name)
+    names = names_by_host(tasks)
     answers, problems = fleet.each(
         lambda host: _ask_for_steps(fleet, host, names[host.name]),
         list(names),

@@ -26,6 +26,25 @@ Answer = Tuple[HTTPStatus, str, str]  # with the type of its content, and the co
 NOT_FOUND: Answer = (HTTPStatus.NOT_FOUND, "text/plain", "expected the path that `launch view` printed\n")
 
 
+class OnDemand:
+    """The newest result of a function that is called only while pages ask for it; None before the first call."""
+
+    def __init__(self, read: Callable[[], Dict[str, Any]]):
+        self._read, self._wanted = read, threading.Event()
+        self.newest: Optional[Dict[str, Any]] = None
+
+    def ask(self) -> Optional[Dict[str, Any]]:
+        """Return the newest result, and have another one recorded."""
+        self._wanted.set()
+        return self.newest
+
+    def record(self) -> None:
+        """Call the function, if a page has asked since the last time."""
+        if self._wanted.is_set():
+            self._wanted.clear()
+            self.newest = self._read()
+
+
 class PageServer:
     """The WSGI application of the page.
 
@@ -48,13 +67,10 @@ class PageServer:
         logs: Callable[[], Dict[str, Any]],
         steps: Callable[[RunStatus], Dict[str, Any]],
     ):
-        self._token, self._get, self._read_logs, self._read_steps = token, get, logs, steps
+        self._token, self._get = token, get
         self._curve = LossCurve()
         self._problem: Optional[str] = None
-        self._logs: Optional[Dict[str, Any]] = None
-        self._logs_wanted = threading.Event()
-        self._steps: Optional[Dict[str, Any]] = None
-        self._steps_wanted = threading.Event()
+        self.logs, self.steps = OnDemand(logs), OnDemand(lambda: steps(self._status))
         self._take(status)
 
     def record(self) -> None:
@@ -64,18 +80,6 @@ class PageServer:
             self._take(answer.status)
         gone = None if answer.status else "no run of this name is there any more"
         self._problem = answer.problem or gone
-
-    def record_logs(self) -> None:
-        """Read the logs, if a page has asked for them since the last time."""
-        if self._logs_wanted.is_set():
-            self._logs_wanted.clear()
-            self._logs = self._read_logs()
-
-    def record_steps(self) -> None:
-        """Read the newest steps, if a page has asked for them since the last time."""
-        if self._steps_wanted.is_set():
-            self._steps_wanted.clear()
-            self._steps = self._read_steps(self._status)
 
     def _take(self, status: RunStatus) -> None:
         self._status = status
@@ -105,17 +109,17 @@ class PageServer:
 
     def _page(self, name: str) -> Answer:
         if name == "":
-            return HTTPStatus.OK, "text/html", document(self._facts, self._logs, live=True, steps=self._steps)
+            page = document(self._facts, self.logs.newest, live=True, steps=self.steps.newest)
+            return HTTPStatus.OK, "text/html", page
         if name == "status.json":
-            values = {"facts": self._facts, "problem": self._problem}
-            return HTTPStatus.OK, "application/json", as_json(values)
-        if name == "logs.json":
-            self._logs_wanted.set()
-            return HTTPStatus.OK, "application/json", as_json(self._logs)
-        if name == "steps.json":
-            self._steps_wanted.set()
-            return HTTPStatus.OK, "application/json", as_json(self._steps)
-        return NOT_FOUND
+            values: Any = {"facts": self._facts, "problem": self._problem}
+        elif name == "logs.json":
+            values = self.logs.ask()
+        elif name == "steps.json":
+            values = self.steps.ask()
+        else:
+            return NOT_FOUND
+        return HTTPStatus.OK, "application/json", as_json(values)
 
 
 class Repeated:

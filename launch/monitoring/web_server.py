@@ -5,7 +5,7 @@ from socketserver import ThreadingMixIn
 from typing import Any, Callable
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.errors import CannotStart, HostProblem
 
 LOOK_S = 0.2
 REQUEST_S = 10.0  # within which a client sends its request
@@ -36,7 +36,7 @@ class WebServer:
         except OSError as error:
             refused = f"cannot listen on {address} port {port}: {error.strerror}"
             advice = "give another --port or --address"
-            raise CannotStart([HostProblem("this machine", ProblemKind.HERE, refused, advice=advice)]) from error
+            raise CannotStart([HostProblem.here(refused, advice)]) from error
         self.port: int = self._server.server_address[1]
         self._server.timeout = LOOK_S
 

@@ -21,7 +21,7 @@ from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.view import run_text
-from launch.view.units import of_duration
+from launch.view.console import of_duration
 
 LONGEST = 300  # characters of a line of a log
 MOST_LINES = 2000  # of all logs together, so that the page stays below 10 MB
@@ -74,12 +74,9 @@ def lines(status: RunStatus) -> List[str]:
     """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
-    parts += [*run_text.formation(status), *run_text.effective(status)]
-    if status.evaluation:
-        parts.append(run_text.evaluation(status.evaluation))
-    starting = run_text.starting(status)
+    parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
     troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
-    return [*parts, *([starting] if starting else []), *troubles, *run_text.warnings(status)]
+    return [*parts, *run_text.starting(status), *troubles, *run_text.warnings(status)]
 
 
 def copies(status: RunStatus) -> List[str]:
@@ -156,30 +153,19 @@ def document(
 
     Args:
       facts: the values of ``launch.page.run_page``.
-      logs: the values of ``launch.logs.last_lines``; None while nobody has read them yet.
+      logs: the values of ``launch.verbs.page``; None while nobody has read them yet.
       steps: the values of ``launch.timeline.drawing``; None while nobody has read them, or in a page without them.
       live: the page fetches newer values from its server, which is the only thing that it can reach.
     """
-    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style, script, page = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html"))
     values = {"facts": facts, "logs": logs, "steps": steps, "live": live}
-    plain = "\n".join([*summary(facts), *(steps or {}).get("lines", [])])
-    title = f"{escape(str(facts['run']))} {escape(str(facts['state']))}"
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script, live)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{title}</title>",
-            f"<style>{style}</style></head><body>",
-            f"<header><h1>{title}</h1></header>",
-            '<p id="problem" role="status" hidden></p>',
-            f'<main id="page"><noscript><pre>{escape(plain)}</pre></noscript></main>',
-            f'<script type="application/json" id="values">{embedded(values)}</script>',
-            f"<script>{script}</script>",
-            "</body></html>",
-            "",
-        ]
+    return page.format(
+        policy=policy(style, script, live),
+        title=f"{escape(str(facts['run']))} {escape(str(facts['state']))}",
+        style=style,
+        plain=escape("\n".join([*summary(facts), *(steps or {}).get("lines", [])])),
+        values=embedded(values),
+        script=script,
     )
 
 

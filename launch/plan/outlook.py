@@ -9,33 +9,40 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Ma
 
 from cluster.protocol.command_template import fill
 from cluster.protocol.outcome import WORK
-from cluster.protocol.typed_json import part_of, to_values
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.plan import Plan
-from launch.status.meanings import means, means_list, means_parts
 
 
 @dataclass(frozen=True)
 class PsContent:
-    """The variables of one ps."""
+    """The variables of one ps.
 
-    task: str = field(metadata=means("Name of the ps."))
-    bytes: int = field(metadata=means("Bytes of the variables on the ps."))
-    variables: List[str] = field(metadata=means("Names of the variables on the ps."))
+    Attributes:
+      task: Name of the ps.
+      bytes: Bytes of the variables on the ps.
+      variables: Names of the variables on the ps.
+    """
+
+    task: str
+    bytes: int
+    variables: List[str]
 
 
 @dataclass(frozen=True)
 class Variables:
-    """The variables of the whole model."""
+    """The variables of the whole model.
 
-    bytes: int = field(metadata=means("Bytes of all variables."))
-    imbalance: float = field(metadata=means("Bytes on the fullest ps divided by the mean; 1.0 is even."))
-    tables: List[Mapping[str, Any]] = field(
-        metadata=means(
-            "Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step. Of an embedding"
-            " table, which grows, rows and bytes are null."
-        )
-    )
+    Attributes:
+      bytes: Bytes of all variables.
+      imbalance: Bytes on the fullest ps divided by the mean; 1.0 is even.
+      tables: Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step. Of an embedding
+        table, which grows, rows and bytes are null.
+    """
+
+    bytes: int
+    imbalance: float
+    tables: List[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -44,122 +51,155 @@ class Bound:
 
     ``direction`` is ``both`` where ``bytes`` go each way at the same time. Else so many go one way in the pull, ``out``
     for a ps and ``in`` for a worker, and then as many the other way in the push.
+
+    Attributes:
+      host: Host of that network card.
+      tasks: Tasks on that host that send or receive.
+      direction: Direction of the pull: out for a ps, in for a worker; both if push and pull overlap.
+      bytes: Bytes through that card in the pull, and again in the push.
     """
 
-    host: str = field(metadata=means("Host of that network card."))
-    tasks: List[str] = field(metadata=means("Tasks on that host that send or receive."))
-    direction: str = field(
-        metadata=means("Direction of the pull: out for a ps, in for a worker; both if push and pull overlap.")
-    )
-    bytes: int = field(metadata=means("Bytes through that card in the pull, and again in the push."))
+    host: str
+    tasks: List[str]
+    direction: str
+    bytes: int
 
 
 @dataclass(frozen=True)
 class Balanced:
-    """The smallest number of ps with which a step is as short as with more."""
+    """The smallest number of ps with which a step is as short as with more.
 
-    ps: int = field(metadata=means("Smallest number of ps with the shortest step."))
-    seconds_per_step: float = field(metadata=means("Shortest time of a step with that number of ps, in seconds."))
+    Attributes:
+      ps: Smallest number of ps with the shortest step.
+      seconds_per_step: Shortest time of a step with that number of ps, in seconds.
+    """
+
+    ps: int
+    seconds_per_step: float
 
 
 @dataclass(frozen=True)
 class TaskTraffic:
-    """The bytes of one task in one phase of a step."""
+    """The bytes of one task in one phase of a step.
 
-    task: str = field(metadata=means("Name of a ps or worker."))
-    bytes_in: int = field(metadata=means("Bytes that the task receives in a pull or push."))
-    bytes_out: int = field(metadata=means("Bytes that the task sends in a pull or push."))
+    Attributes:
+      task: Name of a ps or worker.
+      bytes_in: Bytes that the task receives in a pull or push.
+      bytes_out: Bytes that the task sends in a pull or push.
+    """
+
+    task: str
+    bytes_in: int
+    bytes_out: int
 
 
 @dataclass(frozen=True)
 class Network:
-    """The traffic of a step."""
+    """The traffic of a step.
 
-    nic_gbps: float = field(
-        metadata=means("Speed of a host's network card in each direction, in Gbit/s: the value of --nic-gbps.")
-    )
-    seconds_per_step: float = field(metadata=means("Shortest time of a step's transfers, in seconds."))
-    bound: Optional[Bound] = field(
-        metadata=means("Network card that limits a step; null where no traffic leaves a host.")
-    )
-    balanced: Balanced = field(metadata=means_parts())
-    tasks: List[TaskTraffic] = field(metadata=means_parts())
+    Attributes:
+      nic_gbps: Speed of a host's network card in each direction, in Gbit/s: the value of --nic-gbps.
+      seconds_per_step: Shortest time of a step's transfers, in seconds.
+      bound: Network card that limits a step; null where no traffic leaves a host.
+    """
+
+    nic_gbps: float
+    seconds_per_step: float
+    bound: Optional[Bound]
+    balanced: Balanced
+    tasks: List[TaskTraffic]
 
 
 @dataclass(frozen=True)
 class PlannedHook:
-    """A receiver of events, by the key ``on``; names of secrets stand in braces."""
+    """A receiver of events, by the key ``on``; names of secrets stand in braces.
 
-    event: str = field(metadata=means("Event that the receiver gets: one of the keys of on."))
-    command: Optional[List[str]] = field(
-        metadata=means("Program and arguments that run on the host of the lead; null for a URL.")
-    )
-    url: Optional[str] = field(
-        metadata=means("URL to which the lead's host posts each event, without a password; null for a command.")
-    )
+    Attributes:
+      event: Event that the receiver gets: one of the keys of on.
+      command: Program and arguments that run on the host of the lead; null for a URL.
+      url: URL to which the lead's host posts each event, without a password; null for a command.
+    """
+
+    event: str
+    command: Optional[List[str]]
+    url: Optional[str]
 
 
 @dataclass(frozen=True)
 class PlannedContainer:
-    """The container in which each task would run."""
+    """The container in which each task would run.
 
-    image: str = field(metadata=means("Image: a path on the hosts, or a name."))
-    runtime: Optional[str] = field(
-        metadata=means("Program that runs the container; null where each host takes the first that has the image.")
-    )
-    args: List[str] = field(metadata=means("Further options of that program."))
+    Attributes:
+      image: Image: a path on the hosts, or a name.
+      runtime: Program that runs the container; null where each host takes the first that has the image.
+      args: Further options of that program.
+    """
+
+    image: str
+    runtime: Optional[str]
+    args: List[str]
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """All of ``plan --json`` but its tasks, which are written one at a time."""
+    """All of ``plan --json`` but its tasks, which are written one at a time.
 
-    name: str = field(metadata=means("Name of the run, without the time."))
-    lead: str = field(metadata=means("Host of the lead agent: the chief's host."))
-    control: Optional[str] = field(
-        metadata=means("Address of the lead agent for the other agents, host:port; null on a single host.")
-    )
-    placement: Optional[List[PsContent]] = field(
-        default=None, metadata=means_list("The ps and their variables; null for a command.")
-    )
-    variables: Optional[Variables] = field(
-        default=None, metadata=means("Variables of the whole model; null for a command.")
-    )
-    network: Optional[Network] = field(
-        default=None, metadata=means("Network traffic of a step; null for a command, and where it is unknown.")
-    )
-    remarks: List[str] = field(default_factory=list, metadata=means("Further remarks, in words."))
-    hooks: List[PlannedHook] = field(default_factory=list, metadata=means_parts())
-    container: Optional[PlannedContainer] = field(
-        default=None, metadata=means("Container in which each task would run; null for none.")
-    )
+    Attributes:
+      name: Name of the run, without the time.
+      lead: Host of the lead agent: the chief's host.
+      control: Address of the lead agent for the other agents, host:port; null on a single host.
+      placement: The ps and their variables; null for a command.
+      variables: Variables of the whole model; null for a command.
+      network: Network traffic of a step; null for a command, and where it is unknown.
+      remarks: Further remarks, in words.
+      container: Container in which each task would run; null for none.
+    """
+
+    name: str
+    lead: str
+    control: Optional[str]
+    placement: Optional[List[PsContent]] = None
+    variables: Optional[Variables] = None
+    network: Optional[Network] = None
+    remarks: List[str] = field(default_factory=list)
+    hooks: List[PlannedHook] = field(default_factory=list)
+    container: Optional[PlannedContainer] = None
 
 
 @dataclass(frozen=True)
 class PlannedTask:
-    """A task as it would run; secrets are hidden."""
+    """A task as it would run; secrets are hidden.
 
-    role: str = field(metadata=means("Role of the task: ps, chief, worker or evaluator."))
-    index: int = field(metadata=means("Index of the task within its role, from 0."))
-    host: str = field(metadata=means("Host of the task, as the hosts file names it."))
-    address: str = field(metadata=means("Address of the task for the other tasks, host:port."))
-    gpus: Union[str, List[int]] = field(
-        metadata=means("Indices of the task's GPUs; or all; or share: an equal share of the host's GPUs.")
-    )
-    spare: bool = field(metadata=means("True for a ps that starts only when the host of another ps is lost."))
-    argv: List[str] = field(metadata=means("Program and arguments of the task."))
-    env: Mapping[str, str] = field(
-        metadata=means("Environment variables that the task has beyond its agent's; each secret is (secret).")
-    )
-    limits: Mapping[str, float] = field(metadata=means("Limits of the task, by the keys of limits."))
-    log: str = field(metadata=means("Path of the first attempt's log, on the task's host."))
+    Attributes:
+      role: Role of the task: ps, chief, worker or evaluator.
+      index: Index of the task within its role, from 0.
+      host: Host of the task, as the hosts file names it.
+      address: Address of the task for the other tasks, host:port.
+      gpus: Indices of the task's GPUs; or all; or share: an equal share of the host's GPUs.
+      spare: True for a ps that starts only when the host of another ps is lost.
+      argv: Program and arguments of the task.
+      env: Environment variables that the task has beyond its agent's; each secret is (secret).
+      limits: Limits of the task, by the keys of limits.
+      log: Path of the first attempt's log, on the task's host.
+    """
+
+    role: str
+    index: int
+    host: str
+    address: str
+    gpus: Union[str, List[int]]
+    spare: bool
+    argv: List[str]
+    env: Mapping[str, str]
+    limits: Mapping[str, float]
+    log: str
 
 
 @dataclass(frozen=True)
 class PlanAnswer(Outlook):
     """All of ``plan --json``."""
 
-    tasks: List[PlannedTask] = field(default_factory=list, metadata=means_parts())
+    tasks: List[PlannedTask] = field(default_factory=list)
 
 
 def shown_tasks(plan: Plan, names: Collection[str]) -> Iterator[PlannedTask]:
@@ -175,15 +215,15 @@ def _shown(plan: Plan, task: TaskRequest) -> PlannedTask:
     run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
     places = {"code": f"{run_folder}/{task.role}.{task.index}/{WORK}", "run_folder": run_folder}
     env = {key: value.replace("{code}", places["code"]) for key, value in plan.environment(task).items()}
-    return part_of(
-        PlannedTask,
-        task,
+    return PlannedTask(
+        task.role, task.index, task.host, task.address,
         gpus=task.gpus if isinstance(task.gpus, str) else list(task.gpus),
+        spare=task.spare,
         argv=[fill(word, {**places, **_known(plan, task)}) for word in task.argv],
         env={**env, **dict.fromkeys(plan.spec.secrets, "(secret)")},
         limits={} if task.limits is None else task.limits.given(),
         log=f"{places['run_folder']}/{task.role}.{task.index}/attempt_0.log",
-    )
+    )  # fmt: skip
 
 
 def _known(plan: Plan, task: TaskRequest) -> Dict[str, str]:

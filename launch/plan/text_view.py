@@ -16,8 +16,7 @@ from launch.agent.wire.run_request import TaskRequest
 from launch.plan.outlook import Bound, Network, Outlook, PlannedHook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
 from launch.status.task import name_of
-from launch.view.console import fold, make_console
-from launch.view.units import of_bytes, of_seconds
+from launch.view.console import fold, make_console, of_bytes, of_seconds
 
 MOST_PS = 8  # of which each has a line
 _ENDS = 3  # of more: so many of the fullest and the emptiest

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Callable, Dict, Optional
@@ -18,7 +18,6 @@ from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.run.draft import RunStart, draft
 from launch.signals import Interrupts
-from launch.status.meanings import means
 from launch.status.run import RunStatus
 from launch.target import Target
 
@@ -28,16 +27,23 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class ExportAnswer:
-    """All of ``export --json``."""
+    """All of ``export --json``.
 
-    run: str = field(metadata=means("Name of the run."))
-    checkpoint: str = field(metadata=means("Name of the checkpoint that was exported."))
-    folder: str = field(metadata=means("Path of the SavedModel, on this machine."))
-    inputs: Dict[str, Any] = field(
-        metadata=means("For each input of the signature, by name: `dtype`, and `shape` with null for any size.")
-    )
-    outputs: Dict[str, Any] = field(metadata=means("The same for each output."))
-    tables: Dict[str, int] = field(metadata=means("Rows of each embedding table, by name."))
+    Attributes:
+      run: Name of the run.
+      checkpoint: Name of the checkpoint that was exported.
+      folder: Path of the SavedModel, on this machine.
+      inputs: For each input of the signature, by name: `dtype`, and `shape` with null for any size.
+      outputs: The same for each output.
+      tables: Rows of each embedding table, by name.
+    """
+
+    run: str
+    checkpoint: str
+    folder: str
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
+    tables: Dict[str, int]
 
 
 def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str]) -> ExportRequest:

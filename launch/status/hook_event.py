@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
-from launch.status.meanings import means
-
 STARTED, REFORMED, STRAGGLER = "started", "reformed", "straggler"
 EVENTS = {
     STARTED: "Every task is up for the first time.",
@@ -18,45 +16,44 @@ EVENTS = {
 
 @dataclass(frozen=True)
 class HookEvent:
-    """The JSON object that a command reads, and that a URL gets."""
+    """The JSON object that a command reads, and that a URL gets.
 
-    id: str = field(
-        default="",
-        metadata=means("Name of this one event. An event that arrives twice has the same id; no two events share one."),
-    )
-    event: str = field(
-        default="",
-        metadata=means("Kind of the event: started, reformed, straggler, succeeded, failed or stopped."),
-    )
-    text: str = field(default="", metadata=means("Event in one sentence, for a person."))
-    run: str = field(default="", metadata=means("Full name of the run."))
-    name: str = field(default="", metadata=means("Name of the run, without the time."))
-    state: str = field(default="", metadata=means("State of the run, as in launch status."))
-    cause: Optional[str] = field(
-        default=None, metadata=means("Cause of the failure, of the stop or of the change, in one line; else null.")
-    )
-    task: Optional[str] = field(
-        default=None, metadata=means("Name of the task that failed first, or that is slow; else null.")
-    )
-    host: Optional[str] = field(default=None, metadata=means("Host of that task, or that failed; else null."))
-    log: Optional[str] = field(default=None, metadata=means("Path of that task's log on its host; else null."))
-    without: List[str] = field(
-        default_factory=list, metadata=means("Hosts that an elastic run trains without; else empty.")
-    )
-    step: Optional[int] = field(default=None, metadata=means("Newest global step; null before the first."))
-    steps: Optional[int] = field(
-        default=None, metadata=means("Global step at which the run stops; null for a command.")
-    )
-    checkpoint_step: Optional[int] = field(
-        default=None, metadata=means("Global step of the newest checkpoint; null before the first.")
-    )
-    metrics: Dict[str, Optional[float]] = field(
-        default_factory=dict, metadata=means("Metrics on the held-out data, at the end of a run; else empty.")
-    )
-    time: str = field(
-        default="", metadata=means("Time of the event by the clock of the chief's host, in ISO 8601, UTC.")
-    )
-    started: Optional[str] = field(default=None, metadata=means("Start of the run, in the same format."))
-    ended: Optional[str] = field(
-        default=None, metadata=means("End of the run, in the same format; null before the end.")
-    )
+    Attributes:
+      id: Name of this one event. An event that arrives twice has the same id; no two events share one.
+      event: Kind of the event: started, reformed, straggler, succeeded, failed or stopped.
+      text: Event in one sentence, for a person.
+      run: Full name of the run.
+      name: Name of the run, without the time.
+      state: State of the run, as in launch status.
+      cause: Cause of the failure, of the stop or of the change, in one line; else null.
+      task: Name of the task that failed first, or that is slow; else null.
+      host: Host of that task, or that failed; else null.
+      log: Path of that task's log on its host; else null.
+      without: Hosts that an elastic run trains without; else empty.
+      step: Newest global step; null before the first.
+      steps: Global step at which the run stops; null for a command.
+      checkpoint_step: Global step of the newest checkpoint; null before the first.
+      metrics: Metrics on the held-out data, at the end of a run; else empty.
+      time: Time of the event by the clock of the chief's host, in ISO 8601, UTC.
+      started: Start of the run, in the same format.
+      ended: End of the run, in the same format; null before the end.
+    """
+
+    id: str = ""
+    event: str = ""
+    text: str = ""
+    run: str = ""
+    name: str = ""
+    state: str = ""
+    cause: Optional[str] = None
+    task: Optional[str] = None
+    host: Optional[str] = None
+    log: Optional[str] = None
+    without: List[str] = field(default_factory=list)
+    step: Optional[int] = None
+    steps: Optional[int] = None
+    checkpoint_step: Optional[int] = None
+    metrics: Dict[str, Optional[float]] = field(default_factory=dict)
+    time: str = ""
+    started: Optional[str] = None
+    ended: Optional[str] = None

@@ -1,4 +1,4 @@
-"""The status of a run, and the states of a run and of a task, as ``status --json`` has them.
+"""The status of a run, and the states of a run and of a task, as ``status --json`` has them; a run as a host knows it.
 
 States of a task:
 
@@ -16,7 +16,6 @@ from datetime import datetime, timezone
 from typing import Any, Dict, List, Mapping, Optional
 
 from launch.status.incident_status import IncidentStatus
-from launch.status.meanings import means
 from launch.status.task import TaskStatus
 
 RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
@@ -38,26 +37,33 @@ def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:
 
 @dataclass(frozen=True)
 class FormationStatus:
-    """The formation of an elastic run: the hosts that the run trains on."""
+    """The formation of an elastic run: the hosts that the run trains on.
 
-    number: int = field(default=0, metadata=means("Number of formations before this one."))
-    workers: int = field(default=0, metadata=means("Number of workers that train now, with the chief."))
-    of_workers: int = field(default=0, metadata=means("Number of workers at the start of the run."))
-    ps: int = field(default=0, metadata=means("Number of ps that hold variables now."))
-    of_ps: int = field(default=0, metadata=means("Number of ps at the start of the run."))
-    without: List[str] = field(default_factory=list, metadata=means("Hosts that are lost, or that wait to join again."))
-    forming: bool = field(
-        default=False,
-        metadata=means("True between two formations: the processes of the old one are ending."),
-    )
-    drained: List[str] = field(default_factory=list, metadata=means("Tasks that `launch drain` left out."))
-    added: List[str] = field(default_factory=list, metadata=means("Spares that `launch drain --back` lets train."))
-    changing: bool = field(
-        default=False, metadata=means("True while processes for the next formation load, and the chief saves for it.")
-    )
-    problem: Optional[str] = field(
-        default=None, metadata=means("Reason for which the newest change of `launch drain` was given up; else null.")
-    )
+    Attributes:
+      number: Number of formations before this one.
+      workers: Number of workers that train now, with the chief.
+      of_workers: Number of workers at the start of the run.
+      ps: Number of ps that hold variables now.
+      of_ps: Number of ps at the start of the run.
+      without: Hosts that are lost, or that wait to join again.
+      forming: True between two formations: the processes of the old one are ending.
+      drained: Tasks that `launch drain` left out.
+      added: Spares that `launch drain --back` lets train.
+      changing: True while processes for the next formation load, and the chief saves for it.
+      problem: Reason for which the newest change of `launch drain` was given up; else null.
+    """
+
+    number: int = 0
+    workers: int = 0
+    of_workers: int = 0
+    ps: int = 0
+    of_ps: int = 0
+    without: List[str] = field(default_factory=list)
+    forming: bool = False
+    drained: List[str] = field(default_factory=list)
+    added: List[str] = field(default_factory=list)
+    changing: bool = False
+    problem: Optional[str] = None
 
     @property
     def tasks(self) -> str:
@@ -67,139 +73,162 @@ class FormationStatus:
 
 @dataclass(frozen=True)
 class EffectiveTime:
-    """The time in which steps were trained that count, and where the rest of the time went."""
+    """The time in which steps were trained that count, and where the rest of the time went.
 
-    share: Optional[float] = field(
-        default=None, metadata=means("Effective training time as a share of all time, 0 to 1; null at the beginning.")
-    )
-    seconds: float = field(default=0.0, metadata=means("Seconds in which steps were trained that count."))
-    of_seconds: float = field(default=0.0, metadata=means("Seconds since the run began: the sum of all parts."))
-    start_s: float = field(default=0.0, metadata=means("Seconds until the first step."))
-    standing_s: float = field(
-        default=0.0,
-        metadata=means("Seconds without a new step: restarts, stalls, other pauses, and the time after the last step."),
-    )
-    rolled_back_s: float = field(
-        default=0.0, metadata=means("Seconds of steps that were lost, because training went back to a checkpoint.")
-    )
-    saving_s: float = field(
-        default=0.0, metadata=means("Seconds in which the chief saved or measured, and no worker trained.")
-    )
+    Attributes:
+      share: Effective training time as a share of all time, 0 to 1; null at the beginning.
+      seconds: Seconds in which steps were trained that count.
+      of_seconds: Seconds since the run began: the sum of all parts.
+      start_s: Seconds until the first step.
+      standing_s: Seconds without a new step: restarts, stalls, other pauses, and the time after the last step.
+      rolled_back_s: Seconds of steps that were lost, because training went back to a checkpoint.
+      saving_s: Seconds in which the chief saved or measured, and no worker trained.
+    """
+
+    share: Optional[float] = None
+    seconds: float = 0.0
+    of_seconds: float = 0.0
+    start_s: float = 0.0
+    standing_s: float = 0.0
+    rolled_back_s: float = 0.0
+    saving_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The object of ``status --json``."""
+    """The object of ``status --json``.
 
-    run: str = field(default="", metadata=means("Full name of the run: its name and the time of its start."))
-    name: str = field(default="", metadata=means("Name of the run, without the time."))
-    state: str = field(
-        default="starting", metadata=means("State of the run: starting, running, succeeded, failed or stopped.")
-    )
-    global_step: Optional[int] = field(
-        default=None, metadata=means("Newest global step that a worker reported; null before the first.")
-    )
-    steps: Optional[int] = field(
-        default=None, metadata=means("Global step at which the run stops; null for a command.")
-    )
-    formation: Optional[FormationStatus] = field(
-        default=None,
-        metadata=means("Hosts that an elastic run trains on now; null without the key elastic."),
-    )
-    steps_per_second: float = field(
-        default=0.0, metadata=means("Recent global steps per second, as the chief measures them.")
-    )
-    examples_per_second: float = field(
-        default=0.0, metadata=means("Recent examples per second, summed over all workers.")
-    )
-    loss: Optional[float] = field(
-        default=None, metadata=means("Loss of the chief's newest step; null before the first.")
-    )
-    checkpoint_step: Optional[int] = field(
-        default=None, metadata=means("Global step of the newest checkpoint; null before the first.")
-    )
-    evaluation: Optional[Dict[str, Optional[float]]] = field(
-        default=None,
-        metadata=means(
-            "Newest report of the evaluator: the step and each metric, null for one that is undefined. null before the"
-            " first, and without an evaluator."
-        ),
-    )
-    cause: Optional[str] = field(default=None, metadata=means("Cause of the failure or stop in one line; else null."))
-    training_metrics: Dict[str, Optional[float]] = field(
-        default_factory=dict,
-        metadata=means(
-            "Metrics of the newest examples that trained, null for one that is undefined; empty if the model has none."
-        ),
-    )
-    metrics: Dict[str, Optional[float]] = field(
-        default_factory=dict,
-        metadata=means(
-            "Metrics on the held-out data, at the end of the run, null for one that is undefined; empty before."
-        ),
-    )
-    best: Optional[Dict[str, float]] = field(
-        default=None,
-        metadata=means("Best checkpoint so far: the step and the metric of train.best; null before the first."),
-    )
-    best_checkpoint: Optional[str] = field(
-        default=None, metadata=means("Path of the best checkpoint, on the chief's host; null before the end.")
-    )
-    ended_early: Optional[str] = field(
-        default=None, metadata=means("Reason for an end before the last step, by train.best; null for none.")
-    )
-    warnings: List[str] = field(
-        default_factory=list,
-        metadata=means("Mistakes of the job's author that end no run, a sentence each; docs/jobs.md lists them."),
-    )
-    checkpoint: Optional[str] = field(
-        default=None, metadata=means("Path of the final checkpoint, on the chief's host; null before the end.")
-    )
-    incidents: List[IncidentStatus] = field(
-        default_factory=list, metadata=means("Incidents, oldest first. A long list keeps the first and the newest.")
-    )
-    silent: List[str] = field(default_factory=list, metadata=means("Hosts whose agents send nothing to the lead now."))
-    cause_incident: Optional[int] = field(
-        default=None, metadata=means("Number of the incident that made the run fail; null for none.")
-    )
-    lost_steps: int = field(
-        default=0, metadata=means("Number of steps that training went back; `launch restart` of a ps counts, too.")
-    )
-    lost_seconds: float = field(default=0.0, metadata=means("Seconds without progress, summed over all incidents."))
-    effective: Optional[EffectiveTime] = field(
-        default=None, metadata=means("Effective training time; null for a command, whose steps are not known.")
-    )
-    waiting_share: Optional[float] = field(
-        default=None,
-        metadata=means(
-            "Share of a step, 0 to 1, that the workers wait for the slowest one; null where no worker waits."
-        ),
-    )
-    tasks: List[TaskStatus] = field(default_factory=list, metadata=means("Every task of the run."))
-    replicas: Dict[str, Optional[int]] = field(
-        default_factory=dict,
-        metadata=means("For each host with copies of checkpoints: the step of its newest copy, null before the first."),
-    )
-    started: Optional[str] = field(
-        default=None,
-        metadata=means(
-            "Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00."
-        ),
-    )
-    ended: Optional[str] = field(
-        default=None, metadata=means("End of the run, in the same format; null before the end.")
-    )
-    updated: Optional[str] = field(
-        default=None,
-        metadata=means("Time of this status, in the same format. While the run lives, it is the time of the request."),
-    )
-    departed: Optional[str] = field(
-        default=None,
-        metadata=means("Host that was to leave, and without which the run had to save and stop; else null."),
-    )
-    hook_problem: Optional[str] = field(
-        default=None,
-        metadata=means(
-            "Newest problem of a receiver of events, by the key on, in one line; null where each takes them."
-        ),
-    )
+    Attributes:
+      run: Full name of the run: its name and the time of its start.
+      name: Name of the run, without the time.
+      state: State of the run: starting, running, succeeded, failed or stopped.
+      global_step: Newest global step that a worker reported; null before the first.
+      steps: Global step at which the run stops; null for a command.
+      formation: Hosts that an elastic run trains on now; null without the key elastic.
+      steps_per_second: Recent global steps per second, as the chief measures them.
+      examples_per_second: Recent examples per second, summed over all workers.
+      loss: Loss of the chief's newest step; null before the first.
+      checkpoint_step: Global step of the newest checkpoint; null before the first.
+      evaluation: Newest report of the evaluator: the step and each metric, null for one that is undefined. null before
+        the first, and without an evaluator.
+      cause: Cause of the failure or stop in one line; else null.
+      training_metrics: Metrics of the newest examples that trained, null for one that is undefined; empty if the model
+        has none.
+      metrics: Metrics on the held-out data, at the end of the run, null for one that is undefined; empty before.
+      best: Best checkpoint so far: the step and the metric of train.best; null before the first.
+      best_checkpoint: Path of the best checkpoint, on the chief's host; null before the end.
+      ended_early: Reason for an end before the last step, by train.best; null for none.
+      warnings: Mistakes of the job's author that end no run, a sentence each; docs/jobs.md lists them.
+      checkpoint: Path of the final checkpoint, on the chief's host; null before the end.
+      incidents[]: Incidents, oldest first. A long list keeps the first and the newest.
+      silent: Hosts whose agents send nothing to the lead now.
+      cause_incident: Number of the incident that made the run fail; null for none.
+      lost_steps: Number of steps that training went back; `launch restart` of a ps counts, too.
+      lost_seconds: Seconds without progress, summed over all incidents.
+      effective: Effective training time; null for a command, whose steps are not known.
+      waiting_share: Share of a step, 0 to 1, that the workers wait for the slowest one; null where no worker waits.
+      tasks[]: Every task of the run.
+      replicas: For each host with copies of checkpoints: the step of its newest copy, null before the first.
+      started: Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00.
+      ended: End of the run, in the same format; null before the end.
+      updated: Time of this status, in the same format. While the run lives, it is the time of the request.
+      departed: Host that was to leave, and without which the run had to save and stop; else null.
+      hook_problem: Newest problem of a receiver of events, by the key on, in one line; null where each takes them.
+    """
+
+    run: str = ""
+    name: str = ""
+    state: str = "starting"
+    global_step: Optional[int] = None
+    steps: Optional[int] = None
+    formation: Optional[FormationStatus] = None
+    steps_per_second: float = 0.0
+    examples_per_second: float = 0.0
+    loss: Optional[float] = None
+    checkpoint_step: Optional[int] = None
+    evaluation: Optional[Dict[str, Optional[float]]] = None
+    cause: Optional[str] = None
+    training_metrics: Dict[str, Optional[float]] = field(default_factory=dict)
+    metrics: Dict[str, Optional[float]] = field(default_factory=dict)
+    best: Optional[Dict[str, float]] = None
+    best_checkpoint: Optional[str] = None
+    ended_early: Optional[str] = None
+    warnings: List[str] = field(default_factory=list)
+    checkpoint: Optional[str] = None
+    incidents: List[IncidentStatus] = field(default_factory=list)
+    silent: List[str] = field(default_factory=list)
+    cause_incident: Optional[int] = None
+    lost_steps: int = 0
+    lost_seconds: float = 0.0
+    effective: Optional[EffectiveTime] = None
+    waiting_share: Optional[float] = None
+    tasks: List[TaskStatus] = field(default_factory=list)
+    replicas: Dict[str, Optional[int]] = field(default_factory=dict)
+    started: Optional[str] = None
+    ended: Optional[str] = None
+    updated: Optional[str] = None
+    departed: Optional[str] = None
+    hook_problem: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One of ``runs`` in ``runs --json``. Everything from ``state`` on is the lead's word, by its own clock.
+
+    Attributes:
+      run: Full name of the run: its name and the time of its start.
+      name: Name of the run, without the time.
+      file: Hosts file of the run, with the options that verbs need beside it; null where none is known.
+      user: User and machine that started the run: anna@desk7. For a run of an older version, the user on the host.
+      lead: Host whose agent leads the run; null where none is known.
+      hosts[]: Host that takes part, the lead first; none where the lead's host did not answer.
+      state: State of the run: starting, running, succeeded, failed or stopped; null where the lead's host did not
+        answer, or has no record.
+      cause: First cause of the failure or stop in one line; else null.
+      started: Start of the run by the clock of the lead's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00; null as
+        for state.
+      ended: End of the run, by the same clock; null before the end, and as for state.
+      updated: Time of the lead's newest record, by the same clock; null as for state.
+      global_step: Newest global step that a worker reported; null before the first.
+      steps: Global step at which the run stops; null for a command.
+      incidents: Number of incidents.
+      effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a command, and
+        as for state.
+    """
+
+    run: str
+    name: str
+    file: Optional[str] = None
+    user: Optional[str] = None
+    lead: Optional[str] = None
+    hosts: List[str] = field(default_factory=list)
+    state: Optional[str] = None
+    cause: Optional[str] = None
+    started: Optional[str] = None
+    ended: Optional[str] = None
+    updated: Optional[str] = None
+    global_step: Optional[int] = None
+    steps: Optional[int] = None
+    incidents: int = 0
+    effective_share: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run that a host took part in.
+
+    Attributes:
+      generation: a number above those of the runs of this name before it.
+      lives: whether its agent or keeper lives on this host.
+    """
+
+    generation: int
+    lives: bool
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class RunsAnswer:
+    """The answer to runs: those of every name, the one that began last first."""
+
+    runs: List[KnownRun]

@@ -1,6 +1,6 @@
 """End a run with proof: report for each host what was there and what is left."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -11,8 +11,7 @@ from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import known_runs
 from launch.history.known_runs import Run, locate, runs
-from launch.status.meanings import means, means_each, means_parts
-from launch.status.removals import FAILED_AFTER, GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
 from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.view.console import fold
 
@@ -22,27 +21,41 @@ ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
 
 @dataclass(frozen=True)
 class HostDown(AnyHost):
-    """A host that has answered."""
+    """A host that has answered.
 
-    ended: Leftovers = field(metadata=means_parts("Ended: "))
-    run: Optional[str] = field(
-        metadata=means("Full name of the run that was ended; null where no run of this name has been.")
-    )
-    processes: List[ProcessLeft] = field(metadata=means_parts("Left: "))
-    ports: List[int] = field(metadata=means_each("Left: TCP port on which a process of the run listens."))
-    gpu_memory: List[GpuMemory] = field(metadata=means_parts("Left: "))
-    locks: List[str] = field(metadata=means_each("Left: Path of a lock or socket of the run."))
-    groups: List[str] = field(metadata=means_each("Left: Path of a control group of the run."))
-    containers: List[str] = field(metadata=means_each("Left: Name of a container of the run."))
-    after: Optional[str] = field(metadata=FAILED_AFTER)
+    Attributes:
+      ended.*: Ended:
+      run: Full name of the run that was ended; null where no run of this name has been.
+      processes.*: Left:
+      ports[]: Left: TCP port on which a process of the run listens.
+      gpu_memory.*: Left:
+      locks[]: Left: Path of a lock or socket of the run.
+      groups[]: Left: Path of a control group of the run.
+      containers[]: Left: Name of a container of the run.
+      after: Commands of the key `after` that have failed, with the reason; null where none has.
+    """
+
+    ended: Leftovers
+    run: Optional[str]
+    processes: List[ProcessLeft]
+    ports: List[int]
+    gpu_memory: List[GpuMemory]
+    locks: List[str]
+    groups: List[str]
+    containers: List[str]
+    after: Optional[str]
 
 
 @dataclass(frozen=True)
 class DownAnswer:
-    """The object of ``down --json``."""
+    """The object of ``down --json``.
 
-    clean: bool = field(metadata=means("True if every host answered and nothing is left."))
-    hosts: List[Union[HostDown, AnyHost]] = field(metadata=means_parts())
+    Attributes:
+      clean: True if every host answered and nothing is left.
+    """
+
+    clean: bool
+    hosts: List[Union[HostDown, AnyHost]]
 
 
 class Left(NamedTuple):

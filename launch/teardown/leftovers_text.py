@@ -1,11 +1,10 @@
 """Describe in words what was on a host and is gone, and what is left."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 from cluster.protocol.quantity import quantity
 from launch.errors import HostProblem
-from launch.status.meanings import means
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft
 from launch.view.console import fold
 
@@ -15,12 +14,15 @@ NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container l
 
 @dataclass(frozen=True)
 class AnyHost:
-    """A host as ``--json`` has it; one that could not be asked has no more fields."""
+    """A host as ``--json`` has it; one that could not be asked has no more fields.
 
-    host: str = field(metadata=means("Name of a host of the file."))
-    error: Optional[str] = field(
-        metadata=means("Problem that prevented an answer; then the host has no other field. Else null.")
-    )
+    Attributes:
+      host: Name of a host of the file.
+      error: Problem that prevented an answer; then the host has no other field. Else null.
+    """
+
+    host: str
+    error: Optional[str]
 
 
 def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:

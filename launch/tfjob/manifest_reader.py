@@ -4,6 +4,7 @@ Values that were not read are not carried over, and are reported.
 """
 
 import re
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Iterator, List, Mapping, Optional, Set, Tuple, Type, Union
 
@@ -104,59 +105,19 @@ class ManifestReader:
     def __init__(self, document: Document):
         self.document = document
         self.problems: List[Problem] = []
-        self._notes: List[Tuple[Path, str]] = []
-        self._read: Set[Path] = set()
-
-    def at(self, path: Path) -> Any:
-        """Return the value at ``path``, None where there is none; it does not count as read."""
-        value = self.document.value
-        for key in path:
-            if isinstance(key, int):
-                value = value[key] if isinstance(value, list) and key < len(value) else None
-            else:
-                value = value.get(key) if isinstance(value, dict) else None
-        return value
-
-    def take(self, path: Path) -> Any:
-        """Return the value at ``path``, which counts as read with all that is below it."""
-        self._read.add(path)
-        return self.at(path)
-
-    def get(self, path: Path, kinds: _Kinds, expected: str) -> Any:
-        """Return a value of these types, which counts as read; None for none, and for one of another type."""
-        return self.typed(path, self.take(path), kinds, expected)
-
-    def inside(self, path: Path, kinds: _Kinds, expected: str) -> Any:
-        """Return a mapping or list whose values are read one by one; an empty one where there is none."""
-        value = self.typed(path, self.at(path), kinds, expected)
-        return value if value is not None else kinds() if isinstance(kinds, type) else None
-
-    def typed(self, path: Path, value: Any, kinds: _Kinds, expected: str) -> Any:
-        """Return ``value`` if it is of these types; report a problem of any other but null."""
-        is_right = isinstance(value, kinds) and not (isinstance(value, bool) and kinds is int)
-        if value is not None and not is_right:
-            self.problem(path, expected)
-        return value if is_right else None
-
-    def problem(self, path: Path, expected: str, found: Optional[str] = None, hint: str = "") -> None:
-        """Report a mistake at ``path``; what was found is the value there by default."""
-        shown = self.document.found(path) if found is None else found
-        self.problems.append(self.document.problem(path, expected, shown, hint))
-
-    def note(self, path: Path, text: str) -> None:
-        """Report that the value at ``path`` has another effect under this launcher."""
-        self._notes.append((path, text))
+        self.noted: List[Tuple[Path, str]] = []
+        self.read: Set[Path] = set()
 
     def notes(self) -> List[str]:
         """Return a line for every note and every value that was not read, in the order of the file."""
         left = [(path, f"not carried over: {_reason(path)}") for path in self._unread((), self.document.value)]
-        lines = [(self.document.place(path, at_key=True), path, text) for path, text in [*self._notes, *left]]
+        lines = [(self.document.place(path, at_key=True), path, text) for path, text in [*self.noted, *left]]
         return [f"{place.naming(path)}: {text}" for place, path, text in sorted(lines, key=lambda line: line[0][1:])]
 
     def _unread(self, path: Path, value: Any) -> Iterator[Path]:
-        if path in self._read or value in (None, "", {}, []):
+        if path in self.read or value in (None, "", {}, []):
             return
-        if not any(each[: len(path)] == path for each in self._read):
+        if not any(each[: len(path)] == path for each in self.read):
             yield path
         elif isinstance(value, dict):
             for key, below in value.items():
@@ -164,6 +125,66 @@ class ManifestReader:
         elif isinstance(value, list):
             for index, below in enumerate(value):
                 yield from self._unread((*path, index), below)
+
+
+@dataclass(frozen=True)
+class ManifestEntry:
+    """A place in a manifest, with or without a value; ``entry["spec"]`` is the place below it."""
+
+    reader: ManifestReader
+    path: Path = ()
+
+    def __getitem__(self, key: Union[str, int]) -> "ManifestEntry":
+        return ManifestEntry(self.reader, (*self.path, key))
+
+    @property
+    def value(self) -> Any:
+        """Return the value, None where there is none; it does not count as read."""
+        value = self.reader.document.value
+        for key in self.path:
+            if isinstance(key, int):
+                value = value[key] if isinstance(value, list) and key < len(value) else None
+            else:
+                value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def take(self) -> Any:
+        """Return the value, which counts as read with all that is below it."""
+        self.reader.read.add(self.path)
+        return self.value
+
+    def get(self, kinds: _Kinds, expected: str) -> Any:
+        """Return a value of these types, which counts as read; None for none, and for one of another type."""
+        return self._typed(self.take(), kinds, expected)
+
+    def text(self) -> str:
+        """Return a text, which counts as read; a number or a boolean as it is written, and nothing for no value."""
+        value = self.get((str, int, float, bool), "a text")
+        return "" if value is None else value if isinstance(value, str) else self.reader.document.written(self.path)
+
+    def items(self, expected: str) -> List["ManifestEntry"]:
+        """Return the places of the items of a list, which are read one by one."""
+        return [self[index] for index in range(len(self._typed(self.value, list, expected) or []))]
+
+    def mapping(self, expected: str) -> Mapping[str, Any]:
+        """Return a mapping whose values are read one by one; an empty one where there is none."""
+        return self._typed(self.value, dict, expected) or {}
+
+    def _typed(self, value: Any, kinds: _Kinds, expected: str) -> Any:
+        is_right = isinstance(value, kinds) and not (isinstance(value, bool) and kinds is int)
+        if value is not None and not is_right:
+            self.problem(expected)
+        return value if is_right else None
+
+    def problem(self, expected: str, found: Optional[str] = None, hint: str = "") -> None:
+        """Report a mistake; what was found is the value by default."""
+        document = self.reader.document
+        shown = document.found(self.path) if found is None else found
+        self.reader.problems.append(document.problem(self.path, expected, shown, hint))
+
+    def note(self, text: str) -> None:
+        """Report that the value has another effect under this launcher."""
+        self.reader.noted.append((self.path, text))
 
 
 def _reason(path: Path) -> str:

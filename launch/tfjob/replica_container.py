@@ -8,12 +8,11 @@ no such variable it stays as it is, so that ``sh -c "echo $(date)"`` works. ``$$
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import names_in
 from cluster.protocol.settings import GIB, Limits
-from cluster.spec.place import Path
-from launch.tfjob.manifest_reader import ManifestReader
+from launch.tfjob.manifest_reader import ManifestEntry
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -80,134 +79,123 @@ class ContainerVariables:
     """
 
     values: Dict[str, str] = field(default_factory=dict)
-    secrets: Dict[str, Path] = field(default_factory=dict)
-    elsewhere: Dict[str, Path] = field(default_factory=dict)
+    secrets: Dict[str, ManifestEntry] = field(default_factory=dict)
+    elsewhere: Set[str] = field(default_factory=set)
     is_open: bool = False
 
     def forget(self, name: str) -> None:
         """Drop a variable: of two with one name, Kubernetes takes the last."""
         self.values.pop(name, None)
         self.secrets.pop(name, None)
-        self.elsewhere.pop(name, None)
+        self.elsewhere.discard(name)
 
 
-def find_container(reader: ManifestReader, replica: Path) -> Optional[Path]:
-    """Return the path of the container that the operator runs as the task."""
-    path = (*replica, "template", "spec", "containers")
-    containers = reader.inside(path, list, "a list of containers")
-    for index, container in enumerate(containers):
-        if isinstance(container, dict) and container.get("name") == CONTAINER:
-            reader.take((*path, index, "name"))
-            _take_ports(reader, (*path, index, "ports"))
-            return (*path, index)
-    reader.problem(path, f"a container named {CONTAINER}", "none", "the operator runs no other as a task")
+def find_container(replica: ManifestEntry) -> Optional[ManifestEntry]:
+    """Return the container that the operator runs as the task."""
+    containers = replica["template"]["spec"]["containers"]
+    for container in containers.items("a list of containers"):
+        if container["name"].value == CONTAINER:
+            container["name"].take()
+            _take_ports(container["ports"])
+            return container
+    containers.problem(f"a container named {CONTAINER}", "none", "the operator runs no other as a task")
     return None
 
 
-def _take_ports(reader: ManifestReader, path: Path) -> None:
+def _take_ports(entry: ManifestEntry) -> None:
     """Read the operator's own port, which the launcher's ports take the place of."""
-    ports = reader.at(path)
+    ports = entry.value
     if isinstance(ports, list) and all(isinstance(port, dict) and port.get("name") == PORT for port in ports):
-        reader.take(path)
+        entry.take()
 
 
-def read_environment(reader: ManifestReader, container: Path) -> ContainerVariables:
+def read_environment(container: ManifestEntry) -> ContainerVariables:
     """Return the variables of a container, with references to earlier ones expanded."""
-    environment = ContainerVariables(is_open=bool(reader.at((*container, "envFrom"))))
-    path = (*container, "env")
-    for index in range(len(reader.inside(path, list, "a list of variables"))):
-        _add_variable(reader, (*path, index), environment)
+    environment = ContainerVariables(is_open=bool(container["envFrom"].value))
+    for variable in container["env"].items("a list of variables"):
+        _add_variable(variable, environment)
     return environment
 
 
-def _add_variable(reader: ManifestReader, path: Path, environment: ContainerVariables) -> None:
-    name = reader.get((*path, "name"), str, "the name of a variable")
+def _add_variable(variable: ManifestEntry, environment: ContainerVariables) -> None:
+    name = variable["name"].get(str, "the name of a variable")
     if name is None or not _NAME.fullmatch(name):
-        reader.problem((*path, "name"), "the name of a variable: letters, digits and _")
+        variable["name"].problem("the name of a variable: letters, digits and _")
         return
     if _SET_BY_LAUNCHER.fullmatch(name):
         hint = "remove it from a copy of the manifest"
-        reader.problem((*path, "name"), "a variable that the launcher does not set itself", name, hint)
+        variable["name"].problem("a variable that the launcher does not set itself", name, hint)
     environment.forget(name)
-    source = reader.at((*path, "valueFrom"))
-    if source is None:
-        value = _text(reader, (*path, "value"))
-        environment.values[name] = _expanded(reader, (*path, "value"), value, environment)
+    if variable["valueFrom"].value is None:
+        environment.values[name] = _expanded(variable["value"], environment)
     else:
-        environment.elsewhere[name] = path
-        _add_source(reader, path, name, environment)
+        environment.elsewhere.add(name)
+        _add_source(variable, name, environment)
 
 
-def _add_source(reader: ManifestReader, path: Path, name: str, environment: ContainerVariables) -> None:
-    reference = reader.at((*path, "valueFrom", "secretKeyRef"))
+def _add_source(variable: ManifestEntry, name: str, environment: ContainerVariables) -> None:
+    reference = variable["valueFrom"]["secretKeyRef"].value
     if isinstance(reference, dict):
-        reader.take((*path, "valueFrom"))
-        environment.secrets[name] = path
+        variable["valueFrom"].take()
+        environment.secrets[name] = variable
         origin = f"key {reference.get('key')} of the Secret {reference.get('name')}"
-        reader.note((*path, "valueFrom"), f"secrets: export {name} before `launch up`; its value here is {origin}")
+        variable["valueFrom"].note(f"secrets: export {name} before `launch up`; its value here is {origin}")
 
 
-def _text(reader: ManifestReader, path: Path) -> str:
-    """Return a text; a number or a boolean as it is written."""
-    value = reader.get(path, (str, int, float, bool), "a text")
-    return "" if value is None else value if isinstance(value, str) else reader.document.written(path)
-
-
-def _expanded(reader: ManifestReader, path: Path, text: str, environment: ContainerVariables) -> str:
+def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:
+    text = entry.text()
     for name in references(text):
         is_unknown = environment.is_open and name not in environment.values
         if is_unknown or name in environment.elsewhere or name == "TF_CONFIG":
             hint = f"let the program read {name} from its environment"
-            reader.problem(path, "references to variables whose values the manifest has", f"$({name})", hint)
+            entry.problem("references to variables whose values the manifest has", f"$({name})", hint)
     return expanded(text, environment.values)
 
 
 def read_command(
-    reader: ManifestReader, container: Path, environment: ContainerVariables, entrypoint: Sequence[str]
+    container: ManifestEntry, environment: ContainerVariables, entrypoint: Sequence[str]
 ) -> Tuple[str, ...]:
     """Return the words that the container runs.
 
     Args:
       entrypoint: the words that the image runs where the container has no ``command``; empty if unknown.
     """
-    command = _words(reader, (*container, "command"), environment)
+    command = _words(container["command"], environment)
     if not command and not entrypoint:
         found = "none: the image's own"
-        reader.problem((*container, "command"), "a command", found, 'give that of the image: --entrypoint "WORDS"')
-    return (*(command or entrypoint), *_words(reader, (*container, "args"), environment))
+        container["command"].problem("a command", found, 'give that of the image: --entrypoint "WORDS"')
+    return (*(command or entrypoint), *_words(container["args"], environment))
 
 
-def _words(reader: ManifestReader, path: Path, environment: ContainerVariables) -> List[str]:
+def _words(entry: ManifestEntry, environment: ContainerVariables) -> List[str]:
     words = []
-    for index in range(len(reader.inside(path, list, "a list of words"))):
-        written = (*path, index)
-        words.append(_expanded(reader, written, _text(reader, written), environment))
+    for written in entry.items("a list of words"):
+        words.append(_expanded(written, environment))
         for name in names_in(words[-1]):
             hint = "put the command into a script"
-            reader.problem(written, "no name in braces, which is a placeholder in command", f"{{{name}}}", hint)
+            written.problem("no name in braces, which is a placeholder in command", f"{{{name}}}", hint)
     return words
 
 
-def read_gpus(reader: ManifestReader, container: Path) -> int:
+def read_gpus(container: ManifestEntry) -> int:
     """Return the number of GPUs of a container."""
-    path = (*container, "resources", "limits", GPU)
-    written = _quantity(reader, path, "a number of GPUs")
+    entry = container["resources"]["limits"][GPU]
+    written = _quantity(entry, "a number of GPUs")
     if written is None:
         return 0
     if written.denominator != 1 or written > MOST_GPUS:
-        reader.problem(path, f"a number of GPUs from 0 to {MOST_GPUS}")
+        entry.problem(f"a number of GPUs from 0 to {MOST_GPUS}")
     return int(written)
 
 
-def read_limits(reader: ManifestReader, container: Path) -> Limits:
+def read_limits(container: ManifestEntry) -> Limits:
     """Return the limits of memory and processors of a container."""
-    path = (*container, "resources", "limits")
-    reader.inside(path, dict, "a mapping")
-    memory = _quantity(reader, (*path, "memory"), "an amount of memory such as 4Gi")
-    processors = _quantity(reader, (*path, "cpu"), "a number of processors")
+    limits = container["resources"]["limits"]
+    limits.mapping("a mapping")
+    memory = _quantity(limits["memory"], "an amount of memory such as 4Gi")
+    processors = _quantity(limits["cpu"], "a number of processors")
     if processors is not None and processors.denominator != 1:
-        text = "not carried over: limits.processors is a whole number"
-        reader.note((*path, "cpu"), text)
+        limits["cpu"].note("not carried over: limits.processors is a whole number")
         processors = None
     return Limits(
         memory_gib=float(memory / GIB) if memory else None,
@@ -215,10 +203,10 @@ def read_limits(reader: ManifestReader, container: Path) -> Limits:
     )
 
 
-def _quantity(reader: ManifestReader, path: Path, expected: str) -> Any:
-    if reader.take(path) is None:
+def _quantity(entry: ManifestEntry, expected: str) -> Optional[Fraction]:
+    if entry.take() is None:
         return None
-    found = amount(_text(reader, path))
+    found = amount(entry.text())
     if found is None:
-        reader.problem(path, expected)
+        entry.problem(expected)
     return found

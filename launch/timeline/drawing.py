@@ -1,16 +1,144 @@
-"""A time line as the page of a run draws it: JSON values, with times in seconds before its end.
+"""The time line of a run for people: in lines, and as JSON values that the page of the run draws.
 
-There are two windows. *Newest* has the newest steps, each by itself. *All* has everything that is known; where a task
-has more spans than a picture has room for, consecutive steps are one piece, with the sum of their waits.
+The lines have the stall now, the past steps, and what the time line does not know.
+
+The picture has two windows, with times in seconds before its end. *Newest* has the newest steps, each by itself. *All*
+has everything that is known; where a task has more spans than a picture has room for, consecutive steps are one piece,
+with the sum of their waits.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+import math
+import time
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from cluster.protocol.flight_records import Span
 from cluster.protocol.heartbeat import STEPS
+from cluster.protocol.quantity import quantity
+from launch.agent.wire.flight import Exchanged
 from launch.timeline.flights import TaskLine, TimeLine
-from launch.timeline.waits import Stall, stall
-from launch.timeline.words import lines
+from launch.timeline.waits import LongSpan, Stall, WaitShares, gave_last, long_spans, stall, waited_longest_for
+
+MOST_NAMED = 6
+COARSE_S = 0.001  # an error of a clock that is worth a word
+NONE = "a ps and a program under `command:` have no flight recorder"
+PS = "a ps runs no steps of its own: what is known of it is what workers saw of their exchange with it"
+
+
+def lines(found: TimeLine) -> List[str]:
+    """Return the time line in lines; a line each for what there is to report."""
+    if not any(line.spans for line in found.lines):
+        return [f"no task has recorded a step; {NONE}"]
+    now = stall(found)
+    return [
+        *(stalled(now) if now else []),
+        *_shares("last to give its gradient", gave_last(found)),
+        *map(long_span, long_spans(found)),
+        *_exchanges(found),
+        *(_shares("workers waited longest for", waited_longest_for(found)) if _has_several_ps(found) else []),
+        *limits(found),
+    ]
+
+
+def stalled(found: Stall) -> List[str]:
+    """Return a stall in lines: ``step 841, since 12:03:04 UTC (35 s): worker:0 waits for worker:1, …``."""
+    step = "a step" if found.step is None else f"step {found.step + 1}"
+    when = f"{step}, since {clock(found.since)} ({found.until - found.since:.0f} s)"
+    return [f"{when}: {line}" for line in (*_waits(found), *_unknown(found))]
+
+
+def _waits(found: Stall) -> Iterator[str]:
+    """Yield the tasks that wait, and those that they wait for."""
+    verb = "waits" if len(found.waiting) == 1 else "wait"
+    if found.waiting and found.blockers:
+        yield f"{_names(found.waiting)} {verb} for {_names([each.line for each in found.blockers])}"
+    elif found.waiting:
+        yield f"{_names(found.waiting)} {verb}, and no task owes anything; look at the ps and the network"
+    yield from (f"{each.line.title}: {each.why}" for each in found.blockers[:MOST_NAMED])
+
+
+def _unknown(found: Stall) -> Iterator[str]:
+    """Yield the tasks of which nothing is known but that their step lasts."""
+    if found.unanswered:
+        yield f"{_names(found.unanswered)} asked the ps, without an answer; look at the ps and the network"
+    if found.undecided:
+        yield f"{_names(found.undecided)} {'has' if len(found.undecided) == 1 else 'have'} not ended it"
+
+
+def _names(chosen: Sequence[TaskLine]) -> str:
+    more = len(chosen) - MOST_NAMED
+    named = ", ".join(line.title for line in chosen[:MOST_NAMED])
+    return named if more <= 0 else f"{named} and {more} more"
+
+
+def _shares(what: str, found: WaitShares) -> Iterator[str]:
+    if found.counts:
+        counted = ", ".join(f"{title} in {count}" for title, count in found.counts[:MOST_NAMED])
+        yield f"{what}, of {found.steps} steps: {counted}"
+
+
+def long_span(found: LongSpan) -> str:
+    """Return a long step, or a pause, with what happened meanwhile."""
+    span = found.span
+    meanwhile = "; ".join(f"{line.title} {each.phase} {_seconds(each)}" for line, each in found.meanwhile[:MOST_NAMED])
+    what = f"step {span.step}" if span.phase == "step" else f"{span.phase} at step {span.step}"
+    waited = "" if span.waited_s is None else f", of which it waited {span.waited_s:.1f} s"
+    where = f"{_seconds(span)} at {found.line.title} from {clock(span.began)}"
+    return f"long {what}: {where}{waited}{f'; meanwhile: {meanwhile}' if meanwhile else ''}"
+
+
+def _seconds(span: Span) -> str:
+    return f"{span.ended - span.began:.1f} s"
+
+
+def _exchanges(found: TimeLine) -> List[str]:
+    """Return what the steps of a worker exchange with each ps, as the first worker with that knowledge has it."""
+    known: Sequence[Exchanged] = next((line.flight.exchanged for line in found.lines if line.flight.exchanged), [])
+    return _first([
+        f"ps:{index}: each step of a worker has {quantity(each.pushes, 'push', 'pushes')} and as many pulls,"
+        f" {each.bytes:,} bytes of variables"
+        for index, each in enumerate(known)
+    ])  # fmt: skip
+
+
+def _has_several_ps(found: TimeLine) -> bool:
+    return any(len(line.flight.exchanged) > 1 for line in found.lines)
+
+
+def limits(found: TimeLine) -> List[str]:
+    """Return what the time line does not know, in a bounded number of lines."""
+    others = [line for line in found.lines if line.role != "ps"]
+    torn = [
+        f"{line.title}: {quantity(line.flight.torn, 'torn record')} left out"
+        for line in found.lines
+        if line.flight.torn
+    ]
+    without = [f"{line.title}: {line.flight.why_none}" for line in others if line.flight.why_none]
+    has_ps = len(others) < len(found.lines)
+    return [*([PS] if has_ps else []), *_first(torn), *_first(without), *clock_errors(found)]
+
+
+def _first(lines: List[str]) -> List[str]:
+    more = len(lines) - MOST_NAMED
+    return lines if more <= 0 else [*lines[:MOST_NAMED], f"and {more} more likewise"]
+
+
+def clock_errors(found: TimeLine) -> List[str]:
+    """Return how exact the times of hosts are against the clock of the time line."""
+    errors = {line.host: line.error_s for line in found.lines if line.spans}
+    unknown = [host for host, error_s in errors.items() if math.isinf(error_s)]
+    known = {host: error_s for host, error_s in errors.items() if COARSE_S <= error_s < math.inf}
+    said = _first([f"{host}: its clock is not known against that of {found.reference}" for host in unknown])
+    if known:
+        host = max(known, key=lambda host: known[host])
+        exact = f"times are exact to {known[host]:.3f} s against the clock of {found.reference}"
+        said.append(f"{exact}; the least exact are those of {host}" if len(known) > 1 else f"{host}: {exact}")
+    return said
+
+
+def clock(seconds: float) -> str:
+    """Return ``12:03:04 UTC``."""
+    return time.strftime("%H:%M:%S UTC", time.gmtime(seconds))
+
 
 NEWEST = 40  # steps in the window of the newest
 PIECES = 240  # of one task in the window of all
@@ -39,7 +167,12 @@ def _newest_from(found: TimeLine) -> float:
 
 def _window(found: TimeLine, seen: Optional[Stall], since: float) -> Dict[str, Any]:
     rows = [
-        {"name": line.name, "host": line.host, "none": line.why_none, "pieces": _pieces(found, line, seen, since)}
+        {
+            "name": line.name,
+            "host": line.host,
+            "none": line.flight.why_none,
+            "pieces": _pieces(found, line, seen, since),
+        }
         for line in found.lines
     ]
     return {"seconds": round(max(0.0, found.until - since), DIGITS), "rows": rows}
@@ -77,7 +210,7 @@ def _piece(until: float, began: float, spans: Sequence[Span]) -> Piece:
 
 def _current(found: TimeLine, line: TaskLine, seen: Optional[Stall], since: float) -> List[Piece]:
     """Return the span that a task is in now, as far as is known."""
-    if line.now is None or line.name.startswith("ps:") or not line.spans:
+    if line.now is None or line.role == "ps" or not line.spans:
         return []
     began = max(since, line.spans[-1].ended)
     phase, step = _phase_now(line, seen), line.spans[-1].step + 1

@@ -1,12 +1,12 @@
 """The spans of every task of a run on one clock, from the answers of its hosts."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.flight_records import PHASES, SLOTS, Span, Wait
 from cluster.spec.model import Spec
-from launch.agent.wire.flight import Current, Exchanged, Flight
+from launch.agent.wire.flight import Current, Flight
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.timeline.clock_shifts import ClockShift, Shift, shifts
@@ -26,25 +26,31 @@ class TaskLine:
     """One task on the time line.
 
     Attributes:
-      spans: oldest first, on the clock of the reference.
-      until: the time at which the host read them, on that clock.
+      flight: the answer of its host.
+      until: the time at which the host read the spans, on the clock of the reference.
       error_s: the largest error of these times against those of the reference.
-      why_none: the reason why there are no spans.
+      spans: oldest first, on that clock.
       now: the task's current activity; None where it gives no sign of life, or has ended.
       status: of the task, as the lead has it.
     """
 
-    name: str
+    flight: Flight
     host: str
     until: float
     error_s: float
-    status: Optional[TaskStatus] = None
-    spans: List[Span] = field(default_factory=list)
-    why_none: Optional[str] = None
+    spans: Sequence[Span] = ()
     now: Optional[Current] = None
-    exchanged: List[Exchanged] = field(default_factory=list)
-    torn: int = 0
-    earlier: int = 0
+    status: Optional[TaskStatus] = None
+
+    @property
+    def name(self) -> str:
+        """Return ``worker:1``."""
+        return self.flight.task
+
+    @property
+    def role(self) -> str:
+        """Return ``worker``."""
+        return self.name.partition(":")[0]
 
     @property
     def gives_signs(self) -> bool:
@@ -103,19 +109,8 @@ def time_line(
 def _line(host: str, flight: Flight, spans: Sequence[Span], shift: Shift, status: Optional[TaskStatus]) -> TaskLine:
     moved = [span._replace(began=span.began + shift.seconds, ended=span.ended + shift.seconds) for span in spans]
     lives = status is None or status.state in ("starting", "running")
-    return TaskLine(
-        name=flight.task,
-        host=host,
-        until=flight.read_at + shift.seconds,
-        error_s=shift.error_s,
-        status=status,
-        spans=moved,
-        why_none=flight.why_none,
-        now=flight.now if lives else None,
-        exchanged=flight.exchanged,
-        torn=flight.torn,
-        earlier=flight.earlier,
-    )
+    until = flight.read_at + shift.seconds
+    return TaskLine(flight, host, until, shift.error_s, moved, now=flight.now if lives else None, status=status)
 
 
 def spans_of(flight: Flight) -> List[Span]:

@@ -91,8 +91,7 @@ def _began(line: TaskLine) -> float:
 def _owed(line: TaskLine, is_late: bool) -> Iterator[str]:
     """Yield the reason why others wait for a task, if they do."""
     state = line.status.state if line.status else "running"
-    role = line.name.partition(":")[0]
-    if role not in (*TRAINERS, "ps"):
+    if line.role not in (*TRAINERS, "ps"):
         return
     if state not in ("running", "starting"):
         yield f"it is {state}"

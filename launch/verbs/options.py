@@ -15,7 +15,7 @@ from cluster.errors import SpecError
 from cluster.spec import load
 from cluster.spec.schema import keys
 from launch.target import Target
-from launch.verbs.bash_completion import paths
+from launch.verbs.completion import paths
 from launch.view.console import say
 
 YAML = (".yaml", ".yml")

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Union
 
 import click
@@ -13,33 +13,36 @@ from launch.agent.wire.verb_requests import PruneRequest
 from launch.agent.wire.verb_table import PRUNE
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
-from launch.status.meanings import means, means_parts
-from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
+from launch.status.removals import PruneAnswer, Removable
 from launch.target import Target
 from launch.teardown.leftovers_text import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.units import of_bytes
+from launch.view.console import of_bytes
 
 ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
 
 
+# The fields of the last base come first.
 @dataclass(frozen=True)
-class HostPruned(AnyHost):
-    """A host that has answered."""
+class HostPruned(PruneAnswer, AnyHost):
+    """A host that has answered.
 
-    runs: int = field(metadata=means("Number of runs on the host, before the removal."))
-    bytes: int = field(metadata=means("Room that these runs take, in bytes."))
-    going: List[Removable] = field(metadata=means_parts("Goes: "))
-    spared: List[Spared] = field(metadata=means_parts())
-    failed: List[NotRemoved] = field(metadata=means_parts("Not removed: "))
+    Attributes:
+      going.*: Goes:
+      failed.*: Not removed:
+    """
 
 
 @dataclass(frozen=True)
 class PruneReport:
-    """The object of ``prune --json``."""
+    """The object of ``prune --json``.
 
-    removed: bool = field(metadata=means("True with --yes: what goes has been removed, but for what failed."))
-    hosts: List[Union[HostPruned, AnyHost]] = field(metadata=means_parts())
+    Attributes:
+      removed: True with --yes: what goes has been removed, but for what failed.
+    """
+
+    removed: bool
+    hosts: List[Union[HostPruned, AnyHost]]
 
 
 class Pruned(NamedTuple):

@@ -1,29 +1,19 @@
 """``launch runs``: a row for each run, and below it what went wrong."""
 
-from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 import click
 
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, CannotStart
 from launch.history.known_runs import as_values, list_runs
-from launch.status.run_record import RunRecord
+from launch.status.run import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.console import GAP, Room, cut, fitting, fold, width
+from launch.view.console import GAP, Column, cut, fitting, fold, of_duration, width
 from launch.view.run_text import elapsed
-from launch.view.units import of_duration
 
 INDENT = "  "
-
-
-class RunsColumn(NamedTuple):
-    """A column of the table of runs: its first line, its room, and the text of a run."""
-
-    heading: str
-    room: Room
-    cell: Callable[[RunRecord], str]
-    is_number: bool = False
 
 
 def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
@@ -31,7 +21,7 @@ def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[
     cells = [[column.cell(run) for column in COLUMNS] for run in runs]
     natural = [max([len(column.heading), *(len(row[at]) for row in cells)]) for at, column in enumerate(COLUMNS)]
     # Behind the last column there is no gap.
-    given = fitting([column.room for column in COLUMNS], natural, None if width is None else width + GAP)
+    given = fitting(COLUMNS, natural, None if width is None else width + GAP)
     found = [_row([column.heading for column in COLUMNS], given)]
     for run, row in zip(runs, cells):
         found.append(_row(row, given))
@@ -77,14 +67,14 @@ def _effective(run: RunRecord) -> str:
     return "-" if run.effective_share is None else f"{100 * run.effective_share:.0f} %"
 
 
-COLUMNS = (
-    RunsColumn("run", Room(0), lambda run: run.run),
-    RunsColumn("state", Room(1), lambda run: run.state or "unknown"),
-    RunsColumn("started", Room(2), _started),
-    RunsColumn("took", Room(4), _took, is_number=True),
-    RunsColumn("steps", Room(3), _steps, is_number=True),
-    RunsColumn("effective", Room(6), _effective, is_number=True),
-    RunsColumn("by", Room(5, 6), lambda run: run.user or "-"),
+COLUMNS: Sequence[Column[RunRecord, str]] = (
+    Column("run", 0, lambda run: run.run),
+    Column("state", 1, lambda run: run.state or "unknown"),
+    Column("started", 2, _started),
+    Column("took", 4, _took, is_number=True),
+    Column("steps", 3, _steps, is_number=True),
+    Column("effective", 6, _effective, is_number=True),
+    Column("by", 5, lambda run: run.user or "-", least=6),
 )
 
 

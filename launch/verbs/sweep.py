@@ -1,6 +1,6 @@
 """``launch sweep``: find what earlier runs of any name left on the hosts of a file, and end it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Union
 
 import click
@@ -10,7 +10,6 @@ from launch.agent.wire.verb_requests import SweepRequest
 from launch.agent.wire.verb_table import SWEEP
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
-from launch.status.meanings import means, means_parts
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
 from launch.target import Target
 from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
@@ -21,20 +20,30 @@ ANSWER_S = 120.0
 
 @dataclass(frozen=True)
 class HostSwept(AnyHost):
-    """A host that has answered."""
+    """A host that has answered.
 
-    running: List[RunningAgent] = field(metadata=means_parts())
-    found: List[SweepFinding] = field(metadata=means_parts("Found: "))
-    ended: List[SweepFinding] = field(metadata=means_parts("Ended: "))
-    left: List[SweepFinding] = field(metadata=means_parts("Left: "))
+    Attributes:
+      found.*: Found:
+      ended.*: Ended:
+      left.*: Left:
+    """
+
+    running: List[RunningAgent]
+    found: List[SweepFinding]
+    ended: List[SweepFinding]
+    left: List[SweepFinding]
 
 
 @dataclass(frozen=True)
 class SweepReport:
-    """The object of ``sweep --json``."""
+    """The object of ``sweep --json``.
 
-    clean: bool = field(metadata=means("True if every host answered and nothing of an earlier run is left."))
-    hosts: List[Union[HostSwept, AnyHost]] = field(metadata=means_parts())
+    Attributes:
+      clean: True if every host answered and nothing of an earlier run is left.
+    """
+
+    clean: bool
+    hosts: List[Union[HostSwept, AnyHost]]
 
 
 class Swept(NamedTuple):

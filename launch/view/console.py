@@ -1,4 +1,4 @@
-"""Lines for a person on stdout, the columns for which a line has room, and hosts folded into ranges.
+"""Lines for a person on stdout, the columns for which a line has room, hosts folded into ranges, amounts with a unit.
 
 Columns give way by their rank.
 """
@@ -7,7 +7,8 @@ import shutil
 import sys
 import termios
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sequence, TextIO
+from dataclasses import dataclass
+from typing import Any, Callable, Generic, Iterable, Iterator, List, Optional, Sequence, TextIO, TypeVar
 
 import click
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
@@ -17,19 +18,32 @@ from launch.agent.text import without_controls
 GAP = 2  # between two columns
 
 
-class Room(NamedTuple):
-    """The room that a column asks for.
+Row = TypeVar("Row")
+Cell = TypeVar("Cell")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row, Cell]):
+    """A column of a table.
 
     Attributes:
+      heading: its first line.
       rank: of two columns, the one with the higher rank gives way; a column of rank 0 is never cut.
+      cell: return what stands in a row.
+      is_number: whether it is aligned to the right.
       least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
+      shown_for: the column is there if this holds for any row; None for a column that is always there.
     """
 
+    heading: str
     rank: int
+    cell: Callable[[Row], Cell]
+    is_number: bool = False
     least: Optional[int] = None
+    shown_for: Optional[Callable[[Row], bool]] = None
 
 
-def fitting(columns: Sequence[Room], natural: Sequence[int], width: Optional[int]) -> List[int]:
+def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: Optional[int]) -> List[int]:
     """Return the width of each column, 0 for a column that has no room.
 
     ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.
@@ -97,3 +111,38 @@ def unechoed(terminal: TextIO) -> Iterator[None]:
 def fold(hosts: Iterable[str]) -> str:
     """Return hosts as ranges: ``gpu[01-03,07]``."""
     return str(NodeSet.fromlist(list(hosts), resolver=RESOLVER_NOGROUP))
+
+
+_BYTES = ("bytes", "kB", "MB", "GB", "TB")
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def of_bytes(number: float) -> str:
+    """Return ``27.1 MB``; a thousand bytes are a kB."""
+    for unit in _BYTES:
+        if number < 999.5 or unit == _BYTES[-1]:
+            break
+        number /= 1000
+    return f"{number:.0f} {unit}" if unit == "bytes" else f"{_three(number)} {unit}"
+
+
+def of_seconds(seconds: float) -> str:
+    """Return ``1.35 s``, ``217 ms``."""
+    scale, unit = next(((scale, unit) for scale, unit in _SECONDS if seconds >= 0.9995 * scale), _SECONDS[-1])
+    return f"{_three(seconds / scale)} {unit}"
+
+
+def of_duration(seconds: float) -> str:
+    """Return ``7.7 s``, ``1:23``, ``2:03:04``, or ``3 d 02:03``."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _three(number: float) -> str:
+    decimals = 2 if number < 9.995 else 1 if number < 99.95 else 0
+    return f"{number:.{decimals}f}"

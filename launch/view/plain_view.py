@@ -1,5 +1,6 @@
 """A run in plain lines, as it changes: for a log, a pipe, or a file. Loads no rich, which takes a tenth of a second."""
 
+import math
 import sys
 import time
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ class View:
     def __init__(self, output: Optional[TextIO] = None):
         self._output = output or sys.stdout
         self._began = time.monotonic()
-        self._progress_at = 0.0
+        self._progress_at = self._starting_at = -math.inf
+        self._starting: List[str] = []
         self._shown: Dict[Any, Any] = {}
 
     def __enter__(self) -> "View":
@@ -53,49 +55,45 @@ class View:
             self.note(line)
 
     def _news(self, status: RunStatus) -> List[str]:
-        lines = []
-        for task in status.tasks:
-            name, trouble = task.title, (task.state, task.cause, task.restarts)
-            if task.cause and self._shown.get(name) != trouble:
-                self._shown[name] = trouble
-                lines.append(f"{name} {task.state}: {task.cause}")
-        overall = (status.state, count(status))
-        if self._shown.get("") != overall:
-            self._shown[""] = overall
-            lines.append(f"{status.state}: {overall[1]}")
+        lines = [
+            f"{task.title} {task.state}: {task.cause}"
+            for task in status.tasks
+            if task.cause and self._is_new(task.title, (task.state, task.cause, task.restarts))
+        ]
+        counted = count(status)
+        if self._is_new("", (status.state, counted)):
+            lines.append(f"{status.state}: {counted}")
         lines += self._starts(status)
         formed = formation(status)
-        if self._shown.get("formation", []) != formed:
-            self._shown["formation"] = formed
-            lines += formed
+        lines += formed if self._is_new("formation", formed) else []
         for incident in status.incidents:
-            if not incident.open and self._shown.get(("over", incident.number)) is None:
-                self._shown[("over", incident.number)] = True
+            if not incident.open and self._is_new(("over", incident.number), True):
                 lines.append(incident_status.sentence(incident))
         problem = hook_problem(status)
-        if self._shown.get("hook", []) != problem:
-            self._shown["hook"] = problem
-            lines += problem
-        new = [each for each in warnings(status) if ("warned", each) not in self._shown]
-        self._shown.update({("warned", each): True for each in new})
-        lines += new
-        found = status.evaluation
-        if found and self._shown.get("evaluation") != found:
-            self._shown["evaluation"] = found
-            lines.append(evaluation(found))
-        now = time.monotonic()
-        if status.global_step is not None and (now - self._progress_at >= EVERY_S or self._shown.get("step") is None):
-            self._progress_at, self._shown["step"] = now, status.global_step
-            lines += [progress(status), *training_metrics(status)]
-        return lines
+        lines += problem if self._is_new("hook", problem) else []
+        lines += [each for each in warnings(status) if self._is_new(("warned", each), True)]
+        if status.evaluation and self._is_new("evaluation", status.evaluation):
+            lines += evaluation(status)
+        return lines + self._progress(status)
+
+    def _is_new(self, what: Any, value: Any) -> bool:
+        """Return whether this value has not just been shown, and take it for shown."""
+        is_new = what not in self._shown or self._shown[what] != value
+        self._shown[what] = value
+        return is_new
 
     def _starts(self, status: RunStatus) -> List[str]:
-        """Return the activities of starting tasks, if they have changed.
-
-        The method returns news at most every ``STARTING_EVERY_S`` seconds.
-        """
+        """Return the activities of starting tasks, if they have changed, at most every ``STARTING_EVERY_S`` seconds."""
         doing, now = starting(status), time.monotonic()
-        if doing == self._shown.get("starting", "") or now - self._shown.get("starting at", 0.0) < STARTING_EVERY_S:
+        if doing == self._starting or now - self._starting_at < STARTING_EVERY_S:
             return []
-        self._shown.update({"starting": doing, "starting at": now})
-        return [doing] if doing else []
+        self._starting, self._starting_at = doing, now
+        return doing
+
+    def _progress(self, status: RunStatus) -> List[str]:
+        """Return the progress of training, at most every ``EVERY_S`` seconds."""
+        now = time.monotonic()
+        if status.global_step is None or now - self._progress_at < EVERY_S:
+            return []
+        self._progress_at = now
+        return [progress(status), *training_metrics(status)]

@@ -5,11 +5,9 @@ from datetime import datetime
 from typing import Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
-from launch.status.run import ENDED, RunStatus
-from launch.status.run_record import RunRecord
+from launch.status.run import ENDED, RunRecord, RunStatus
 from launch.status.task import TaskStatus
-from launch.view.console import fold
-from launch.view.units import of_duration
+from launch.view.console import fold, of_duration
 
 MOST_NAMED = 3
 LEAST_LOST_S = 0.1
@@ -102,11 +100,12 @@ def metric(name: str, value: Optional[float]) -> str:
     return f"{name} {100 * value:.1f} %" if name.endswith("accuracy") else f"{name} {value:.4g}"
 
 
-def evaluation(found: Mapping[str, Optional[float]]) -> str:
-    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``."""
-    step = found.get("step")
+def evaluation(status: RunStatus) -> List[str]:
+    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``; nothing before the evaluator's first report."""
+    found = dict(status.evaluation or {})
+    step = found.pop("step", None)
     where = "an unknown step" if step is None else f"step {step:.0f}"
-    return f"evaluator: {where}, {_listed({name: value for name, value in found.items() if name != 'step'})}"
+    return [f"evaluator: {where}, {_listed(found)}"] if status.evaluation else []
 
 
 def formation(status: RunStatus) -> List[str]:
@@ -139,8 +138,8 @@ def effective(status: RunStatus) -> List[str]:
     return [f"{100 * found.share:.0f} % effective: {used}{f'; {lost}' * bool(lost)}"]
 
 
-def starting(status: RunStatus) -> str:
-    """Return the activities of starting tasks, the most common first; empty if nothing starts.
+def starting(status: RunStatus) -> List[str]:
+    """Return a line with the activities of starting tasks, the most common first; nothing if no task starts.
 
     Example: ``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``.
     """
@@ -148,7 +147,8 @@ def starting(status: RunStatus) -> str:
     for task in status.tasks:
         if task.doing:
             doing.setdefault(task.doing, []).append(task.name)
-    return "; ".join(f"{what}: {_some(doing[what])}" for what in sorted(doing, key=lambda what: -len(doing[what])))
+    common = sorted(doing, key=lambda what: -len(doing[what]))
+    return ["; ".join(f"{what}: {_some(doing[what])}" for what in common)] if doing else []
 
 
 def _some(names: List[str]) -> str:

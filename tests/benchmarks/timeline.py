@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict
 
+from cluster.trace.chrome_format import picture
 from cluster.trace.recording import TRIES
-from cluster.trace.svg import picture
 from tests.benchmarks.speed.cases import CASES, Way
 from tests.benchmarks.speed.running import Cluster
 from tests.support.hosts import FakeHosts, Host

@@ -18,10 +18,9 @@ from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
 from launch.history.known_runs import Listing
 from launch.history.known_runs import as_values as runs_values
-from launch.reference import ANSWERS
 from launch.run.saved_model import ExportAnswer
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
-from launch.status.run_record import RunRecord
+from launch.status.run import RunRecord
 from launch.teardown.down import as_values
 from launch.verbs.prune import Pruned
 from launch.verbs.prune import as_values as prune_values
@@ -30,6 +29,7 @@ from tests.launch.environments.test_builder import order_for
 from tests.launch.hosts.good_conversations import EXPORTED
 from tests.launch.teardown.test_down import SOMETHING, left_of
 from tests.launch.teardown.test_sweep import swept as swept_of
+from tests.reference import ANSWERS
 from tests.support.agent.histories import Replay, failed, started
 from tests.support.launch.facts import evidence, plan_of
 from tests.support.launch.launcher import Launcher

@@ -8,6 +8,7 @@ from launch.agent.service.lead import Lead
 from launch.agent.service.located import located
 from launch.agent.service.member import Member
 from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.tasks.spawning import TaskShare
 from launch.agent.wire.run_request import RunRequest
 from tests.simulation.loops import AgentLoop
 
@@ -27,7 +28,7 @@ class Life:
             events: asyncio.Queue[Any] = asyncio.Queue()
             own = located(request, machine.folder)
             gpus: Dict[str, List[int]] = {task.name: [] for task in own.tasks}
-            self.tasks = HostTasks(own.tasks, machine.folder, gpus, events.put_nowait, {})
+            self.tasks = HostTasks(own.tasks, machine.folder, TaskShare(gpus), events.put_nowait, {})
             kind: Any = Lead if own.run_plan is not None else Member
             more = [own.run_plan] if own.run_plan is not None else []
             self.agent = kind(own, *more, machine.folder, self.tasks, events)

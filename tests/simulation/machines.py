@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from cluster.protocol.standby import STANDBY
+from launch.agent.leftovers import GONE_S
 from launch.agent.service import recovery
 from launch.agent.service.keeper import CHANCE_S, granted_s, patience_s
-from launch.agent.state.leftovers import GONE_S
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
 from tests.simulation.disks import Disk

@@ -11,8 +11,8 @@ from typing import Any, Dict, Iterator, Mapping, Optional, get_type_hints
 from unittest import mock
 
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.health import Vitals
 from launch.agent.tasks.task_log import LogTimes
+from launch.agent.tasks.task_reports import Vitals
 from tests.simulation.disks import Disk
 from tests.simulation.kernel import Kernel
 from tests.simulation.names import NAMES

@@ -131,10 +131,9 @@ def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatc
     assert (failure(World(WITH_SLEEP, SLEEP)) or "").startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
 
 
-# What starts, watches and ends tasks; ``shipped``, ``work_folder`` and the rest have nothing to do here.
+# What starts, watches and ends tasks; ``work_folder`` and the rest have nothing to do here.
 OF_TASKS = (
-    "host_tasks", "attempt", "task_reports", "standbys", "stacks", "health", "task_log", "task_limits",
-    "task_containers", "task_env",
+    "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "task_log", "task_env",
 )  # fmt: skip
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
@@ -163,6 +162,8 @@ def test_agents_ask_for_nothing_else_of_this_machine() -> None:
         *(agent / "supervision").glob("*.py"),
         *(agent / "state" / f"{name}.py" for name in ("report_file", "process_records")),
         *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
+        *(agent / "containers" / f"{name}.py" for name in ("command", "task_containers")),
+        agent / "limits/task_limits.py",
         *(agent / "endings").glob("*.py"),
         *(ROOT / "cluster/protocol" / f"{name}.py" for name in ("standby", "shared_files")),
         EDGE,

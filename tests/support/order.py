@@ -107,7 +107,7 @@ SECONDS = {
     "launch/run/test_resume.py": 8,
     "launch/diagnosis/test_diagnose.py": 8,
     "launch/agent/service/test_predecessors.py": 7,
-    "launch/monitoring/test_tensorboard.py": 7,
+    "launch/verbs/test_tensorboard.py": 7,
     "test_from_the_textbook.py": 7,
     "launch/monitoring/test_page_server.py": 7,
     "launch/agent/tasks/test_log_reader.py": 6,

@@ -2,7 +2,6 @@
 
 stored       checkpoints that are there as a whole
 transfer     one on its way, over a proven stream
-replication  copies on further hosts: the lead's part, and a member's
+replication  copies on further hosts: the lead's part, and a member's; one brought to the host of a resumed chief
 resume       the checkpoint that a chief starts from
-migration    one brought to the host of a resumed chief
 """

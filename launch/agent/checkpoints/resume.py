@@ -96,23 +96,17 @@ def source(request: HandoverRequest) -> stored.LocalCheckpoint:
     return _found(_earlier(folder, request.run.name, directory), wanted)[1]
 
 
-def target(request: HandoverRequest) -> Path:
-    """Return the folder for a checkpoint of another host, where ``prepare`` finds it."""
-    if request.checkpoint_dir is not None:
-        return Path(os.path.expanduser(request.checkpoint_dir))
-    return _host_folder(request.run, request.wanted.run or "").replica
-
-
 def receive(request: HandoverRequest) -> Path:
-    """Prepare for a checkpoint of another host; return the folder that it belongs into.
+    """Prepare for a checkpoint of another host; return the folder that it belongs into, where ``prepare`` finds it.
 
     This host may have had no part in the checkpoint's run, and still has to know whether that run is newer than others.
     """
-    if request.checkpoint_dir is None:
-        folder = _host_folder(request.run, request.wanted.run or "")
-        folder.own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note_generation(folder, request.generation)
-    return target(request)
+    if request.checkpoint_dir is not None:
+        return Path(os.path.expanduser(request.checkpoint_dir))
+    folder = _host_folder(request.run, request.wanted.run or "")
+    folder.own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    note_generation(folder, request.generation)
+    return folder.replica
 
 
 def _host_folder(reference: RunReference, run: str = "") -> RunFolder:

@@ -13,13 +13,14 @@ Values of variables are in the environment of the runtime's program. Its argumen
     podman, docker  Another process is their parent. The container has a name, by which it is ended.
 """
 
+import os
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import PROXIES
+from launch.agent.state.process_records import CONTAINER
 
 APPTAINER, PODMAN, DOCKER = "apptainer", "podman", "docker"
-MARK = "LAUNCH_CONTAINER"  # in the environment of all that runs in a container, and of nothing outside
 _FORWARDED = "APPTAINERENV_"
 # Variables with which the runtime's own program would not work; no secret has such a name.
 _OF_PROGRAM = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
@@ -51,10 +52,10 @@ class RunContainers:
 
 
 class Inside(NamedTuple):
-    """A program to run in a container.
+    """A program to run in a container, or on this host itself.
 
     Attributes:
-      name: the container's.
+      name: the container's; "" without one.
       env: the variables that it gets beside the image's own.
       folder: where it starts.
       has_gpus: whether it sees the host's GPUs; CUDA_VISIBLE_DEVICES chooses among them.
@@ -80,11 +81,21 @@ class Command(NamedTuple):
     env: Dict[str, str]
 
 
-def command(container: RunContainers, inside: Inside, outside: Mapping[str, str]) -> Command:
-    """Return the command for a program; ``outside`` are the variables of the runtime's own process."""
+def outside() -> Dict[str, str]:
+    """Return the variables of this process without proxies, which make gRPC hang, even to localhost."""
+    return {key: value for key, value in os.environ.items() if key.lower() not in PROXIES}
+
+
+def command(container: Optional[RunContainers], inside: Inside, outside: Mapping[str, str]) -> Command:
+    """Return the command for a program.
+
+    ``outside`` are the variables of the runtime's own process; a program in no container gets them, too.
+    """
+    if container is None:
+        return Command(list(inside.argv), {**outside, **inside.env})
     inside = inside._replace(env={**dict.fromkeys(_PROXIES, ""), **inside.env})
     if not container.is_named:
-        forwarded = {_FORWARDED + name: value for name, value in {**inside.env, MARK: inside.name}.items()}
+        forwarded = {_FORWARDED + name: value for name, value in {**inside.env, CONTAINER: inside.name}.items()}
         return Command(_apptainer(container, inside), {**outside, **forwarded})
     passed = {name: value for name, value in inside.env.items() if name not in _OF_PROGRAM}
     return Command(_with_name(container, inside), {**outside, **passed})
@@ -112,7 +123,7 @@ def _with_name(container: RunContainers, inside: Inside) -> List[str]:
     given = ["--name", inside.name, "--pull=never", "--log-driver=none", "--security-opt=label=disable", *shared]
     given += [f"--env={name}" for name in inside.env if name not in _OF_PROGRAM]
     given += [f"--env={name}={inside.env[name]}" for name in _OF_PROGRAM if name in inside.env]
-    given += [f"--env={MARK}={inside.name}"]
+    given += [f"--env={CONTAINER}={inside.name}"]
     given += [f"--volume={folder}:{folder}" for folder in container.folders]
     given += ["--workdir", inside.folder, *_user(container), *_wishes(container, inside)]
     return [container.program, "run", *given, *container.args, "--entrypoint", program, container.image, *arguments]

@@ -1,15 +1,21 @@
-"""Containers of ``podman`` and ``docker`` by their names: whether they exist, and their removal.
+"""Containers of ``podman`` and ``docker`` by their names: their record, whether they exist, and their removal.
 
-The name is proof of a container's owner: it has the run, the task, the attempt, and the pid of the agent.
+The name is proof of a container's owner: it has the run, the task, the attempt, and the pid of the agent. The record
+has the runtime's program and the name of each container, before it starts. The name is removed once the container is
+proven gone. ``left`` and the functions below it touch only containers that the record names.
 """
 
 import os
 import signal
 import subprocess
-from typing import Collection, List, NamedTuple, Optional, Sequence
+from typing import Collection, Dict, List, NamedTuple, Optional, Sequence
 
+from launch.agent.containers.command import RunContainers
 from launch.agent.errors import AgentError
-from launch.agent.linux.processes import die_with
+from launch.agent.linux.processes import die_with, environment, table
+from launch.agent.state.log import say
+from launch.agent.state.process_records import CONTAINER, CONTAINERS, contained, container_names
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_line
 
 ANSWER_S = 20.0  # a runtime that takes longer hangs
@@ -69,10 +75,13 @@ def remove(program: str, names: Sequence[str]) -> List[str]:
 
 
 class Removal:
-    """The removal of one container, which goes on beside this process's other work. Call ``is_proven`` often."""
+    """The removal of one container, which goes on beside this process's other work. Call ``is_proven`` often.
 
-    def __init__(self, program: str, name: str):
-        self.name = name
+    ``until`` is the end of the caller's patience with it, by ``time.monotonic``.
+    """
+
+    def __init__(self, program: str, name: str, until: float):
+        self.name, self.until = name, until
         self._proven: Optional[bool] = None
         self._process = subprocess.Popen(
             ["sh", "-c", _REMOVE, program, name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -97,3 +106,69 @@ class Removal:
         if self._proven is None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
             self._process.communicate()
+
+
+class ContainerRecord:
+    """The record of an agent's containers, which only the agent writes."""
+
+    def __init__(self, folder: RunFolder, container: RunContainers):
+        self._folder, self._program = folder, container.program
+        self.names: List[str] = container_names(folder)  # an agent before may have left some
+
+    def begins(self, name: str) -> None:
+        """Record a container, before there is one. Raises OSError."""
+        self.names.append(name)
+        self._folder.write(CONTAINERS, self._values())
+
+    def gone(self, name: str) -> None:
+        """Forget a container that is proven gone."""
+        self.names.remove(name)
+        self._folder.note(CONTAINERS, self._values())
+
+    def _values(self) -> Dict[str, object]:
+        return {"program": self._program, "names": self.names}
+
+
+def left(folder: RunFolder) -> List[str]:
+    """Return the containers of a run that exist.
+
+    Where the runtime does not answer, these are all that are recorded, with the reason.
+    """
+    names = container_names(folder)
+    if not names:
+        return []
+    try:
+        return existing(_program(folder), names)
+    except NoAnswer as error:
+        return [f"{name} ({error})" for name in names]
+
+
+def remove_recorded(folder: RunFolder) -> None:
+    """End and remove the containers of a run, which stay recorded until ``forget_gone`` finds them gone.
+
+    Where a container has no control group, its runtime may leave processes of it; their environment shows its name.
+    """
+    names = container_names(folder)
+    try:
+        if names:
+            remove(_program(folder), names)
+    except NoAnswer as error:
+        say(f"containers cannot be removed: {error}")
+
+
+def forget_gone(folder: RunFolder) -> None:
+    """Remove the containers that are proven gone from the record."""
+    names = container_names(folder)
+    if not names:
+        return
+    try:
+        staying = existing(_program(folder), names)
+    except NoAnswer:
+        return
+    living = {environment(process.pid).get(CONTAINER) for process in contained(folder, table())}
+    kept = [each for each in names if each in {*staying, *living}]
+    folder.note(CONTAINERS, {"program": _program(folder), "names": kept})
+
+
+def _program(folder: RunFolder) -> str:
+    return str((folder.read_whole(CONTAINERS) or {})["program"])

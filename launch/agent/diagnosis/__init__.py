@@ -1,6 +1,5 @@
 """This host's part of ``launch diagnose``.
 
-sections        everything that may explain the state of a run, in pieces
-process_report  the live processes of a run, and what they wait for
-run_files       the files of a run, bounded and without secrets
+sections  everything that may explain the state of a run, in pieces
+evidence  the files and the live processes of a run, bounded and without secrets
 """

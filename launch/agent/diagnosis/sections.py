@@ -8,6 +8,7 @@ with {"file", "text" or "json"} for each piece, and {"missing", "why"} for each 
 is {"done": True}.
 """
 
+import contextlib
 import os
 import time
 from dataclasses import replace
@@ -17,12 +18,13 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
 from cluster.protocol.typed_json import from_values
 from launch.agent import facts as host_facts
-from launch.agent.diagnosis import process_report, run_files
+from launch.agent import leftovers
+from launch.agent.diagnosis import evidence
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.gpus import nvidia_smi
-from launch.agent.linux import kernel_log, machine, processes, sockets
+from launch.agent.linux import kernel_log, processes, procfs, sockets
 from launch.agent.linux.kernel_log import Unreadable
-from launch.agent.state import leftovers, plan_file, process_records
+from launch.agent.state import plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, newest
@@ -52,10 +54,10 @@ class Scene(NamedTuple):
 
         Where there is no run, the time is a day ago.
         """
-        try:
-            return (self.folder.own / "plan.json").stat().st_mtime if self.folder else time.time() - 86400
-        except OSError:
-            return time.time() - 86400
+        if self.folder is not None:
+            with contextlib.suppress(OSError):
+                return (self.folder.own / "plan.json").stat().st_mtime
+        return time.time() - 86400
 
 
 def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
@@ -127,7 +129,7 @@ def _run_of(scene: Scene) -> RunFolder:
 
 
 def _machine(scene: Scene) -> Iterator[Piece]:
-    yield "machine.json", {**machine.machine(), "mounts": machine.mounts(_folders(scene))}
+    yield "machine.json", {**procfs.machine(), "mounts": procfs.mounts(_folders(scene))}
 
 
 def _environment(scene: Scene) -> Iterator[Piece]:
@@ -136,8 +138,8 @@ def _environment(scene: Scene) -> Iterator[Piece]:
 
 def _files(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
-    yield "plan.json", run_files.plan_of(folder, scene.redaction)
-    yield from run_files.values(folder, scene.redaction)
+    yield "plan.json", evidence.plan_of(folder, scene.redaction)
+    yield from evidence.values(folder, scene.redaction)
 
 
 def _status(scene: Scene) -> Iterator[Piece]:
@@ -149,28 +151,23 @@ def _status(scene: Scene) -> Iterator[Piece]:
     yield "status.json", scene.redaction.value(found["status"])
 
 
-def _logs(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.logs(_run_of(scene), scene.redaction, int(LOGS_SHARE * scene.request.bytes))
-
-
-def _traces(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.traces(_run_of(scene), scene.redaction, int(TRACES_SHARE * scene.request.bytes))
-
-
-def _spans(scene: Scene) -> Iterator[Piece]:
-    yield from run_files.spans(_run_of(scene), scene.redaction, int(SPANS_SHARE * scene.request.bytes))
+def _within(
+    share: float, files: Callable[[RunFolder, Redaction, int], Iterator[Piece]]
+) -> Callable[[Scene], Iterator[Piece]]:
+    """Return the section of some files of a run, which may have this share of the bytes."""
+    return lambda scene: files(_run_of(scene), scene.redaction, int(share * scene.request.bytes))
 
 
 def _processes(scene: Scene) -> Iterator[Piece]:
     folder = _run_of(scene)
-    found = process_report.described(folder, scene.redaction)
+    found = evidence.described(folder, scene.redaction)
     agent = leftovers.agent_pid(folder)
     yield "live.json", {"agent": agent, "processes": found}
-    yield "processes.txt", process_report.table(found)
+    yield "processes.txt", evidence.table(found)
     held = sockets.connections_of([each["pid"] for each in found])
     yield "connections.txt", sockets.connection_table(held) + "\n"
     yield "connections.json", sockets.connection_summary(held)
-    yield from process_report.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
+    yield from evidence.stacks(folder, found, scene.redaction, int(STACKS_SHARE * scene.request.bytes))
 
 
 def _kernel(scene: Scene) -> Iterator[Piece]:
@@ -195,9 +192,9 @@ SECTIONS: Dict[str, Callable[[Scene], Iterator[Piece]]] = {
     "environment": _environment,
     "files": _files,
     "status": _status,
-    "logs": _logs,
-    "traces": _traces,
-    "spans": _spans,
+    "logs": _within(LOGS_SHARE, evidence.logs),
+    "traces": _within(TRACES_SHARE, evidence.traces),
+    "spans": _within(SPANS_SHARE, evidence.spans),
     "processes": _processes,
     "kernel messages": _kernel,
     "nvidia-smi": _nvidia_smi,

@@ -109,15 +109,16 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     """
     if outcome is not None and outcome.cause:
         kind = outcome.kind or (EXCEPTION if outcome.traceback else EXIT)
-        return _add_advice(ExitCause(kind, outcome.cause, outcome.cause), hopeless_advice(code, outcome, "", lines))
+        advice = hopeless_advice(code, outcome, "", lines)
+        return _add_advice(ExitCause(kind, outcome.cause, outcome.cause), advice)
     found = error_in(lines) if code > 0 or -code in CRASHES else None
     kind, what = _without_outcome(code, found, lines, no_memory)
+    last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
     if found is not None:
         ending = ExitCause(kind, f"{what}; its error: {found.text}", found.text)
-        return _add_advice(ending, hopeless_advice(code, None, found.text, lines))
-    last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
-    ending = ExitCause(kind, f"{what}; its last line: {last}" if last else what)
-    return _add_advice(ending, hopeless_advice(code, None, last, lines))
+    else:
+        ending = ExitCause(kind, f"{what}; its last line: {last}" if last else what)
+    return _add_advice(ending, hopeless_advice(code, None, last if found is None else found.text, lines))
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:

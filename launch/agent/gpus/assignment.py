@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from cluster.protocol.outcome import one_line
 from launch.agent.errors import AgentError
+from launch.agent.linux import sockets
 
 Wish = Union[str, Sequence[int]]  # "all", "share", or indices
 
@@ -76,6 +77,7 @@ def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
 
 ANSWER_S = 2.0
 LONGEST = 200  # characters of what a holder says of itself
+_NAME = "launch/gpu/"  # of a booking's socket, before that of its GPU
 _CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
 
 
@@ -107,14 +109,11 @@ class Bookings:
                 self._book(task, index)
 
     def _book(self, task: str, index: int) -> None:
-        booked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            booked.bind(_address(self._identities[index]))
-        except OSError:
-            booked.close()
+        booked = sockets.book(f"{_NAME}{self._identities[index]}")
+        if booked is None:
             self.release()
             held = who_holds(self._identities[index]) or "another run"
-            raise GpuTaken(f"GPU {index} of {task} is held by {held}; end that run or choose another GPU") from None
+            raise GpuTaken(f"GPU {index} of {task} is held by {held}; end that run or choose another GPU")
         booked.listen(16)
         self._sockets.append(booked)
 
@@ -141,7 +140,7 @@ def who_holds(identity: str) -> Optional[str]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(ANSWER_S)
         try:
-            caller.connect(_address(identity))
+            caller.connect(f"\0{_NAME}{identity}")
         except ConnectionRefusedError:
             return None
         except OSError:  # its queue of callers is full
@@ -169,7 +168,3 @@ def _name_of(user: int) -> str:
         return f"{pwd.getpwuid(user).pw_name} (uid {user})"
     except KeyError:
         return f"with uid {user}"
-
-
-def _address(identity: str) -> str:
-    return f"\0launch/gpu/{identity}"

@@ -1,10 +1,19 @@
-"""The one way to ask ``nvidia-smi`` and to read its answers."""
+"""The one way to ask ``nvidia-smi``; the GPUs of this host and their state, from its answers and from bookings.
 
+The health of a GPU is memory errors that ECC cannot correct, and clocks that the hardware reduces. A driver that lacks
+one of the fields refuses the whole question, so fewer are asked then. A card without ECC, and one whose driver does not
+know, answers ``[N/A]``.
+"""
+
+import os
 import re
 import subprocess
-from typing import List
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from launch.agent.errors import AgentError
+from launch.agent.gpus.assignment import allotted, who_holds
+from launch.agent.linux.processes import command_line
+from launch.agent.wire.host_facts import Gpu, Gpus
 
 ANSWER_S = 20.0
 LONGEST = 100  # characters of a reason
@@ -78,3 +87,79 @@ def list_gpus() -> List[str]:
     """Return the UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver. Raises DriverHangs."""
     # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
     return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", ask(["nvidia-smi", "-L"]), re.MULTILINE)
+
+
+_ERRORS, _SLOWED = "ecc.errors.uncorrected.volatile.total", "clocks_throttle_reasons.hw_slowdown"
+ASK = question("gpu", "uuid", _ERRORS, _SLOWED)
+ASK_LESS = question("gpu", "uuid", _ERRORS)
+
+
+class Health(NamedTuple):
+    """The health of one GPU; ``memory_errors`` is None where none are counted."""
+
+    memory_errors: Optional[int] = None
+    slowed: bool = False
+
+
+def health_of_all() -> Dict[str, Health]:
+    """Return the health of each GPU by its UUID, as far as the driver reports it. Raises NoAnswer."""
+    return read_health(ask(ASK)) or read_health(ask(ASK_LESS))
+
+
+def read_health(answer: str) -> Dict[str, Health]:
+    """Parse lines ``GPU-5f3c…, 2, Active`` of an answer; a line may end after the errors."""
+    known = [row for row in rows(answer) if len(row) >= 2]
+    return {row[0]: Health(_error_count(row[1]), row[2:3] == ["Active"]) for row in known}
+
+
+def _error_count(text: str) -> Optional[int]:
+    return int(text) if text.isdigit() else None
+
+
+UNKNOWN = "unknown (the driver does not answer)"  # in the place of an index
+_GPUS = question("gpu", "driver_version", "uuid", "name")
+_USERS = question("compute-apps", "gpu_uuid", "pid", "used_memory")
+
+
+def driver_and_gpus() -> Gpus:
+    """Return the driver's version, and the GPUs that tasks may have, in their order. Raises NoAnswer."""
+    found = rows(ask(_GPUS))
+    users, health = (_memory(), health_of_all()) if found else ([], {})
+    gpus = [
+        _gpu(row[1:], [user for user in users if user["gpu"] == index], health.get(row[1], Health()))
+        for index, row in enumerate(found)
+    ]
+    usable = allotted([gpu.uuid for gpu in gpus], os.environ)
+    return Gpus(found[0][0] if found else None, [gpus[index] for index in usable])
+
+
+def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
+    """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
+
+    The result is empty where there is no driver. ``mib`` is None where the driver does not report it, as on GPUs that
+    show graphics. Where the driver hangs, every process may hold memory of a GPU that is not known.
+    """
+    wanted = set(pids)
+    try:
+        return [each for each in _memory() if each["pid"] in wanted] if wanted else []
+    except CardLost:
+        return []  # no process can use that card, and no driver would answer for the others
+    except NoDriverAnswer:
+        return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
+
+
+def _memory() -> List[Dict[str, Any]]:
+    """Return the GPU memory of every process of this host, as ``memory_of`` does."""
+    held = rows(ask(_USERS))
+    index = {identity: number for number, identity in enumerate(list_gpus())} if held else {}
+    return [
+        {"gpu": index.get(row[0], row[0]), "pid": int(row[1]), "mib": int(row[2]) if row[2].isdigit() else None}
+        for row in held
+        if len(row) == 3 and row[1].isdigit()
+    ]
+
+
+def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]], health: Health) -> Gpu:
+    """Return a GPU with its users: ``pid 42 (python train.py), 9000 MiB``."""
+    processes = [f"pid {user['pid']} ({command_line(user['pid'])[:80]}), {user['mib'] or '?'} MiB" for user in users]
+    return Gpu(names[0], names[1], who_holds(names[0]), processes, health.memory_errors, health.slowed)

@@ -35,12 +35,49 @@ class Use(NamedTuple):
     memory_bytes: Optional[int]
 
 
+class _Question:
+    """A question to the driver, asked again and again; nobody waits for an answer."""
+
+    def __init__(self, argv: List[str], errors: int):
+        self._argv, self._errors = argv, errors
+        self._asked: Optional[subprocess.Popen[bytes]] = None
+        self._asked_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the driver is to answer still."""
+        return self._asked is not None and self._asked.poll() is None
+
+    def is_late(self, now: float, patience_s: float) -> bool:
+        """Return whether the driver has not answered for ``patience_s``; it is not waited for any more then."""
+        if self._asked is None or not self.is_open or now - self._asked_at <= patience_s:
+            return False
+        self._asked.kill()
+        return True
+
+    def answer(self, now: float) -> Optional[str]:
+        """Return the answer that has come since, and ask again; None while there is none."""
+        if self.is_open:
+            return None
+        answer = None
+        if self._asked is not None and self._asked.stdout is not None:
+            with self._asked.stdout as output:
+                answer = output.read().decode(errors="replace")
+        self._asked_at = now
+        try:
+            self._asked = subprocess.Popen(
+                self._argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors
+            )
+        except OSError:  # there is no driver
+            self._asked = None
+        return answer
+
+
 class GpuUse:
     """The use of every GPU of this host. Each look takes the last answer and asks for the next."""
 
     def __init__(self) -> None:
-        self._asked: Optional[subprocess.Popen[bytes]] = None
-        self._asked_at = 0.0
+        self._question = _Question(_ASK_USE, subprocess.DEVNULL)
         self._newest: Dict[int, Use] = {}
 
     def look(self, now: float) -> Dict[int, Use]:
@@ -48,25 +85,13 @@ class GpuUse:
 
         The result is empty where there is no driver, or the driver hangs.
         """
-        if self._asked is not None and self._asked.poll() is None:
-            if now - self._asked_at > PATIENCE_S:
-                self._asked.kill()
-                self._newest = {}
+        if self._question.is_late(now, PATIENCE_S):
+            self._newest = {}
             return self._newest
-        if self._asked is not None and self._asked.stdout is not None:
-            with self._asked.stdout as answer:
-                self._newest = read_use(answer.read().decode(errors="replace"))
-        self._ask(now)
+        answer = self._question.answer(now)
+        if answer is not None:
+            self._newest = read_use(answer)
         return self._newest
-
-    def _ask(self, now: float) -> None:
-        self._asked_at = now
-        try:
-            self._asked = subprocess.Popen(
-                _ASK_USE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-        except OSError:
-            self._asked = None
 
 
 def read_use(answer: str) -> Dict[int, Use]:
@@ -107,8 +132,8 @@ class Failures:
 
     def __init__(self, messages: Path = KMSG) -> None:
         self._messages = NewMessages(messages)
-        self._asked: Optional[subprocess.Popen[bytes]] = None
-        self._asked_at = self._look_at = 0.0
+        self._question = _Question(_ASK_CARDS, subprocess.STDOUT)
+        self._look_at = 0.0
         self._cards: Dict[str, int] = {}  # of the first answer: {card: index}
         self._failed: Dict[int, str] = {}
 
@@ -125,31 +150,14 @@ class Failures:
             code = int(match.group("code"))
             if code in XIDS:
                 self._fail(card_of(match.group("card")), f"Xid {code}, {XIDS[code]}")
-        if self._asked is None:
-            self._ask(now)
-        elif self._asked.poll() is not None:
-            self._take(self._asked)
-            self._ask(now)
-        elif now - self._asked_at > FAILED_S:
-            self._asked.kill()
+        if self._question.is_late(now, FAILED_S):
             for card in self._cards:
                 self._fail(card, f"the driver has not answered for {FAILED_S:.0f} s")
+            return self._failed
+        answer = self._question.answer(now)
+        if answer is not None:
+            self.judge(answer)
         return self._failed
-
-    def _ask(self, now: float) -> None:
-        self._asked_at = now
-        try:
-            self._asked = subprocess.Popen(
-                _ASK_CARDS, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
-        except OSError:
-            self._asked = None
-
-    def _take(self, asked: "subprocess.Popen[bytes]") -> None:
-        if asked.stdout is None:
-            return
-        with asked.stdout as answer:
-            self.judge(answer.read().decode(errors="replace"))
 
     def judge(self, answer: str) -> None:
         """Compare an answer of the driver with its first one."""

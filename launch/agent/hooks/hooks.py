@@ -1,21 +1,23 @@
-"""The hooks of one run: its lead hands over statuses, and receivers get events."""
+"""The hooks of one run: its lead hands over statuses, and receivers get the events that follow, each event once."""
 
-from typing import Callable, Optional
+from dataclasses import replace
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Set
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.quantity import quantity
 from launch.agent.hooks import outbox
-from launch.agent.hooks.events import Events
 from launch.agent.hooks.outbox import Ledger, Outbox
 from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
 from launch.agent.protocol.links import now
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.hook_event import HookEvent
-from launch.status.run import RunStatus
+from launch.status.hook_event import REFORMED, STARTED, STRAGGLER, HookEvent
+from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus
+from launch.status.task import TaskStatus, name_of
 
 
-class Hooks:
-    """Make events of statuses, and deliver each once to each of its receivers.
+class Hooks(Outbox):
+    """The outbox of a run: it makes events of statuses, and delivers each once to each of its receivers.
 
     Args:
       request: of the lead; it has the receivers, and the values of secrets.
@@ -23,20 +25,15 @@ class Hooks:
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, restore_code: Callable[[], None]):
+        chief = next((task.name for task in request.tasks if task.chief), "")
+        found = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
+        super().__init__(found, self._try_once, self._record)
         self._folder, self._restore_code = folder, restore_code
         self._secrets = list(request.secrets.values())
-        chief = next((task.name for task in request.tasks if task.chief), "")
-        self._receivers = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
-        self._outbox = Outbox(self._receivers, self._send, self._record)
-        before = outbox.read_ledger(folder) if self._receivers else Ledger()
+        before = outbox.read_ledger(folder) if found else Ledger()
         self._events = Events(before.raised)
         for delivery in before.pending:
-            self._outbox.begin(delivery)
-
-    @property
-    def problem(self) -> Optional[str]:
-        """Return the newest problem of a receiver that has taken nothing since."""
-        return self._outbox.problem
+            self.begin(delivery)
 
     def look(self, status: RunStatus, was_up: bool) -> None:
         """Deliver the events that a status shows.
@@ -46,25 +43,139 @@ class Hooks:
         """
         events = self._events.look(status, was_up, now()) if self._receivers else []
         if events:
-            self._outbox.add(events)
+            self.add(events)
             self._record()  # before the first try, which begins when the lead waits next
 
-    def finish(self) -> None:
-        """Record that the run has ended; from now on the lead waits only a short time for receivers."""
-        self._outbox.finish()
-
-    def hurry(self) -> None:
-        """Shorten the last wait: somebody kills the run."""
-        self._outbox.hurry()
-
-    async def settle(self) -> None:
-        """Wait for the receivers after ``finish``, in bounded time."""
-        await self._outbox.settle()
-
-    async def _send(self, receiver: Receiver, event: HookEvent) -> Result:
+    async def _try_once(self, receiver: Receiver, event: HookEvent) -> Result:
         if receiver.is_url:
             self._restore_code()
         return await try_once(receiver, event, self._secrets)
 
     def _record(self) -> None:
-        outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self._outbox.pending))
+        outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self.pending))
+
+
+STRAGGLES_S = 30.0  # a worker is slow for so long before that is an event: many are, for a moment
+WELL_S = 600.0  # and for so long it is no more, before it can be another one
+LONGEST = 2000  # characters of a text: a cause may have a program's own words
+
+
+class Events:
+    """The events of one run.
+
+    ``raised`` names those that are not to come again; another agent of the lead begins with it.
+    """
+
+    def __init__(self, raised: Iterable[str] = ()):
+        self.raised: Set[str] = set(raised)
+        self._formation = 0
+        self._slow_since: Dict[str, float] = {}  # of workers that are slow now
+        self._well_since: Dict[str, float] = {}  # of those that were
+
+    def look(self, status: RunStatus, was_up: bool, now: float) -> List[HookEvent]:
+        """Return the events since the last look.
+
+        Args:
+          was_up: whether every task has been up at some time.
+        """
+        return [
+            *(self._once(STARTED, status) if was_up else ()),
+            *self._reformed(status),
+            *self._stragglers(status, now),
+            *(self._once(status.state, status) if status.state in ENDED else ()),
+        ]
+
+    def _is_new(self, name: str) -> bool:
+        new = name not in self.raised
+        self.raised.add(name)
+        return new
+
+    def _once(self, event: str, status: RunStatus) -> Iterator[HookEvent]:
+        if self._is_new(event):
+            yield of_run(event, status)
+
+    def _reformed(self, status: RunStatus) -> Iterator[HookEvent]:
+        """Yield an event for a formation that trains, and is not the one before."""
+        formed = status.formation
+        if formed is None or formed.number == self._formation or formed.forming or not _trains(status):
+            return
+        self._formation = formed.number
+        yield of_formation(status)
+
+    def _stragglers(self, status: RunStatus, now: float) -> Iterator[HookEvent]:
+        slow = {_slow(task): task for task in status.tasks if task.straggler}
+        self._slow_since = {name: self._slow_since.get(name, now) for name in slow}
+        for name, task in slow.items():
+            if now - self._slow_since[name] >= STRAGGLES_S and self._is_new(name):
+                yield of_straggler(task, status)
+        well = [name for name in self.raised if name.startswith(STRAGGLER) and name not in slow]
+        self._well_since = {name: self._well_since.get(name, now) for name in well}
+        self.raised -= {name for name, since in self._well_since.items() if now - since >= WELL_S}
+
+
+def _slow(task: TaskStatus) -> str:
+    return f"{STRAGGLER} {task.name}"
+
+
+def _trains(status: RunStatus) -> bool:
+    return not any(task.state in ALIVE and task.state != "running" for task in status.tasks)
+
+
+def of_run(event: str, status: RunStatus) -> HookEvent:
+    """Return the event that a run has started, or ended."""
+    if event == STARTED:
+        return _event(event, f"is up: {quantity(len(status.tasks), 'task')}", status)
+    why = f": {status.cause}" if status.cause else ""
+    at = f" at step {status.global_step}" if status.global_step is not None and not why else ""
+    what = "was stopped" if event == "stopped" else f"has {event}"
+    return replace(_event(event, f"{what}{at}{why}", status), cause=_cut(status.cause), **_about(status))
+
+
+def of_formation(status: RunStatus) -> HookEvent:
+    """Return the event that a run trains in another formation."""
+    formed = status.formation or FormationStatus()
+    rest = f"; without {', '.join(formed.without)}" if formed.without else ""
+    event = _event(REFORMED, f"trains again, with {formed.tasks}{rest}", status, f"/{formed.number}/{status.updated}")
+    lost = [f"{each.host}: {each.cause}" for each in status.incidents if each.host in formed.without]
+    return replace(event, cause=_cut(lost[-1]) if lost else None, without=list(formed.without))
+
+
+def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
+    """Return the event that a worker is slow."""
+    own_ms = max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
+    waits = f"the other workers wait {100 * (status.waiting_share or 0.0):.0f} % of each step"
+    what = f"has a slow worker: {task.title}, {own_ms:.1f} ms of own work per step; {waits}"
+    event = _event(STRAGGLER, what, status, f"/{task.name}/{status.updated}")
+    return replace(event, task=task.name, host=task.host, log=task.log)
+
+
+def _event(event: str, what: str, status: RunStatus, key: str = "") -> HookEvent:
+    """Return an event; ``key`` makes its id another than those of its kind."""
+    return HookEvent(
+        id=f"{status.run}/{event}{key}",
+        event=event,
+        text=_cut(f"{status.run} {what}") or "",
+        run=status.run,
+        name=status.name,
+        state=status.state,
+        step=status.global_step,
+        steps=status.steps,
+        checkpoint_step=status.checkpoint_step,
+        metrics=dict(status.metrics),
+        time=status.updated or "",
+        started=status.started,
+        ended=status.ended,
+    )
+
+
+def _cut(text: Optional[str]) -> Optional[str]:
+    return text if text is None or len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
+
+
+def _about(status: RunStatus) -> Dict[str, Optional[str]]:
+    """Return the task and the host of the incident for which a run has failed; nothing without one."""
+    found = next((each for each in status.incidents if each.number == status.cause_incident), None)
+    if found is None:
+        return {}
+    task = None if found.role is None else name_of(found.role, found.index)
+    return {"task": task, "host": found.host, "log": found.log}

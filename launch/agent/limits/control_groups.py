@@ -1,4 +1,7 @@
-"""Control groups with a limit of memory: one for each attempt of a task, made and removed by its agent.
+"""Control groups with a limit of memory: one for each attempt of a task.
+
+Its agent makes and removes a group; its keeper or ``down`` removes one that is left. A group is known by its name,
+which has the run and the host. groups.json has the folder that the groups of a run are in.
 
 The kernel kills a group that exceeds its limit, and nothing else. Version 2 and version 1 of control groups differ in
 the names of their files, and in the place where a group may be made:
@@ -18,8 +21,10 @@ import time
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
-from launch.agent.linux.procfs import names_in, text_of
+from launch.agent.linux.procfs import groups_up, names_in, own_groups, text_of
+from launch.agent.state.run_folder import RunFolder
 
+RECORD = "groups.json"
 REMOVED_S = 2.0  # a killed process leaves its group a little after it is gone
 POLL_S = 0.02
 HUGE_PAGE = 2 << 20  # bytes: what the kernel charges at once
@@ -151,13 +156,12 @@ def _enter_as_child(group: Group) -> None:
 
 def _places(root: Path) -> Iterator[GroupPlace]:
     """Yield the groups below which this process might make others, the nearest first."""
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if "memory" in controllers.split(","):
+    for controllers, path in own_groups(root):
+        if "memory" in controllers:
             top = root / "sys/fs/cgroup/memory"  # in a container, the group of this process itself
-            yield from (GroupPlace(folder, V1) for folder in dict.fromkeys((top / path.lstrip("/"), top)))
+            yield from (GroupPlace(folder, V1) for folder in dict.fromkeys((top / path, top)))
         elif not controllers:
-            yield from (GroupPlace(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path.lstrip("/")))
+            yield from (GroupPlace(folder, V2) for folder in _that_hand_down(root / "sys/fs/cgroup", path))
 
 
 def _that_hand_down(top: Path, path: str) -> List[Path]:
@@ -165,8 +169,7 @@ def _that_hand_down(top: Path, path: str) -> List[Path]:
 
     A group that was delegated to this user is asked to. Those of root are systemd's, which may undo that.
     """
-    own = top / path
-    above = [each for each in (own, *own.parents) if each == top or top in each.parents]
+    above = groups_up(top, path)
     return [each for each in above if "memory" in text_of(each / "cgroup.subtree_control").split() or _ask(each)]
 
 
@@ -181,9 +184,29 @@ def _ask(folder: Path) -> bool:
     return True
 
 
-def named(folder: Path, prefix: str) -> List[Path]:
-    """Return the groups in a folder whose names begin with ``prefix``."""
-    return [folder / name for name in sorted(names_in(folder)) if name.startswith(prefix)]
+def name(folder: RunFolder, which: str = "") -> str:
+    """Return the name of a run's group, or with nothing to distinguish it the beginning of every name."""
+    return f"launch.{folder.run}@{folder.host}@{which}"
+
+
+def write_place(folder: RunFolder, place: GroupPlace) -> None:
+    """Record the folder of a run's groups, before there is one. Raises OSError."""
+    folder.write(RECORD, {"folder": str(place.folder)})
+
+
+def left(folder: RunFolder) -> List[Path]:
+    """Return the groups of a run that are there."""
+    record = folder.read_whole(RECORD)
+    if record is None:
+        return []
+    place = Path(record["folder"])
+    return [place / each for each in sorted(names_in(place)) if each.startswith(name(folder))]
+
+
+def remove_left(folder: RunFolder) -> None:
+    """Remove the groups of a run whose processes have ended; a group with a process in it stays."""
+    for group in left(folder):
+        remove(group)
 
 
 def remove(folder: Path, within_s: float = REMOVED_S) -> bool:

@@ -2,6 +2,9 @@
 
 A process sets its limits for itself before its program begins; its children inherit them. The terms of a host name the
 limits that it cannot enforce, too.
+
+A container of apptainer inherits every limit. Podman and docker run a container outside the agent's processes and
+control groups. There the agent watches memory itself, and the runtime limits open files.
 """
 
 import contextlib
@@ -11,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Set, Tuple
 
 from cluster.protocol.settings import GIB, Limits
+from launch.agent.containers.command import RunContainers
 from launch.agent.limits import control_groups, processors
 from launch.agent.limits.control_groups import Group, GroupPlace
-from launch.agent.linux.machine import memory_for_us
+from launch.agent.linux.procfs import memory_for_us
 from launch.agent.wire.run_request import TaskRequest
 
 REFUSED = "cannot set the limits of this task: "
+_NOT_INHERITED = ("processors", "numa_node", "nice")
 
 
 @dataclass(frozen=True)
@@ -151,15 +156,22 @@ def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
     return {task.name: task.limits for task in tasks if task.limits is not None}
 
 
-def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: LimitedHost) -> Terms:
+def agree(
+    limits: Mapping[str, Limits],
+    take: Callable[[int], bool],
+    host: LimitedHost,
+    container: Optional[RunContainers] = None,
+) -> Terms:
     """Return the terms for some tasks.
 
     Args:
       take: books a processor, and returns False where another run has it.
+      container: the containers of the tasks; None where they run on the host itself.
     """
     if not limits:
         return Terms()
-    place, notes = _place(limits, host)
+    runtime = container.runtime if container is not None and container.is_named else None
+    place, notes = _place(limits, host, runtime)
     problems = list(_too_much_memory(limits, host.memory_bytes))
     try:
         given: Mapping[str, Tuple[int, ...]] = processors.give(limits, host.usable, host.nodes, take)
@@ -167,12 +179,22 @@ def agree(limits: Mapping[str, Limits], take: Callable[[int], bool], host: Limit
         given = {}
         problems.append(str(error))
     terms = Terms(limits, given, place, (), notes)
-    return replace(terms, problems=(*problems, *_refused(terms, host)))
+    return replace(terms, problems=(*problems, *_refused(terms, host, runtime)))
 
 
-def _place(limits: Mapping[str, Limits], host: LimitedHost) -> Tuple[Optional[GroupPlace], Tuple[str, ...]]:
+def would_agree(limits: Mapping[str, Limits], container: Optional[RunContainers]) -> Terms:
+    """Return the terms that some tasks in containers would get now; nothing is booked."""
+    taken = processors.booked()
+    return agree(limits, lambda processor: processor not in taken, this_host(), container)
+
+
+def _place(
+    limits: Mapping[str, Limits], host: LimitedHost, runtime: Optional[str]
+) -> Tuple[Optional[GroupPlace], Tuple[str, ...]]:
     if all(each.memory_gib is None for each in limits.values()):
         return None, ()
+    if runtime is not None:
+        return None, (f"{WATCHED} ({runtime} has groups of its own)",)
     try:
         return host.find_place(), ()
     except OSError as error:
@@ -187,12 +209,22 @@ def _too_much_memory(limits: Mapping[str, Limits], memory_bytes: int) -> Iterato
             yield f"limits.memory_gib of {task}: expected at most the {has}, found {each.memory_gib:g}"
 
 
-def _refused(terms: Terms, host: LimitedHost) -> Iterator[str]:
+def _refused(terms: Terms, host: LimitedHost, runtime: Optional[str]) -> Iterator[str]:
     """Yield a problem for each limit that a process of this user cannot have; equal limits are tried once."""
     first = {limits: task for task, limits in reversed(list(terms.limits.items()))}
     for limits, task in first.items():
         if limits.numa_node is not None and not terms.processors:
             continue  # the node is not there
-        reason = host.refusal(Enforcement(limits))
+        reason = _not_inherited(limits, runtime) or host.refusal(Enforcement(limits))
         if reason is not None:
             yield f"{task}: {reason}"
+
+
+def _not_inherited(limits: Limits, runtime: Optional[str]) -> Optional[str]:
+    """Return why tasks in containers of a runtime cannot have some limits; None where they can."""
+    given = [key for key in _NOT_INHERITED if runtime is not None and getattr(limits, key) is not None]
+    if not given:
+        return None
+    names = ", ".join(f"limits.{key}" for key in given)
+    mend = "use its own options in container.args"
+    return f"{names}: expected apptainer, whose containers inherit limits, found {runtime}; {mend}"

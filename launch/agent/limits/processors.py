@@ -17,6 +17,7 @@ from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
 from cluster.protocol.quantity import quantity
 from cluster.protocol.settings import Limits
 from launch.agent.errors import AgentError
+from launch.agent.linux import sockets
 from launch.agent.linux.procfs import names_in, text_of
 
 NODES = Path("/sys/devices/system/node")
@@ -68,25 +69,21 @@ class Booked:
 
     def take(self, processor: int) -> bool:
         """Book a processor; return False where another process has it."""
-        booked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            booked.bind(f"\0{_NAME}{processor}")
-        except OSError:
-            booked.close()
-            return False
-        self._sockets.append(booked)
-        return True
+        booking = sockets.book(f"{_NAME}{processor}")
+        if booking is not None:
+            self._sockets.append(booking)
+        return booking is not None
 
     def release(self) -> None:
         """Release them, so that others may book them again."""
-        for booked in self._sockets:
-            booked.close()
+        for booking in self._sockets:
+            booking.close()
         self._sockets = []
 
 
-def booked(sockets: Path = _SOCKETS) -> Set[int]:
+def booked(table: Path = _SOCKETS) -> Set[int]:
     """Return the processors that some process has booked."""
-    return {int(number) for number in re.findall(rf" @{_NAME}(\d+)$", text_of(sockets), re.MULTILINE)}
+    return {int(number) for number in re.findall(rf" @{_NAME}(\d+)$", text_of(table), re.MULTILINE)}
 
 
 def give(

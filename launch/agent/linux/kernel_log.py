@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
 from launch.agent.errors import AgentError
-from launch.agent.linux.procfs import text_of
+from launch.agent.linux.procfs import own_groups, text_of
 
 KMSG = Path("/dev/kmsg")
 MOST = 20_000  # messages that are looked at
@@ -77,18 +77,23 @@ def raw(path: Path) -> Iterator[bytes]:
     """The messages that the kernel still has, oldest first: ``6,339,5140900,-;text``. Raises OSError."""
     handle = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK)
     try:
-        for _ in range(MOST):
-            try:
-                message = os.read(handle, 8192)  # one message a call
-            except BlockingIOError:
-                return  # that was all of them
-            except BrokenPipeError:
-                continue  # this one was overwritten meanwhile; the next is there
-            if not message:
-                return
-            yield message
+        yield from _read_all(handle)
     finally:
         os.close(handle)
+
+
+def _read_all(handle: int) -> Iterator[bytes]:
+    """Yield the messages that can be read now, ``MOST`` at most. Raises OSError."""
+    for _ in range(MOST):
+        try:
+            message = os.read(handle, 8192)  # one message a call
+        except BlockingIOError:
+            return  # that was all of them
+        except BrokenPipeError:
+            continue  # this one was overwritten meanwhile; the next is there
+        if not message:
+            return
+        yield message
 
 
 class NewMessages:
@@ -103,16 +108,8 @@ class NewMessages:
     def read(self) -> str:
         """Return what has come since the last call."""
         found: List[bytes] = []
-        while self._handle is not None and len(found) < MOST:
-            try:
-                message = os.read(self._handle, 8192)
-            except BrokenPipeError:
-                continue  # this one was overwritten meanwhile; the next is there
-            except OSError:
-                break  # that was all of them
-            if not message:
-                break
-            found.append(message)
+        with contextlib.suppress(OSError):  # what came before counts
+            found.extend(() if self._handle is None else _read_all(self._handle))
         return b"\n".join(found).decode(errors="replace")
 
 
@@ -190,13 +187,12 @@ class MemoryKills:
 
 def counters(root: Path) -> List[Path]:
     """The files below ``root`` that count, as far as they are there."""
-    groups = [line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines()]
     found = [root / "proc/vmstat"]
-    for _, controllers, path in groups:
+    for controllers, path in own_groups(root):
         if not controllers:
-            found += [root / "sys/fs/cgroup" / path.lstrip("/") / "memory.events"]
-        elif "memory" in controllers.split(","):
-            found += [root / "sys/fs/cgroup/memory" / path.lstrip("/") / "memory.oom_control"]
+            found += [root / "sys/fs/cgroup" / path / "memory.events"]
+        elif "memory" in controllers:
+            found += [root / "sys/fs/cgroup/memory" / path / "memory.oom_control"]
     return [path for path in found if _COUNT.search(text_of(path))]
 
 

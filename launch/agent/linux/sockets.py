@@ -132,14 +132,24 @@ def _book_block() -> Sequence[int]:
 
 
 def _book(block: Sequence[int]) -> bool:
-    booking = socket.socket(socket.AF_UNIX)
+    booking = book(f"launch-ports-{block[0]}")
+    if booking is not None:
+        _bookings.append(booking)
+    return booking is not None
+
+
+def book(name: str) -> Optional[socket.socket]:
+    """Bind an abstract Unix socket; return None where another process has bound it.
+
+    The kernel lets one process of the host have the name, and frees it when that process ends, however it ends.
+    """
+    booking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        booking.bind(f"\0launch-ports-{block[0]}")  # a name that the kernel frees when this process ends
+        booking.bind(f"\0{name}")
     except OSError:
         booking.close()
-        return False
-    _bookings.append(booking)
-    return True
+        return None
+    return booking
 
 
 def _blocks(begin: int, end: int) -> List[Sequence[int]]:

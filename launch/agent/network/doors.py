@@ -183,37 +183,35 @@ class DialFailure(AgentError):
         self.kind, self.detail = kind, detail
 
 
-def dial_all(
-    targets: Sequence[DialTarget],
-    names: Mapping[str, Meaning],
-    words: Sequence[str],
-    here: Sequence[str],
-    timeout_s: float,
-) -> List[Dict[str, str]]:
-    """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
+class Knock(NamedTuple):
+    """The words and the patience with which this host knocks.
 
-    Args:
-      names: the addresses of each target's name on this host, or why the name has none.
+    Attributes:
       words: the word to send, and the word that our listener answers with.
       here: the names that this host has in the hosts file.
       timeout_s: for one target, from the first packet to the answer.
     """
-    return asyncio.run(_dial_all(targets, names, words, here, timeout_s))
+
+    words: Sequence[str]
+    here: Sequence[str]
+    timeout_s: float
 
 
-async def _dial_all(
-    targets: Sequence[DialTarget],
-    names: Mapping[str, Meaning],
-    words: Sequence[str],
-    here: Sequence[str],
-    timeout_s: float,
-) -> List[Dict[str, str]]:
+def dial_all(targets: Sequence[DialTarget], names: Mapping[str, Meaning], knock: Knock) -> List[Dict[str, str]]:
+    """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
+
+    ``names`` has the addresses of each target's name on this host, or why the name has none.
+    """
+    return asyncio.run(_dial_all(targets, names, knock))
+
+
+async def _dial_all(targets: Sequence[DialTarget], names: Mapping[str, Meaning], knock: Knock) -> List[Dict[str, str]]:
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def tried(target: DialTarget) -> Optional[DialFailure]:
         async with turn:
             try:
-                await _dial(target, names[target.name], words, here, timeout_s)
+                await _dial(target, names[target.name], knock)
             except DialFailure as failure:
                 return failure
         return None
@@ -226,29 +224,27 @@ async def _dial_all(
     ]
 
 
-async def _dial(
-    target: DialTarget, meaning: Meaning, words: Sequence[str], here: Sequence[str], timeout_s: float
-) -> None:
+async def _dial(target: DialTarget, meaning: Meaning, knock: Knock) -> None:
     if isinstance(meaning, str):
         raise DialFailure("unresolved", meaning)
-    if target.host not in here and is_loopback(meaning[0]):
+    if target.host not in knock.here and is_loopback(meaning[0]):
         raise DialFailure("loopback", meaning[0])
     failures = []
     for address in meaning:  # as gRPC does: the first that takes the call
         try:
-            said = await _said(address, target.port, words[0], timeout_s)
+            said = await _said(address, target.port, knock)
         except DialFailure as failure:
             failures.append(failure)
         else:
-            return _recognise(said, target, words[1])
+            return _recognise(said, target, knock.words[1])
     raise failures[0]
 
 
-async def _said(address: str, port: int, word: str, timeout_s: float) -> bytes:
+async def _said(address: str, port: int, knock: Knock) -> bytes:
     try:
-        return await asyncio.wait_for(_call(address, port, word), timeout_s)
+        return await asyncio.wait_for(_call(address, port, knock.words[0]), knock.timeout_s)
     except asyncio.TimeoutError:
-        raise DialFailure("timed-out", f"{address}, {timeout_s:.0f} s") from None
+        raise DialFailure("timed-out", f"{address}, {knock.timeout_s:.0f} s") from None
     except ConnectionRefusedError:
         raise DialFailure("refused", address) from None
     except OSError as error:

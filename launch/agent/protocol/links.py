@@ -29,7 +29,7 @@ import secrets
 from typing import Any, Dict, NamedTuple, Tuple
 
 from launch.agent.errors import AgentError
-from launch.agent.linux.machine import since_boot
+from launch.agent.linux.procfs import since_boot
 from launch.agent.protocol.messages import Message, Ping, decode, encode
 from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
 

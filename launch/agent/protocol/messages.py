@@ -72,7 +72,7 @@ class Measured:
 class Signs:
     """A host's tasks that are not well, and once those that are well again.
 
-    ``tasks`` is {task: as ``launch.agent.tasks.health`` has it}.
+    ``tasks`` is {task: as ``launch.agent.tasks.task_reports`` has it}.
     """
 
     tasks: Dict[str, Dict[str, Any]]

@@ -1,4 +1,4 @@
-"""The runs of this host, newest first, and the reasons for which some of them must stay.
+"""The runs and the code of this host, and the reasons for which some of them must stay.
 
 A run stays, whatever its rule:
 
@@ -12,11 +12,13 @@ a day. So a run stays for two days where this machine has no record of it from t
 
 No clock alone decides that a run is old. Its age is the lesser of two: the time since its last modification by this
 host's clock, and the time between the two starts by the clocks of the launchers.
+
+Shipped code stays while a run that lives has it, while a process works in it, and for a week after a launcher has used
+it. It can always go: the next verb that needs it sends it again.
 """
 
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
@@ -24,14 +26,17 @@ from cluster.protocol.settings import Keep
 from cluster.protocol.shared_files import read_at_most
 from launch.agent.checkpoints import stored
 from launch.agent.linux import processes
-from launch.agent.retention.measure import HOSTS, measure
+from launch.agent.retention.measure import BLOCK, HOSTS, measure
 from launch.agent.retention.rules import PastRun
 from launch.agent.state import plan_file, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, lives, name_of, plan_of
+from launch.agent.tasks.work_folder import MANIFEST
 
 USED_S = 3600.0  # what was used so lately may be used now, or by a run that is just starting
-UNSEEN_S = 48 * 3600.0  # an agent renews its files when they are a day old (``tasks.shipped``), and looks once an hour
+UNSEEN_S = (
+    48 * 3600.0
+)  # an agent renews its files when they are a day old (``tasks.work_folder``), and looks once an hour
 LARGEST_PLAN = 64 << 20
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*-\d{8}-\d{6}")
 
@@ -66,22 +71,13 @@ def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
     return sorted(found, key=lambda each: (each.generation, each.run), reverse=True)
 
 
-def _folders(parent: Path) -> Iterator[Path]:
-    """Yield the folders in a folder, without links to folders."""
+def _folders(parent: Path) -> List[Path]:
+    """Return the folders in a folder, without links to folders."""
     try:
-        names = sorted(os.listdir(str(parent)))
+        found = [entry.path for entry in os.scandir(str(parent)) if entry.is_dir(follow_symlinks=False)]
     except OSError:
-        return
-    for name in names:
-        if stat.S_ISDIR(_mode(parent / name)):
-            yield parent / name
-
-
-def _mode(path: Path) -> int:
-    try:
-        return os.lstat(str(path)).st_mode
-    except OSError:
-        return 0
+        return []
+    return [Path(path) for path in sorted(found)]
 
 
 def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
@@ -187,3 +183,53 @@ def _newest_with_checkpoint(runs: Sequence[Known]) -> Iterator[str]:
 
 def _has_checkpoint(part: RunFolder) -> bool:
     return bool(stored.checkpoints(part.checkpoint) or stored.checkpoints(part.replica))
+
+
+UNUSED_S = 7 * 24 * 3600.0
+_HASH = re.compile(r"[0-9a-f]{16}")
+
+
+class Unused(NamedTuple):
+    """A bundle of code that nothing uses."""
+
+    path: Path
+    bytes: int
+
+
+def unused_code(workdir: Path, used: Collection[str], now: float) -> List[Unused]:
+    """Return the bundles that nothing uses; ``used`` are the hashes of those that living runs have."""
+    worked_in = _worked_in()
+    return [
+        Unused(path, sum(os.lstat(each).st_blocks * BLOCK for each in _files(path)))
+        for path in sorted((workdir / "code").glob("*"))
+        if _HASH.fullmatch(path.name) and path.name not in used and not path.is_symlink()
+        and is_old(path, now) and not any(_is_below(each, path) for each in worked_in)
+    ]  # fmt: skip
+
+
+def is_old(path: Path, now: float) -> bool:
+    """Return whether no verb and no agent has used a bundle for a week; each renews the bundle's times."""
+    times = [os.lstat(str(each)).st_mtime for each in (path, path / MANIFEST) if os.path.lexists(str(each))]
+    return now - max(times, default=now) > UNUSED_S
+
+
+def _worked_in() -> Set[str]:
+    """Return the working folders of this user's processes: a verb of an agent works in its code."""
+    found = set()
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                found.add(os.readlink(f"/proc/{name}/cwd"))
+            except OSError:  # of another user, or gone
+                continue
+    return found
+
+
+def _is_below(path: str, folder: Path) -> bool:
+    real = os.path.realpath(str(folder))
+    return path == real or path.startswith(f"{real}/")
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for parent, _, names in os.walk(str(folder)):
+        yield from (os.path.join(parent, name) for name in names)

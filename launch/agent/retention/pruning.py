@@ -5,9 +5,17 @@ Runs of a version without rules stay.
 
 ``launch prune`` asks for it, and so does a run that has just started, in a thread of its own: the disk may take minutes
 for it, and training must not wait. Where the agent ends before, the next one goes on.
+
+A folder goes at once for everybody who looks, and its files afterwards: first it gets another name, which no run and no
+code has. So no verb ever meets a half of it, also when this process is killed: the next removal goes on with what is
+left. Links in it go, and what they lead to stays.
 """
 
 import contextlib
+import os
+import secrets
+import shutil
+import stat
 import threading
 import time
 from pathlib import Path
@@ -15,20 +23,20 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.settings import Keep
 from launch.agent.linux import file_lock
-from launch.agent.retention import removal
 from launch.agent.retention.measure import measure
 from launch.agent.retention.past_runs import (
     Clocks,
     Known,
     described,
+    is_old,
     known_runs,
     living,
     needed,
     rule_of,
+    unused_code,
     was_just_used,
 )
 from launch.agent.retention.rules import PastRun, decide, may_go
-from launch.agent.retention.used_code import is_old, unused_code
 from launch.agent.state import locks
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder, expand
@@ -104,7 +112,7 @@ def _code(workdir: Path, known: Sequence[Known], clocks: Clocks) -> Iterator[Rem
 
 def _rests(workdir: Path) -> Iterator[Removable]:
     for parent in _PARENTS.values():
-        for rest in removal.remainders(workdir / parent):
+        for rest in remainders(workdir / parent):
             with contextlib.suppress(OSError):  # another host that shares the folder was faster
                 yield Removable(REST, rest.name, measure(rest).bytes, "an interrupted removal")
 
@@ -114,8 +122,8 @@ def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer
     found = look(place, clocks, whole)
     failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
     for parent in _PARENTS.values():
-        for rest in removal.remainders(place.workdir / parent):
-            why = removal.remove(rest)
+        for rest in remainders(place.workdir / parent):
+            why = remove(rest)
             if why is not None:
                 failed[rest.name] = why
     return PruneAnswer(
@@ -149,7 +157,7 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
     if used or path.is_symlink():
         return "it has been used since"
     try:
-        removal.hide(path)
+        hide(path)
     except FileNotFoundError:  # another host that shares the folder was faster
         return ""
     except OSError as error:
@@ -185,3 +193,48 @@ def answer(request: PruneRequest) -> PruneAnswer:
     place = PrunedPlace(expand(request.workdir), request.hosts, {request.name: request.rule})
     clocks = Clocks(time.time(), request.now)
     return prune(place, clocks) if request.remove else look(place, clocks)
+
+
+REMOVED = ".removed-"
+
+
+def hide(path: Path) -> Path:
+    """Take a folder out of its place, and return where its rest is. Raises OSError."""
+    rest = path.with_name(f"{REMOVED}{path.name}-{secrets.token_hex(4)}")
+    os.rename(str(path), str(rest))
+    return rest
+
+
+def remainders(parent: Path) -> List[Path]:
+    """Return what is left of folders that were taken out of their places."""
+    return sorted(parent.glob(f"{REMOVED}*"))
+
+
+def remove(rest: Path) -> Optional[str]:
+    """Remove what is left of a folder; return why something of it stays, None where nothing does."""
+    if rest.is_symlink():
+        return f"{rest}: expected a folder, found a link"
+    _open_up(rest)
+    shutil.rmtree(str(rest), ignore_errors=True)
+    try:
+        shutil.rmtree(str(rest))  # for the first reason
+    except FileNotFoundError:  # nothing is left, or another host that shares the folder was faster
+        return None
+    except OSError as error:
+        return f"{error.filename or rest}: {os.strerror(error.errno or 0)}"
+    return None
+
+
+def _open_up(rest: Path) -> None:
+    """Let this user write in every folder: a task may have closed some."""
+    _open(str(rest))
+    for parent, below, _ in os.walk(str(rest)):
+        for name in below:
+            _open(os.path.join(parent, name))
+
+
+def _open(path: str) -> None:
+    with contextlib.suppress(OSError):
+        mode = os.lstat(path).st_mode
+        if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(path, stat.S_IRWXU)

@@ -7,8 +7,6 @@ daemon          from the request to the last file removed
 preparation     records, ports, programs, GPUs, limits and folders before a run
 located         a request with this host's own paths in it
 keeper          the agent's parent, which watches its pulse, ends what it left, and starts it again
-after_commands  the commands of the key ``after``, once this host's part of the run is over
-notice          the notice that this host's machine is to go
 agent           the common part of lead and member: one loop
 lead            supervises the run, and owns its host's tasks
 recovery        the run's status from before a restart of the lead

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 from cluster.protocol.typed_json import from_values
+from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
 from launch.agent.service.located import folder_of
-from launch.agent.state import leftovers, locks
+from launch.agent.state import locks
 from launch.agent.state.log import say as write_log
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any, Iterator, List, Optional, Sequence
 
 from cluster.protocol.outcome import GRAPH_MISTAKE, read_outcome
-from launch.agent.containers import runtimes
 from launch.agent.containers.runtimes import Lacking
+from launch.agent.containers.task_containers import OneShot
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.linux.processes import die_with
 from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.tasks import task_env, work_folder
-from launch.agent.tasks.one_shot import OneShot
 from launch.agent.text import Redaction
 from launch.agent.wire.run_request import Gpus, RunRequest, TaskRequest
 from launch.agent.wire.verb_requests import GraphAnswer
@@ -70,7 +69,7 @@ def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
     """
     run = folder_of(request)
     own = run.task(name)
-    program = OneShot(runtimes.of_run(request.container, run.workdir, request.checkpoint_dir), name.split(":")[0])
+    program = OneShot(name.split(":")[0], request.container, run.workdir, request.checkpoint_dir)
     try:
         task = located(replace(request, tasks=(replace(request.tasks[0], name=name),)), run).tasks[0]
         work_folder.fill(own, code_of(request, run, "job") if "job" in request.code else None)

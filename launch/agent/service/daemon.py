@@ -7,23 +7,22 @@ member until the run is over.
 import asyncio
 import os
 import signal
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Optional, Sequence
 
-from cluster.protocol.outcome import WORK
+from launch.agent import after, leftovers, notice
 from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.linux.open_files import ALL, allow_open_files
 from launch.agent.network import firewall
 from launch.agent.protocol.local_socket import Clients
 from launch.agent.retention import pruning
-from launch.agent.service import after_commands, notice
 from launch.agent.service.agent import Agent
 from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN, Pulse, patience_s
 from launch.agent.service.lead import Lead
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.service.preparation import HostShare, NotReady, environment, forget, prepare
-from launch.agent.state import boot_unit, groups, leftovers
+from launch.agent.state import boot_unit
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import log_system_errors, say
 from launch.agent.state.run_folder import RunFolder
@@ -49,12 +48,11 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
                 prepared = prepare(asked, request, folder, keeper)
 
             def ready(answer: Dict[str, Any]) -> None:
-                send({**answer, "ended": left, "notes": list(prepared.terms.notes)})
+                send({**answer, "ended": left, "notes": list(prepared.share.terms.notes)})
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
                 code = asyncio.run(_live(request, folder, prepared, standing, ready, pulse))
-            prepared.processors.release()
             for task in request.tasks if code == OVER else ():
                 work_folder.tidy(folder.task(task.name))
         return code
@@ -76,16 +74,7 @@ async def _live(
     processes.adopt_orphans()
     log_system_errors(asyncio.get_event_loop())
     events: asyncio.Queue[Any] = asyncio.Queue()
-    tasks = HostTasks(
-        tasks=request.tasks,
-        folder=folder,
-        gpus=prepared.gpus,
-        emit=events.put_nowait,
-        secrets=request.secrets,
-        shipped=prepared.shipped,
-        terms=prepared.terms,
-        container=prepared.container,
-    )
+    tasks = HostTasks(request.tasks, folder, prepared.share, events.put_nowait, request.secrets)
     agent = _agent(request, folder, tasks, events)
     clients = Clients(folder.own / "agent.sock", agent.answer)
     try:
@@ -101,7 +90,7 @@ async def _live(
     pruning.begin_beside(request, folder)
     beside = [
         asyncio.ensure_future(pulse.beat(patience_s(request.lost_after_s), agent.left_s)),
-        *_watch_for_notice(request, folder, agent),
+        *notice.begin(request, folder, agent.leave),
     ]
     kept = [standing.pid] if standing is not None else []
     try:
@@ -109,23 +98,14 @@ async def _live(
         await leave_nothing(tasks, kept)
         if agent.is_away:
             return AWAY
-        await after_commands.run(request.after, folder, request.secrets, tasks.record)
+        await after.run(request.after, folder, request.secrets, tasks.record)
         return OVER
     finally:
         await clients.close()
         await leave_nothing(tasks, kept)  # of commands, and of an agent that ends by an exception
-        groups.remove(folder)
-        prepared.bookings.release()
+        prepared.release(folder)
         for each in beside:
             each.cancel()
-
-
-def _watch_for_notice(request: RunRequest, folder: RunFolder, agent: Agent) -> "List[asyncio.Future[None]]":
-    """Begin to look for a notice that this host's machine is to go, where the request has a command for that."""
-    if request.notice is None:
-        return []
-    work = folder.task(request.tasks[0].name) / WORK
-    return [asyncio.ensure_future(notice.watch(request.notice, work, request.secrets, agent.leave))]
 
 
 def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]") -> Agent:

@@ -14,7 +14,6 @@ from typing import Any, Callable, Dict
 
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.checkpoints import resume, stored
-from launch.agent.containers.runtimes import Lacking
 from launch.agent.errors import AgentError
 from launch.agent.protocol import local_socket
 from launch.agent.service.chief_command import ChiefCommand, chief_command
@@ -46,7 +45,7 @@ def export(request: ExportRequest, tell: Tell) -> None:
             found = _build(command, prefix, tell)
             _send(command.folder / "served", tell)
         tell({"done": found, "checkpoint": os.path.basename(prefix)})
-    except (NotExported, Lacking, ValueError) as error:
+    except (AgentError, ValueError) as error:
         tell({"error": str(error)})
     except OSError as error:
         tell({"error": f"cannot export into {folder.path}: {error.strerror or error}", "kind": "disk"})

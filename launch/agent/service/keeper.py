@@ -27,9 +27,10 @@ import signal
 import time
 from typing import Callable, NamedTuple, Optional
 
+from launch.agent import leftovers
 from launch.agent.linux import processes
 from launch.agent.linux.open_files import readable
-from launch.agent.state import boot_unit, containers, leftovers
+from launch.agent.state import boot_unit
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.agents import WINDOW_S, Ends
@@ -188,12 +189,7 @@ def _watch(folder: RunFolder, agent: int, pulse: Pulse, patience_s: float, begin
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")
     code = FAILED if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    is_ours = code != TAKEN  # by an agent of this run, perhaps: what the records name is then of that one
-    if is_ours:
-        containers.remove(folder)  # before the processes of their runtime are killed
-    leftovers.end_all(lambda: processes.descendants(processes.table(), os.getpid()))
-    if is_ours:
-        leftovers.end(folder)
+    leftovers.end_as_keeper(folder, is_ours=code != TAKEN)  # else the records may be of an agent that has the name
     return code
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, AsyncIterator, Dict, Optional, Set, Union
 
 from launch.agent.checkpoints.replication import Copier
-from launch.agent.linux.machine import since_boot
+from launch.agent.linux.procfs import since_boot
 from launch.agent.protocol import links
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (

@@ -19,16 +19,17 @@ from launch.agent.environments.environment import Busy, Environment
 from launch.agent.errors import AgentError
 from launch.agent.gpus import assignment, nvidia_smi
 from launch.agent.gpus.assignment import Bookings, GpuTaken
+from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
 from launch.agent.linux import processes, sockets
 from launch.agent.network.resolver import exposed
 from launch.agent.service.located import code_of
-from launch.agent.state import boot_unit, groups, plan_file, process_records, runs
+from launch.agent.state import boot_unit, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
-from launch.agent.tasks.container_limits import in_containers
-from launch.agent.tasks.shipped import Shipped
+from launch.agent.tasks.spawning import TaskShare
+from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
@@ -37,23 +38,22 @@ class NotReady(AgentError):
 
 
 class HostShare(NamedTuple):
-    """The share of this host that a run's tasks get.
+    """The share of this host that a run's tasks get, and what is booked for it until the agent ends.
 
     Attributes:
-      gpus: the GPUs of each task, by index.
-      bookings: those GPUs, booked until the agent ends.
-      terms: the limits of the tasks.
-      processors: those that the limits name, booked likewise.
-      container: the containers of the tasks; None where they run on this host itself.
-      shipped: the launcher's code for restarts of tasks; None without such code.
+      bookings: the GPUs.
+      processors: those that limits name.
     """
 
-    gpus: Dict[str, List[int]]
+    share: TaskShare
     bookings: Bookings
-    terms: Terms
     processors: Booked
-    container: Optional[RunContainers]
-    shipped: Optional[Shipped]
+
+    def release(self, folder: RunFolder) -> None:
+        """Remove the control groups of tasks that have ended, and release what is booked."""
+        control_groups.remove_left(folder)
+        self.bookings.release()
+        self.processors.release()
 
 
 def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> HostShare:
@@ -71,7 +71,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     container = _contain(request, folder)
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    return HostShare(gpus, bookings, terms, processors, container, _shipped(request, folder))
+    return HostShare(TaskShare(gpus, terms, container, _shipped(request, folder)), bookings, processors)
 
 
 @contextlib.contextmanager
@@ -144,10 +144,8 @@ def _has_program(task: TaskRequest, sent: Path) -> bool:
 
 
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
-    """Return a text for each program of the keys ``on`` and ``notice`` that does not exist."""
-    commands = [(f"on.{hook.event}", hook.command[0]) for hook in request.hooks if hook.command]
-    commands += [("notice", request.notice.command[0])] if request.notice else []
-    programs = [(key, os.path.expanduser(name)) for key, name in commands]
+    """Return a text for each program that this host runs beside the tasks, and that does not exist."""
+    programs = [(key, os.path.expanduser(name)) for key, name in request.programs_beside_tasks()]
     return [f"no program {name} on this host, for {key}" for key, name in programs if not _is_there(name, sent)]
 
 
@@ -182,12 +180,12 @@ def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContai
       NotReady: this host cannot enforce some limit.
     """
     booked = Booked()
-    terms = agree(wishes(request.tasks), booked.take, in_containers(this_host(), container))
+    terms = agree(wishes(request.tasks), booked.take, this_host(), container)
     if terms.problems:
         raise NotReady("; ".join(terms.problems))
     try:
         if terms.place is not None:
-            groups.write(folder, terms.place.folder)
+            control_groups.write_place(folder, terms.place)
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
     return terms, booked

@@ -2,21 +2,23 @@
 
     agent.json       the agent and its keeper: {"boot", "agent": {"pid", "start"}, "keeper": {…}}
     processes.json   its tasks: {"boot", "leaders": [{"pid", "start"}], "others": […]}
+    containers.json  containers of its tasks that are no children of the agent: {"program", "names": […]}
 
 A pid alone names nobody, since the kernel gives it away again. A pid and a start time name one
 process until the machine reboots, so the boot is on record too. ``others`` are the leaders'
 descendants, in any session. The agent records them every few seconds. A younger descendant is
-still known by the session of its leader and the run in its environment, or by the name of its container there.
+still known by the session of its leader and the run in its environment, or by the name of its container there. A name
+is on record from before its container starts until that container is proven gone.
 """
 
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from launch.agent.linux.processes import Process, descendants, environment, inspect, table
-from launch.agent.state import containers
 from launch.agent.state.run_folder import RunFolder
 
-AGENT, TASKS = "agent.json", "processes.json"
+AGENT, TASKS, CONTAINERS = "agent.json", "processes.json", "containers.json"
+CONTAINER = "LAUNCH_CONTAINER"  # in the environment of all that runs in a container, and of nothing outside
 NOTE_S = 2.0
 Name = Dict[str, int]  # {"pid", "start"}, which only one process has until the machine boots
 
@@ -93,8 +95,21 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
     leaders = {leader["pid"]: leader["start"] for leader in record["leaders"]}
     known, everything = {process.pid for process in named}, processes or table()
     further = [each for each in everything if _is_of_session(each, leaders, folder.run)]
-    further += containers.processes_in(folder, everything)
+    further += contained(folder, everything)
     return named + sorted({each for each in further if each.pid not in known})
+
+
+def container_names(folder: RunFolder) -> List[str]:
+    """Return the names of the containers that are not proven gone."""
+    record = folder.read_whole(CONTAINERS)
+    return [] if record is None else list(record["names"])
+
+
+def contained(folder: RunFolder, processes: Sequence[Process]) -> List[Process]:
+    """Return the living processes in recorded containers, which have its name in their environment."""
+    names = set(container_names(folder))
+    living = [process for process in processes if names and process.state != "Z"]
+    return [process for process in living if environment(process.pid).get(CONTAINER) in names]
 
 
 def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:

@@ -10,7 +10,7 @@ The verdict is a pure function of signs of life and time. Criteria for the culpr
                   with all waiting; its first step may take five minutes
     saving        a checkpoint has been written for a minute, or for ten times as long as the slowest recent one
 
-The agent counts these seconds (``launch.agent.tasks.health``): fewer than the clock's for a task that works.
+The agent counts these seconds (``launch.agent.tasks.task_reports``): fewer than the clock's for a task that works.
 
 A task can be ``in its step`` only where the task reports that the others wait for it, or that nobody waits for
 anybody. The count begins at the last report to the contrary: a task that has waited for others has as long as they

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional, Sequence, Set, Tuple
 
-from launch.agent.containers.command import MARK
 from launch.agent.endings.exits import HANG_S
-from launch.agent.limits.control_groups import Group
 from launch.agent.linux.processes import Process, descendants, environment, inspect, is_same, signal_process
+from launch.agent.state.process_records import CONTAINER
 from launch.agent.tasks.stacks import Stacks
 from launch.agent.tasks.task_log import LogBound, LogTimes
 
@@ -104,7 +103,7 @@ class Contained:
     def _has_name(self, process: Process) -> bool:
         if process.state == "Z" or process.pid == self._leader:
             return False
-        return environment(process.pid).get(MARK) == self._name
+        return environment(process.pid).get(CONTAINER) == self._name
 
 
 def signal_all(members: Sequence[Process], number: "signal.Signals") -> None:
@@ -122,7 +121,6 @@ class Attempt:
       wants_term: whether its processes get TERM at the next look.
       kill_at: when its processes get KILL; None where nobody has stopped it.
       stacks: the stacks that it writes before it is killed; None where they were not asked for.
-      group: the control group that limits its memory; None where there is none.
       excess_bytes: the memory that it had when the agent stopped it for its limit; 0 where the agent did not.
       progress_ns: modification time of its newest progress file.
       container: the name of its container; None for none.
@@ -138,7 +136,6 @@ class Attempt:
     kill_at: Optional[float] = None
     killed_at: Optional[float] = None
     stacks: Optional[Stacks] = None
-    group: Optional[Group] = None
     excess_bytes: int = 0
     progress_ns: int = 0
     bound: Optional[LogBound] = None

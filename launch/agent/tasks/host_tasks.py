@@ -7,29 +7,22 @@ import subprocess
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from cluster.protocol.command_template import fill
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS
 from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
-from launch.agent.containers.command import RunContainers, exit_code
 from launch.agent.endings.exits import Exits
-from launch.agent.limits.enforcement import Terms
 from launch.agent.linux import processes
 from launch.agent.linux.processes import Process
 from launch.agent.protocol.messages import Dismiss, Event, Prepare, Prepared, Save, Start, Started, Stop
 from launch.agent.state.log import say
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks import task_env
-from launch.agent.tasks.attempt import Attempt, Kin
-from launch.agent.tasks.shipped import Shipped
+from launch.agent.tasks.attempt import Attempt
+from launch.agent.tasks.spawning import Spawner, TaskShare, exit_code_of
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
-from launch.agent.tasks.task_containers import TaskContainers
-from launch.agent.tasks.task_limits import TaskLimits
-from launch.agent.tasks.task_log import LogBound, LogTimes
 from launch.agent.tasks.task_reports import Reports
 from launch.agent.wire.run_request import TaskRequest
 
@@ -47,30 +40,24 @@ class HostTasks:
         self,
         tasks: Sequence[TaskRequest],
         folder: RunFolder,
-        gpus: Mapping[str, List[int]],
+        share: TaskShare,
         emit: Callable[[Event], None],
         secrets: Mapping[str, str],
-        shipped: Optional[Shipped] = None,
-        terms: Optional[Terms] = None,
-        container: Optional[RunContainers] = None,
     ):
         self._tasks = {task.name: task for task in tasks}
-        self._folder, self._gpus, self._emit, self._secrets = folder, gpus, emit, secrets
-        self._shipped = shipped
+        self._folder, self._gpus, self._emit = folder, share.gpus, emit
         self.running: Dict[str, Attempt] = {}
         self._hanging: List[Process] = []  # those of attempts that were given up
-        self._limits = TaskLimits(folder, terms or Terms())
-        self._containers = TaskContainers(folder, container)
-        self._standbys = Standbys(folder, self._forget)
+        self._spawner = Spawner(folder, share, secrets)
+        self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
-        self._reports = Reports(folder, gpus, emit)
+        self._reports = Reports(folder, share.gpus, emit)
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
         """Restore the launcher's code, of which somebody may have removed files."""
-        if self._shipped is not None:
-            self._shipped.restore()
+        self._spawner.restore_code()
 
     def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:
         """Carry out an order about a task of this host."""
@@ -135,34 +122,10 @@ class HostTasks:
     def _spawn(
         self, task: TaskRequest, attempt: int, further: Mapping[str, str], source: int = subprocess.DEVNULL
     ) -> Attempt:
-        """Start the process of an attempt, with ``further`` environment variables. Raises OSError."""
-        name, folder, log = task.name, self._folder.task(task.name), self._folder.log(task.name, attempt)
-        argv = [fill(word, {"gpus": str(len(self._gpus[name]))}) for word in task.argv]
-        self.restore_code()
-        os.makedirs(str(folder), 0o700, exist_ok=True)
-        more = {**further, **self._secrets}
-        env = task_env.own_variables(task.env, more, attempt, folder, self._gpus[name])
-        enforced = self._limits.of(name, attempt)
-        container = self._containers.name(name, attempt)
-        command = self._containers.command(
-            name=container,
-            argv=argv,
-            env=env,
-            folder=task.folder,
-            has_gpus=bool(self._gpus[name]),
-            reads=source == subprocess.PIPE,
-            nofile=enforced.limits.nofile,
-        )
-        process = processes.start(command.argv, command.env, Path(task.folder), log, source, enforced.before_program)
-        self._record.began(process.pid)
-        kin = Kin(os.getpid(), process.pid, folder, attempt, container)
-        times, bound = LogTimes(log), LogBound(log)
-        return Attempt(name, attempt, process, times, kin, bound=bound, group=enforced.group, container=container)
-
-    def _forget(self, standby: Attempt) -> None:
-        """Remove the group and the container of a process that was ended before its turn."""
-        self._limits.ended(standby)
-        self._containers.remove(standby)
+        """Start the process of an attempt and record it. Raises OSError."""
+        begun = self._spawner.spawn(task, attempt, further, source)
+        self._record.began(begun.process.pid)
+        return begun
 
     def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
         """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
@@ -211,11 +174,8 @@ class HostTasks:
         self._exits.look(now)
         for prepared in self._standbys.look():
             self._emit(prepared)
-        self._limits.look(now, self.running.values())
-        self._containers.look()
+        self._spawner.look(now, self.running.values())
         self._reports.look(now, self.running)
-        if self._shipped is not None:
-            self._shipped.look(now)
         exited: List[Attempt] = []
         living: List[Attempt] = []
         for attempt in list(self.running.values()):
@@ -257,15 +217,14 @@ class HostTasks:
             if attempt.hangs(now):
                 self._give_up(attempt, rest[0].pid)
             return  # until the next poll
-        if not self._containers.is_gone(attempt):
+        if not self._spawner.is_gone(attempt):
             return
         del self.running[attempt.task]
-        code = attempt.process.wait()
-        code = code if attempt.container is None else exit_code(code)
+        code = exit_code_of(attempt)
         attempt.times.note(0.0, at_once=True)
         stack = None if attempt.stacks is None else attempt.stacks.text()
         killed = attempt.kill_at is not None
-        excess = self._limits.ended(attempt)
+        excess = self._spawner.ended(attempt)
         ended = self._exits.ended(
             name=attempt.task, attempt=attempt.number, pid=attempt.was_pid, code=code, now=now, killed=killed,
             stack=stack, excess=excess,
@@ -277,7 +236,7 @@ class HostTasks:
         del self.running[attempt.task]
         table = processes.table()
         self._hanging += [each for each in table if each.pid == pid] + attempt.kin.find_living(table)
-        self._limits.ended(attempt)
+        self._spawner.ended(attempt)
         exited = self._exits.hanging(attempt.task, attempt.number, pid)
         say(f"{attempt.task}: {exited.cause}")
         self._emit(exited)
@@ -287,9 +246,9 @@ class HostTasks:
 
         Containers that are being removed count too: their runtime's processes, which are descendants, end with them.
         """
-        self._containers.look()
-        if self._containers.pids:
-            return len(self._containers.pids)
+        removing = self._spawner.removing()
+        if removing:
+            return len(removing)
         leaders = [*kept, *(running.process.pid for running in self.running.values()), *self._standbys.pids]
         living = processes.strays(os.getpid(), leaders)
         for process in living:

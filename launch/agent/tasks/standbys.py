@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 from cluster.protocol import standby
 from launch.agent.linux import processes
@@ -37,7 +37,7 @@ class Standbys:
       ended: takes each attempt whose process was ended, or has ended by itself.
     """
 
-    def __init__(self, folder: RunFolder, ended: Callable[[Attempt], Any] = lambda attempt: None):
+    def __init__(self, folder: RunFolder, ended: Callable[[Attempt], None]):
         self._folder, self._ended = folder, ended
         self._waiting: Dict[str, _Waiting] = {}
 

@@ -1,10 +1,7 @@
 """The environment variables that a task's process gets."""
 
-import os
 from pathlib import Path
 from typing import Dict, Mapping, Sequence
-
-from cluster.protocol.addresses import PROXIES
 
 ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
@@ -20,11 +17,6 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
     "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
     "http_proxy, https_proxy, grpc_proxy, all_proxy": "Unset, also in capitals: a proxy makes servers hang.",
 }
-
-
-def outside() -> Dict[str, str]:
-    """Return the variables of this process that a task gets too, where it runs in no container."""
-    return without_proxies(os.environ)
 
 
 def own_variables(
@@ -46,8 +38,3 @@ def own_variables(
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order in which nvidia-smi counts
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
     }
-
-
-def without_proxies(env: Mapping[str, str]) -> Dict[str, str]:
-    """An environment for a task: a proxy in it makes gRPC hang, even to localhost."""
-    return {key: value for key, value in env.items() if key.lower() not in PROXIES}

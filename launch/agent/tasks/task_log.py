@@ -117,7 +117,7 @@ FIRST, NEWEST = 16 << 20, 240 << 20  # bytes of a log that stay
 STEP = 16 << 20  # bytes that a gap grows by, at the least
 BOUND_S = 5.0
 NEARBY = 1 << 16  # bytes in which the beginning of a line is looked for
-NOTICE = "({} MiB of this log are gone from here: a log keeps its first {} MiB and its newest {} MiB)"
+GONE = "({} MiB of this log are gone from here: a log keeps its first {} MiB and its newest {} MiB)"
 
 
 class LogGap(NamedTuple):
@@ -131,9 +131,9 @@ class LogGap(NamedTuple):
         return self.begin <= offset < self.end
 
     @property
-    def notice(self) -> str:
+    def line(self) -> str:
         """Return the line that readers find in its place."""
-        return NOTICE.format((self.end - self.begin) >> 20, FIRST >> 20, NEWEST >> 20)
+        return GONE.format((self.end - self.begin) >> 20, FIRST >> 20, NEWEST >> 20)
 
 
 NO_GAP = LogGap(0, 0)

@@ -1,10 +1,14 @@
-"""The folder that a task works in: a copy of the job's folder which is no other task's and no other run's.
+"""The code and the files that tasks work with: a copy of the job's folder for each, and the launcher's own code.
 
     RUN/ROLE.INDEX/work/            where a program under ``command:`` starts, and whose ``job.py`` a job is
     RUN/ROLE.INDEX/work.json        what was copied there, {name: modification time in ns}
 
-All attempts of a task share it, so that one that is started again finds what the one before wrote. Once
-the host's part of the run is over, the copies that nobody changed are removed, and what the task wrote stays.
+The copy is no other task's and no other run's. All attempts of a task share it, so that one that is started again finds
+what the one before wrote. Once the host's part of the run is over, the copies that nobody changed are removed, and what
+the task wrote stays.
+
+All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
+has the code in its memory for as long as it may start a task, restores missing files, and keeps the run's files young.
 """
 
 import contextlib
@@ -12,11 +16,14 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from cluster.protocol.outcome import WORK
 from cluster.protocol.shared_files import replace_file
+from launch.agent.linux.procfs import names_in
+from launch.agent.state.log import say_once
 
 LIST = "work.json"
 MANIFEST = ".manifest"  # of what was shipped; bootstrap.py, which imports nothing of ours, has it too
@@ -43,13 +50,13 @@ def fill(task: Path, shipped: Optional[Path]) -> None:
 
 def unchanged(task: Path) -> List[str]:
     """Return the names of the copies that nobody has changed, below the task's working folder."""
-    return [name for name, time in _times(task).items() if _is_of(task / WORK / name, time)]
+    return [name for name, time_ns in _times(task).items() if _is_of(task / WORK / name, time_ns)]
 
 
-def _is_of(path: Path, time: int) -> bool:
+def _is_of(path: Path, time_ns: int) -> bool:
     """Return whether a file was last modified at a time, in ns."""
     try:
-        return os.lstat(str(path)).st_mtime_ns == time
+        return os.lstat(str(path)).st_mtime_ns == time_ns
     except OSError:
         return False
 
@@ -69,9 +76,9 @@ def tidy(task: Path) -> None:
 
 def touch(task: Path, now: float) -> None:
     """Renew the access times of the copies, so that a cleanup by age keeps them."""
-    for name, time in _times(task).items():
+    for name, time_ns in _times(task).items():
         with contextlib.suppress(OSError):
-            os.utime(str(task / WORK / name), ns=(int(now * 1e9), time))
+            os.utime(str(task / WORK / name), ns=(int(now * 1e9), time_ns))
 
 
 def _names(shipped: Path) -> Iterator[str]:
@@ -103,8 +110,75 @@ def _times(task: Path) -> Dict[str, int]:
     except (OSError, ValueError, RecursionError):
         return {}
     listed = times.items() if isinstance(times, dict) else ()
-    return {name: time for name, time in listed if isinstance(time, int) and _is_below(name)}
+    return {name: time_ns for name, time_ns in listed if isinstance(time_ns, int) and _is_below(name)}
 
 
 def _is_below(name: str) -> bool:
     return os.path.normpath(name) == name and not os.path.isabs(name) and name.split(os.sep)[0] != os.pardir
+
+
+LOOK_S = 3600.0
+OLD_S = 24 * 3600.0  # Python compiles a file again whose time was changed: once a day at most
+
+
+class _File(NamedTuple):
+    mode: int
+    content: bytes
+
+
+class Shipped:
+    """The code in ``folder``, read now.
+
+    Args:
+      own: the agent's folder of the run.
+      tasks: those of its tasks.
+
+    Raises:
+      OSError, ValueError: it cannot be read.
+    """
+
+    def __init__(self, folder: Path, own: Path, tasks: Sequence[Path]):
+        self._own, self._tasks, self._look_at = own, tasks, 0.0
+        manifest = json.loads((folder / MANIFEST).read_text())
+        modes = {**{name: sent[0] for name, sent in manifest.items()}, MANIFEST: 0o600}
+        self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
+
+    def restore(self) -> None:
+        """Write missing files again; log a failure once, which does not end the run."""
+        for path, file in self._files.items():
+            if not os.path.exists(path):
+                try:
+                    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+                    _write(Path(path), file)
+                except OSError as error:
+                    say_once(f"cannot put {path} back: {os.strerror(error.errno or 0)}")
+
+    def look(self, now: float) -> None:
+        """Restore the code and keep it and the run's files young, once an hour; ``now`` is the agent's clock."""
+        if now >= self._look_at:
+            self._look_at = now + LOOK_S
+            self.restore()
+            for path in (*self._files, *(f"{self._own}/{name}" for name in names_in(self._own))):
+                _freshen(path)
+            for task in self._tasks:
+                touch(task, time.time())
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _write(path: Path, file: _File) -> None:
+    """Write a file that appears whole or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, file.mode)
+    with os.fdopen(handle, "wb") as written:
+        written.write(file.content)
+    os.replace(str(partial), str(path))
+
+
+def _freshen(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if time.time() - os.stat(path).st_mtime > OLD_S:
+            os.utime(path)

@@ -18,14 +18,12 @@ from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
 from launch.agent.facts import Piece, Section, pieces
-from launch.agent.limits import processors
-from launch.agent.limits.enforcement import agree, this_host
+from launch.agent.limits.enforcement import would_agree
 from launch.agent.network import firewall
-from launch.agent.network.doors import DialTarget, Doors, dial_all
+from launch.agent.network.doors import DialTarget, Doors, Knock, dial_all
 from launch.agent.network.resolver import resolve
 from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.tasks.container_limits import in_containers
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Gap
 
@@ -93,7 +91,7 @@ def _ways(request: CheckRequest) -> Iterator[Piece]:
     names = resolve(request.names, RESOLVE_SHARE * request.within_s)
     yield "names", names
     targets = [DialTarget(*pair) for pair in request.targets]
-    yield "unreached", dial_all(targets, names, request.words, request.here, request.knock_s)
+    yield "unreached", dial_all(targets, names, Knock(request.words, request.here, request.knock_s))
 
 
 def _guard(request: CheckRequest) -> Iterator[Piece]:
@@ -107,13 +105,11 @@ def _programs(request: CheckRequest) -> Iterator[Piece]:
 
 
 def _limits(request: CheckRequest) -> Iterator[Piece]:
-    taken = processors.booked()
     try:
         container = runtimes.of_run(request.facts.container, expand(request.run.workdir))
     except runtimes.Lacking:  # the section of the container has the reason
         container = None
-    host = in_containers(this_host(), container)
-    terms = agree(request.limits, lambda processor: processor not in taken, host)
+    terms = would_agree(request.limits, container)
     yield "limits", {"problems": list(terms.problems), "notes": list(terms.notes)}
 
 

@@ -10,9 +10,10 @@ import json
 import signal
 from typing import Any, Mapping, Sequence
 
+from launch.agent import after, leftovers
 from launch.agent.linux import processes
 from launch.agent.protocol import local_socket
-from launch.agent.state import after_problem, leftovers, process_records
+from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import DownRequest, RunReference
@@ -37,8 +38,8 @@ def down(request: DownRequest) -> RunEnded:
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
         leftovers.end_for_good(folder)
-    after = None if folder is None else after_problem.read(folder)
-    return RunEnded(**vars(look(request.run, request.was)), after=after)
+    problem = None if folder is None else after.problem_of(folder)
+    return RunEnded(**vars(look(request.run, request.was)), after=problem)
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
+from launch.agent.leftovers import agent_pid
 from launch.agent.state import plan_file
-from launch.agent.state.leftovers import agent_pid
 from launch.agent.state.run_folder import RunFolder, attempt_of
 from launch.agent.state.runs import newest
 from launch.agent.tasks.task_log import LogGap, Times, gap_of
@@ -101,7 +101,7 @@ class TaskLog:
                     yield {
                         "task": self._task,
                         "attempt": attempt,
-                        "line": gap.notice,
+                        "line": gap.line,
                         "time": self._times[log].time_of(gap.end),
                     }
                     self._read[log] = file.seek(gap.end)

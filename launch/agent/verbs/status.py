@@ -1,26 +1,18 @@
-"""The status of a run: from its agent where that lives, and else from the run's own files.
+"""The status of a run: from its agent where that lives, and else from the run's own files."""
 
-A record of each run that this host took part in is read from files, without a question to any agent. The state, the
-times and the steps of a run are in the lead's own files. So only the host that led a run reports them, and all by its
-own clock.
-"""
-
-import json
 import os
-import pwd
 import time
 from dataclasses import replace
 from typing import Any, Dict, Optional
 
-from cluster.protocol.shared_files import read_at_most
-from cluster.protocol.typed_json import from_values, part_of, to_values
+from cluster.protocol.typed_json import from_values, to_values
+from launch.agent import leftovers
 from launch.agent.protocol import local_socket
-from launch.agent.state import leftovers, plan_file
-from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.state.runs import described, every_run, name_of, newest, plan_of
-from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference, RunsRequest
+from launch.agent.state import plan_file
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import described, newest
+from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference
 from launch.status.run import ALIVE, ENDED, RunStatus, is_over, utc
-from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
 
 ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
 STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
@@ -81,51 +73,3 @@ def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Di
     advice = ADVICE.format(file=plan_file.read(folder).file)
     gone = f"the agent on {folder.host} is gone since {since}, and the run with it; {advice}"
     return to_values(replace(known, state="failed", ended=since, cause=known.cause or gone, tasks=tasks))
-
-
-LARGEST = 64 << 20  # bytes of a status; that of 10,000 tasks has some 10 MB
-
-
-def runs(request: RunsRequest) -> RunsAnswer:
-    """Return the runs of this host, the one that began last first."""
-    found = every_run(expand(request.workdir))
-    return RunsAnswer([_known(folder) for folder in found if folder.host == request.host])
-
-
-def _known(folder: RunFolder) -> KnownRun:
-    run, plan = described(folder), plan_of(folder)
-    status = _status(folder, run["lives"]) if run["lead"] == folder.host else RunStatus(state="")
-    record = part_of(
-        RunRecord,
-        status,
-        run=folder.run,
-        name=name_of(folder.run),
-        file=plan.file if plan.lead else None,
-        user=plan.user or _owner(folder),
-        lead=run["lead"],
-        hosts=run["hosts"],
-        state=status.state or None,
-        incidents=status.incidents[-1].number if status.incidents else 0,
-        effective_share=status.effective.share if status.effective else None,
-    )
-    return KnownRun(run["generation"], run["lives"], record)
-
-
-def _status(folder: RunFolder, lives: bool) -> RunStatus:
-    """Return the run's newest status; one without a state where the lead has left none that can be read."""
-    before = RunStatus(state="starting" if lives else "")
-    try:
-        values = json.loads(read_at_most(folder.own / "status.json", LARGEST).decode())
-        if not isinstance(values, dict) or "state" not in values:
-            return before
-        return from_values(RunStatus, values if lives else orphaned(folder, values))
-    except (OSError, ValueError, RecursionError):
-        return before
-
-
-def _owner(folder: RunFolder) -> Optional[str]:
-    """Return the user of this host whose files the run's are."""
-    try:
-        return pwd.getpwuid(os.stat(str(folder.own)).st_uid).pw_name
-    except (OSError, KeyError):
-        return None

@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 from typing import Iterator, List, Sequence, Tuple
 
+from launch.agent import leftovers
 from launch.agent.environments.environment import Busy, Environment, environments
-from launch.agent.state import leftovers, locks, process_records
+from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest

@@ -4,11 +4,10 @@ Every fact is collected beside the others, since one may hang in a file server o
 come is null or left out of its mapping, and has a ``Gap``.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.settings import Container
-from launch.status.meanings import means, means_each
 
 # The installed packages that bring a module which is not imported.
 _PACKAGES = {"tensorflow": ("tensorflow", "tensorflow-gpu", "tensorflow-cpu", "nvidia-tensorflow")}
@@ -83,19 +82,23 @@ class Versions:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU of a host."""
+    """One GPU of a host.
 
-    uuid: str = field(metadata=means("UUID of a GPU, in the order of the indices."))
-    name: str = field(metadata=means("Model of the GPU."))
-    booked: Optional[str] = field(metadata=means("Full name of the run that booked the GPU; null without a booking."))
-    processes: List[str] = field(metadata=means_each("Process that uses the GPU, with its memory."))
-    memory_errors: Optional[int] = field(
-        default=None,
-        metadata=means("Uncorrectable memory errors since the driver was loaded; null where it counts none."),
-    )
-    slowed: bool = field(
-        default=False, metadata=means("True while the hardware reduces the clock, for heat or for lack of power.")
-    )
+    Attributes:
+      uuid: UUID of a GPU, in the order of the indices.
+      name: Model of the GPU.
+      booked: Full name of the run that booked the GPU; null without a booking.
+      processes[]: Process that uses the GPU, with its memory.
+      memory_errors: Uncorrectable memory errors since the driver was loaded; null where it counts none.
+      slowed: True while the hardware reduces the clock, for heat or for lack of power.
+    """
+
+    uuid: str
+    name: str
+    booked: Optional[str]
+    processes: List[str]
+    memory_errors: Optional[int] = None
+    slowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,12 +123,15 @@ class Disk:
 
 @dataclass(frozen=True)
 class Clock:
-    """A host's clock against the launcher's."""
+    """A host's clock against the launcher's.
 
-    offset_s: float = field(
-        metadata=means("Seconds that the host's clock is ahead of the launcher's; negative: behind.")
-    )
-    error_s: float = field(metadata=means("Largest error of offset_s, in seconds."))
+    Attributes:
+      offset_s: Seconds that the host's clock is ahead of the launcher's; negative: behind.
+      error_s: Largest error of offset_s, in seconds.
+    """
+
+    offset_s: float
+    error_s: float
 
 
 @dataclass(frozen=True)

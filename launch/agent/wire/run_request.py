@@ -1,7 +1,7 @@
 """The launcher's request to an agent: the JSON line of the verb ``start``, kept as plan.json."""
 
 from dataclasses import dataclass, field
-from typing import List, Mapping, Optional, Tuple, Union
+from typing import Iterator, List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
 from cluster.protocol.settings import Hook, HostSettings, Keep, Limits, Restart
@@ -229,3 +229,11 @@ class RunRequest(HostSettings, RunPart):
     retention: Optional[Keep] = None
     user: Optional[str] = None
     hooks: Tuple[Hook, ...] = ()
+
+    def programs_beside_tasks(self) -> Iterator[Tuple[str, str]]:
+        """Yield each key whose command this host may run beside the tasks, and the command's program."""
+        for hook in self.hooks:
+            if hook.command:
+                yield f"on.{hook.event}", hook.command[0]
+        if self.notice is not None:
+            yield "notice", self.notice.command[0]

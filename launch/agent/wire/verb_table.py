@@ -50,7 +50,7 @@ from launch.agent.wire.verb_requests import (
     SweepRequest,
 )
 from launch.status.removals import PruneAnswer, RunEnded, RunLeftovers, SweepAnswer
-from launch.status.run_record import RunsAnswer
+from launch.status.run import RunsAnswer
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -81,7 +81,7 @@ FLIGHT = Verb("flight", "launch.agent.state.newest_spans:of_host", FlightRequest
 GRAPH = Verb("graph", "launch.agent.service.chief_command:mistake", RunRequest, GraphAnswer)
 LOOK = Verb("look", "launch.agent.verbs.down:look", RunReference, RunLeftovers)
 PRUNE = Verb("prune", "launch.agent.retention.pruning:answer", PruneRequest, PruneAnswer)
-RUNS = Verb("runs", "launch.agent.verbs.status:runs", RunsRequest, RunsAnswer)
+RUNS = Verb("runs", "launch.agent.verbs.runs:runs", RunsRequest, RunsAnswer)
 SWEEP = Verb("sweep", "launch.agent.verbs.sweep:sweep", SweepRequest, SweepAnswer)
 
 TELL, GOES = "tell", "launcher_goes"
@@ -100,8 +100,8 @@ _UNTYPED: Tuple[AnyVerb, ...] = (
     Verb("find", "launch.agent.state.runs:find", RunReference, dict),
     Verb("export", "launch.agent.service.export:export", ExportRequest, dict, (TELL,)),
     Verb("held", "launch.agent.checkpoints.resume:held", HeldRequest, dict),
-    Verb("take", "launch.agent.checkpoints.migration:take", HandoverRequest, dict, (TELL,)),
-    Verb("give", "launch.agent.checkpoints.migration:give", HandoverRequest, dict, (TELL,)),
+    Verb("take", "launch.agent.checkpoints.replication:take", HandoverRequest, dict, (TELL,)),
+    Verb("give", "launch.agent.checkpoints.replication:give", HandoverRequest, dict, (TELL,)),
     Verb("build", "launch.agent.environments.pip_build:build", BuildRequest, dict, (TELL, "read_some", GOES)),
 )
 _TYPED: Tuple[AnyVerb, ...] = (DOWN, FLIGHT, GRAPH, LOOK, PRUNE, RUNS, SWEEP)

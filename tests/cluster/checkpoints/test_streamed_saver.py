@@ -20,7 +20,8 @@ from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
-from cluster.variables.layout import Saved, Shape, elements
+from cluster.variables.layout import Saved
+from cluster.variables.profile import Shape, elements
 from tests.cluster.checkpoints.damage import flipped, truncated
 from tests.cluster.steps.test_sync_worker import servers_of
 

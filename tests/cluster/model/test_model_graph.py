@@ -14,6 +14,7 @@ from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS
 from cluster.task import Task, Train
+from cluster.verify.verified_run import VerifiedRun
 from cluster.verify.whole_model import WholeModel
 
 HERE = "/device:CPU:0"
@@ -55,7 +56,7 @@ def gradients(optimizer: Any, workers: int, towers: int, counts: Any = None, **t
         for batch, each in zip(batches, np.split(np.float32(counts), workers) if counts else []):
             batch[COUNTS] = tf.constant(each)
         tasks = [Task("worker", index, cluster, len(X) // workers) for index in range(workers)]
-        whole = WholeModel(Job.from_module(job), tasks, ["CPU:0"] * towers, settings, {}, batches)
+        whole = WholeModel(VerifiedRun(Job.from_module(job), settings, {}, tasks, ["CPU:0"] * towers), batches)
         whole.place = counts
         whole.build(lambda device: HERE)
         session.run(tf.global_variables_initializer())

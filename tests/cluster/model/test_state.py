@@ -5,7 +5,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.errors import JobError
-from cluster.model.model_state import LocalState, State
+from cluster.model.model_state import State, settle
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout
 from cluster.variables.masters import Masters
@@ -78,19 +78,23 @@ def local(name: str) -> Any:
     return tf.get_local_variable(name, [], initializer=tf.zeros_initializer())
 
 
+def settled(step: List[Any], results: Any = (), later: Any = (), workers: int = 1) -> None:
+    settle(state([], step), results, ancestors(step), later, workers)
+
+
 @pytest.mark.parametrize("use", [lambda variable: variable + 1.0, lambda variable: tf.assign_add(variable, 1.0)])
 def test_a_local_variable_that_a_step_changes_is_refused_where_another_tower_uses_it_too(use: Any) -> None:
     memory = local("memory")
     moved, used = tf.assign(memory, memory + 2.0), use(memory)
-    LocalState([memory], ancestors([moved]), []).refuse_shared({used.op})
+    settled([moved], later={used.op})
     with pytest.raises(JobError, match=r"test_state\.py:\d+: the step changes the local variable memory, which all"):
-        LocalState([memory], ancestors([moved, used]), []).refuse_shared({used.op})
+        settled([moved, used], later={used.op})
 
 
 def test_local_variables_that_only_one_tower_uses_or_that_no_step_changes_are_none_of_anybodys_business() -> None:
     counted, constant = local("counted"), local("constant")
     moved, used = tf.assign_add(counted, 1.0), [constant + 1.0, constant + 2.0]
-    LocalState([counted, constant], ancestors([moved, *used]), []).refuse_shared({moved.op, used[1].op})
+    settled([moved, *used], later={moved.op, used[1].op})
 
 
 def test_a_local_state_that_only_the_chief_would_change_is_refused_with_several_workers() -> None:
@@ -100,9 +104,9 @@ def test_a_local_state_that_only_the_chief_would_change_is_refused_with_several_
         moved, beside = tf.assign_add(memory, 1.0), tf.assign_add(counted, 1.0)
     with tf.control_dependencies([moved]):
         waiting = tf.identity(loss)
-    LocalState([memory, counted], ancestors([waiting, beside]), [waiting]).refuse_beside()
+    settled([waiting, beside], [waiting], workers=2)
     with pytest.raises(JobError, match=r"test_state\.py:\d+: only the chief runs tf.GraphKeys.UPDATE_OPS"):
-        LocalState([memory, counted], ancestors([loss, moved, beside]), [loss]).refuse_beside()
+        settled([loss, moved, beside], [loss], workers=2)
 
 
 def test_a_state_that_each_worker_would_move_by_its_own_examples_and_use_is_refused(average: Any) -> None:

@@ -8,7 +8,7 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
 from cluster.steps.exchange import plain_push
-from cluster.trace.payload import Payload
+from cluster.trace.recording import Payload
 from cluster.trace.spans import DevicePlace, Transfer
 from cluster.variables.wire_format import Wire
 

@@ -9,9 +9,8 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.trace.chrome_format import Whole, trace
+from cluster.trace.chrome_format import Whole, picture, trace
 from cluster.trace.spans import COMPUTE, PULLS, PUSHES, DevicePlace, TraceSpan, Transfer
-from cluster.trace.svg import picture
 from tests.support import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,8 +4,8 @@ from typing import Dict
 
 import pytest
 
-from cluster.variables.layout import Layout, Piece, whole
-from cluster.variables.placement import assign
+from cluster.variables.layout import Layout, whole
+from cluster.variables.placement import Piece, assign
 from cluster.variables.profile import VariableProfile
 
 MEASURED = {

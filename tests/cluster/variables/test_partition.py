@@ -4,6 +4,7 @@ from typing import Dict, Tuple
 
 import pytest
 
+from cluster.variables.partition_count import best_slices
 from cluster.variables.placement import (
     CHOICES,
     FEWEST_SLICES,
@@ -12,7 +13,6 @@ from cluster.variables.placement import (
     SMALLEST_SLICE,
     Cut,
     assign,
-    best_slices,
     bytes_per_server,
     cuts,
     imbalance,

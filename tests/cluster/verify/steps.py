@@ -12,12 +12,11 @@ import numpy as np
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
-from cluster.verify.beside_plain import BesidePlain, Fault
-from cluster.verify.digests import flat
+from cluster.verify.beside_plain import BesidePlain, Fault, coarsest
+from cluster.verify.digests import DigestReport, flat
 from cluster.verify.plain import Plain
 from cluster.verify.plain_step import Reference
-from cluster.verify.traits import coarsest
-from cluster.verify.worker_batches import Batch, WholeBatch
+from cluster.verify.verified_run import VerifiedRun, WholeBatch
 
 EXAMPLES, FEATURES = 4, 3  # of each worker
 
@@ -67,10 +66,10 @@ class Step:
         settings = Train.from_dict({"batch_size": 2, "towers": towers, **train})
         with tf.Graph().as_default(), tf.Session() as session:
             structures = [{**batch_of(worker), **more()} for worker in range(workers)]
-            self._batches = [Batch(session.run(flat(each)), worker) for worker, each in enumerate(structures)]
-            self.beside = BesidePlain(author.job(), settings, {}, towers, structures)
+            self._reports = [DigestReport(0, 0, session.run(flat(each)), []) for each in structures]
+            self.beside = BesidePlain(VerifiedRun(author.job(), settings, {}, [], ["CPU:0"] * towers), structures)
             batch = WholeBatch(structures, towers * settings.accumulate)
-        cut = batch.cut(self._batches)
+        cut = batch.cut(self._reports)
         plain = Plain((run or author).job(), {}, settings.clip_norm, batch.part if by_parts else batch.whole)
         self.before = plain.first()
         self.found = Reference(plain, coarsest(plain), self.before, cut.parts if by_parts else [cut.whole]).after
@@ -78,7 +77,7 @@ class Step:
 
     def fault(self) -> Optional[Fault]:
         """What is wrong with the step."""
-        return self.beside.check(1, self.before, self.found, self._batches)
+        return self.beside.check(1, self.before, self.found, self._reports)
 
 
 def fault(author: Author, run: Optional[Author] = None, **way: Any) -> Fault:

@@ -122,8 +122,8 @@ def steps_of_any_kind(replace: Set) -> None:
 
 def states_that_towers_share(replace: Set) -> None:
     """Lets towers, and all workers, change a local state as it comes."""
-    for name in ("refuse_shared", "refuse_beside"):
-        replace(model_state.LocalState, name, _nothing)
+    for name in ("_refuse_shared", "_refuse_beside"):
+        replace(model_state, name, _nothing)
 
 
 def turns_in_any_order(replace: Set) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterator, List
 import pytest
 
 from tests.support.agent.agents import Agents
+from tests.support.agent.bench import Bench
 
 
 @pytest.fixture
@@ -21,6 +22,14 @@ def run(tmp_path: Path) -> Iterator[Callable[..., Agents]]:
     yield make
     for agents in made:
         agents.end()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """One host's tasks, which end with the test."""
+    bench = Bench(tmp_path / "w")
+    yield bench
+    bench.end()
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typing import Any, Callable
 import pytest
 
 from cluster.protocol.settings import Restart
+from launch.agent import leftovers
 from launch.agent.linux.processes import inspect
 from launch.agent.linux.processes import status as status_of
 from launch.agent.protocol import local_socket
-from launch.agent.state import leftovers, process_records
+from launch.agent.state import process_records
 from tests.support.agent.agents import LEAD, MEMBER, RUN, Agents, wait_for
 from tests.support.launch.machine import is_of_a_lease, left_in, lives, living_under
 from tests.support.waiting import PATIENCE_S, eventually, let_pass

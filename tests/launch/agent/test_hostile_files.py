@@ -16,13 +16,14 @@ from cluster.protocol.heartbeat import PULSE, STACKS, Sign, read_sign
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
 from cluster.protocol.save_request import SAVE
 from cluster.protocol.typed_json import to_values
-from launch.agent.diagnosis.run_files import logs, values
+from launch.agent.diagnosis.evidence import logs, values
 from launch.agent.endings.exits import HANG_S
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
+from launch.agent.tasks.spawning import TaskShare
 from launch.agent.text import Redaction
 from launch.agent.verbs.logs import TaskLog
 from launch.agent.wire.run_request import RunPlan, TaskPlan
@@ -51,10 +52,8 @@ class Host:
         self.events: List[Event] = []
         asked = task_request(TASK, argv=("sleep", "1000"), folder=str(workdir), chief=True)
         plan_file.write(self.folder, run_request(asked))
-        self.tasks = HostTasks([asked], self.folder, {TASK: []}, self.events.append, {})
-        self.lead = Supervisor(
-            RunPlan("r", "r", ["h"], [TaskPlan(TASK, "worker", 0, "h", "h:1", chief=True, spare=False)])
-        )
+        self.tasks = HostTasks([asked], self.folder, TaskShare({TASK: []}), self.events.append, {})
+        self.lead = Supervisor(RunPlan("r", "r", ["h"], [TaskPlan(TASK, "worker", 0, "h", "h:1", True, spare=False)]))
         self.lead.handle(Joined("h", "1"), 0.0)
         self.lead.handle(Go(), 0.0)
         self._reported = 0

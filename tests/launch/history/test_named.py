@@ -10,8 +10,7 @@ from launch.fleet import Fleet
 from launch.history import known_runs
 from launch.history.known_runs import locate, nearest
 from launch.run.follower import newest_status
-from launch.status.run import RunStatus
-from launch.status.run_record import KnownRun, RunRecord, RunsAnswer
+from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.status.task import TaskStatus
 from launch.teardown.down import look_and_take_down
 from tests.launch.history.test_newest import host

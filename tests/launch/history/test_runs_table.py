@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from launch.status.run_record import RunRecord
+from launch.status.run import RunRecord
 from launch.verbs.runs import table_lines
 
 LIVE = RunRecord(

@@ -24,7 +24,6 @@ from launch.hosts.bundle import JobCode
 from launch.logs.task_logs import print_first_cause, print_logs
 from launch.monitoring.exporter import families
 from launch.monitoring.newest_state import LeadConnection, newest_steps
-from launch.monitoring.tensorboard import Board
 from launch.page.run_page import document
 from launch.page.run_page import facts as page_facts
 from launch.plan.plan import make_plan
@@ -38,15 +37,16 @@ from launch.status.run import FormationStatus
 from launch.teardown.down import as_values as down_values
 from launch.teardown.down import in_lines as down_lines
 from launch.teardown.down import look_and_take_down
+from launch.verbs.board import Board
 from launch.verbs.export import in_lines as in_lines_of_export
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.prune import in_lines as prune_lines
 from launch.verbs.prune import prune_hosts
-from launch.verbs.restart import compare, refusals
 from launch.verbs.runs import table_lines as runs_lines
 from launch.verbs.sweep import as_values as sweep_values
 from launch.verbs.sweep import in_lines as sweep_lines
 from launch.verbs.sweep import look_for_leftovers
+from launch.verbs.task_changes import refusals, restarted
 from launch.view import live_view, run_end
 from launch.view.host_progress import HostProgress
 from launch.view.plain_view import View
@@ -233,7 +233,7 @@ def _restart(fleet: Fleet, folder: Path) -> str:
         [
             HOST,
             *refusals(now, ["worker:0"], "r.yaml"),
-            *compare(replace(STATUS, state="running"), now, ["worker:0"]).problems,
+            *restarted(replace(STATUS, state="running"), now, ["worker:0"]).problems,
         ]
     )
 

@@ -9,7 +9,7 @@ import pytest
 
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts.local_host import LocalHost
-from launch.monitoring.tensorboard import Tunnel
+from launch.verbs.board import Tunnel
 from tests.support.waiting import PATIENCE_S
 
 

@@ -3,12 +3,13 @@
 import json
 import threading
 from dataclasses import replace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
 from launch.monitoring.newest_state import LeadAnswer
 from launch.monitoring.page_server import PageServer, Repeated
+from launch.status.run import RunStatus
 from tests.launch.monitoring.web import fetch, served
 from tests.launch.page.test_document import values_in
 from tests.support.launch.launcher import Launcher
@@ -19,11 +20,9 @@ STEPS = {"lines": ["no task has recorded a step"], "windows": {}}
 LOGS = {"lines": ["ps:0@h1 up"], "missing": []}
 
 
-def server(*told: LeadAnswer) -> PageServer:
+def server(*told: LeadAnswer, steps: Callable[[RunStatus], Dict[str, Any]] = lambda known: STEPS) -> PageServer:
     answers = list(told)
-    return PageServer(
-        status(global_step=1, loss=3.0), "token", lambda: answers.pop(0), lambda: LOGS, lambda known: STEPS
-    )
+    return PageServer(status(global_step=1, loss=3.0), "token", lambda: answers.pop(0), lambda: LOGS, steps)
 
 
 def ask(page: PageServer, path: str, host: str = "127.0.0.1:80", method: str = "GET") -> Tuple[str, str]:
@@ -90,9 +89,9 @@ def test_the_next_run_begins_a_curve() -> None:
 
 def test_logs_are_read_only_while_a_page_asks_for_them() -> None:
     page = server()
-    page.record_logs()
+    page.logs.record()
     assert json.loads(ask(page, "/token/logs.json")[1]) is None  # nobody has read them
-    page.record_logs()
+    page.logs.record()
     assert json.loads(ask(page, "/token/logs.json")[1]) == LOGS
 
 
@@ -116,11 +115,15 @@ def test_the_verb_serves_a_run_on_this_machine_to_its_end(launch: Launcher) -> N
 
 
 def test_steps_are_read_while_a_page_asks_for_them_with_the_newest_status() -> None:
-    page = server(LeadAnswer(status(global_step=2)))
     known: List[Any] = []
-    page._read_steps = lambda newest: known.append(newest.global_step) or STEPS  # type: ignore[func-returns-value]
-    page.record_steps()
+
+    def steps(newest: RunStatus) -> Dict[str, Any]:
+        known.append(newest.global_step)
+        return STEPS
+
+    page = server(LeadAnswer(status(global_step=2)), steps=steps)
+    page.steps.record()
     assert (ask(page, "/token/steps.json")[1], known) == ("null", [])
     page.record()
-    page.record_steps()
+    page.steps.record()
     assert (json.loads(ask(page, "/token/steps.json")[1]), known) == (STEPS, [2])

@@ -6,7 +6,7 @@ from typing import List
 import pytest
 
 from launch.status.run import FormationStatus, RunStatus
-from launch.verbs.drain import follow
+from launch.verbs.task_changes import Change, drained, follow
 from tests.support.launch.statuses import status, task
 
 FORMED = FormationStatus(1, 2, 2, 1, 2, drained=["ps:1"])
@@ -21,14 +21,14 @@ def test_the_run_is_followed_until_it_trains_and_its_tasks_are_named() -> None:
         run(replace(FORMED, changing=True)), run(replace(FORMED, forming=True)), run(of_task="starting"), run(),
     ]  # fmt: skip
     waits: List[int] = []
-    found = follow("r-1", lambda: looks.pop(0), 60.0, lambda: waits.append(1))
-    assert found == (True, "r-1 trains on, from step 7: 2 of 2 workers, 1 of 2 ps; drained: ps:1")
+    found = follow(lambda: drained("r-1", looks.pop(0)), 60.0, lambda: waits.append(1), "does not train")
+    assert found == Change(["r-1 trains on, from step 7: 2 of 2 workers, 1 of 2 ps; drained: ps:1"], [], [])
     assert len(waits) == 3
 
 
 def test_an_evaluator_that_failed_is_not_waited_for() -> None:
     now = status(task(), task("evaluator:0@c", state="failed"), formation=FORMED, global_step=7)
-    assert follow("r-1", lambda: now, -1.0, lambda: None).trains
+    assert drained("r-1", now).done != []
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,9 @@ def test_an_evaluator_that_failed_is_not_waited_for() -> None:
         (run(state="failed"), "r-1 has failed: the run is over"),
         (replace(run(), run="r-2"), "r-1 is over, and r-2 has started since"),
         (run(replace(FORMED, problem="the chief could not save")), "r-1 trains as before: the chief could not save"),
-        (run(of_task="starting"), "r-1 does not train after -1 s; see `launch status`"),
+        (run(of_task="starting"), "r-1 does not train"),
     ],
 )
 def test_a_run_that_does_not_train_with_the_change_is_named(now: RunStatus, line: str) -> None:
-    assert follow("r-1", lambda: now, -1.0, lambda: None) == (False, line)
+    found = follow(lambda: drained("r-1", now), -1.0, lambda: None, "does not train")
+    assert found == Change([], [], [line])

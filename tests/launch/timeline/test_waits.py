@@ -5,10 +5,10 @@ from typing import List
 
 import pytest
 
-from launch.agent.wire.flight import Current
+from launch.agent.wire.flight import Current, Flight
+from launch.timeline.drawing import clock, stalled
 from launch.timeline.flights import TaskLine, TimeLine
 from launch.timeline.waits import Stall, stall
-from launch.timeline.words import clock, stalled
 from tests.launch.timeline.simulated import LATENCY_S, Recording
 from tests.support.launch.statuses import task
 
@@ -118,7 +118,7 @@ def test_a_sign_from_before_the_newest_span_is_of_an_earlier_step(recording: Rec
 def test_a_ps_that_is_stopped_or_lost_is_named(recording: Recording, state: str, age_s: float, why: str) -> None:
     for worker in range(3):
         recording.sign(worker, "step", 30.0, owes=None, asked_s=27.0)
-    ps = TaskLine("ps:0", "cpu0", recording.now, 0.0, task("ps:0@cpu0", state=state))
+    ps = TaskLine(Flight("ps:0", recording.now), "cpu0", recording.now, 0.0, status=task("ps:0@cpu0", state=state))
     ps = replace(ps, now=Current("serving", 99.0, age_s=age_s) if state == "running" else None)
     found = recording.line()
     (blocker,) = seen_in(replace(found, lines=[ps, *found.lines])).blockers

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from launch.agent.wire.flight import Exchanged, Flight
+from launch.timeline.drawing import NONE, clock, lines
 from launch.timeline.flights import HostSpans, time_line
-from launch.timeline.words import NONE, clock, lines
 from tests.launch.timeline.simulated import STEP_S, Recording
 
 

@@ -1,6 +1,6 @@
 """``launch report`` prints a page of the newest run, with the lines of its logs."""
 
-from launch.timeline.words import NONE
+from launch.timeline.drawing import NONE
 from tests.launch.page.test_document import values_in
 from tests.support.launch.launcher import Launcher
 

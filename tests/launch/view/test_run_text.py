@@ -83,7 +83,8 @@ def test_an_undefined_metric_is_called_so_and_many_slices_do_not_fill_the_view()
     assert line.endswith("auc/10 0.5, and 9 more (launch status --json)")
     assert training_metrics(status(training_metrics={"auc": 0.75})) == ["while training: auc 0.75"]
     assert training_metrics(status()) == []
-    assert evaluation({"step": 40, "auc": None}) == "evaluator: step 40, auc undefined"
+    found = status(evaluation={"step": 40, "auc": None})
+    assert evaluation(found) == ["evaluator: step 40, auc undefined"]
 
 
 def test_the_best_checkpoint_has_a_line_with_its_step_and_its_metric() -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from launch.status.run import TASK_STATES
 from launch.status.task import TaskStatus
-from launch.view.task_table import left_out, task_table
+from launch.view.live_view import left_out, task_table
 from tests.support.launch.statuses import task
 
 WORKERS = [task(f"worker:{index}@g{index}") for index in range(100)]

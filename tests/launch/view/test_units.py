@@ -2,7 +2,7 @@
 
 import pytest
 
-from launch.view.units import of_bytes, of_seconds
+from launch.view.console import of_bytes, of_seconds
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from typing import Any, Dict, List, Mapping, Optional
 from cluster.protocol.settings import Restart
 from cluster.protocol.typed_json import to_values
 from cluster.spec.model import Spec, TaskSpec
+from launch.agent import leftovers
 from launch.agent.linux.processes import Process, inspect, is_same, signal_process
 from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol import local_socket
-from launch.agent.state import leftovers, process_records
+from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Type, TypeVar
 
+from launch.agent.limits.enforcement import Terms
 from launch.agent.protocol.messages import Event, Started
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.tasks.spawning import TaskShare
 from launch.agent.wire.run_request import TaskRequest
 from tests.support.agent.requested import task_request
 from tests.support.waiting import eventually
@@ -29,8 +31,9 @@ class Bench:
         """Starts ``argv`` as a task; returns what was told of it."""
         if attempt == 0:
             secrets, terms, container = (options.pop(name, None) for name in ("secrets", "terms", "container"))
-            self.tasks = HostTasks([self._request(name, argv, options)], self.folder, {name: [2, 3]},
-                                   self.events.append, secrets or {}, None, terms, container)  # fmt: skip
+            share = TaskShare({name: [2, 3]}, terms or Terms(), container)
+            requests = [self._request(name, argv, options)]
+            self.tasks = HostTasks(requests, self.folder, share, self.events.append, secrets or {})
         self.tasks.start(name, attempt)
         return next((event for event in self.events if isinstance(event, Started)), None)
 

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import pytest
 
-from launch.agent.checkpoints import migration
+from launch.agent.checkpoints import replication
 from launch.agent.linux.sockets import can_listen, free_ports
 from launch.agent.network import firewall
 from launch.agent.wire.run_request import Wanted
@@ -32,8 +32,8 @@ def test_the_guard_stands_before_the_port_is_open_and_until_it_is_closed(monkeyp
 
     told: List[Dict[str, Any]] = []
     monkeypatch.setattr(firewall, "standing", standing)
-    monkeypatch.setattr(migration, "CALL_S", 0.1)
-    migration.take(request(port), told.append)
+    monkeypatch.setattr(replication, "CALL_S", 0.1)
+    replication.take(request(port), told.append)
     assert was_free == [True, True] and told[0] == {"listening": True} and "has not reached" in told[1]["error"]
 
 
@@ -41,5 +41,5 @@ def test_without_its_guard_nothing_listens(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(firewall, "ways", list)
     monkeypatch.setattr(firewall, "peers", lambda names: (set(), set()))
     told: List[Dict[str, Any]] = []
-    migration.take(request(free_ports(1)[0]), told.append)
+    replication.take(request(free_ports(1)[0]), told.append)
     assert len(told) == 1 and told[0]["error"].startswith("guard: nftables is not possible here")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from launch.agent.diagnosis.run_files import LEAST, logs, plan_of, share, tail, traces, values
+from launch.agent.diagnosis.evidence import LEAST, logs, plan_of, share, tail, traces, values
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import Redaction
 

@@ -89,7 +89,10 @@ def test_a_driver_that_hangs_is_a_failure_of_every_card_after_a_while(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     failures = Failures(tmp_path / "none")
     failures.look(0.0)
-    eventually("the first answer", lambda: failures._asked is not None and failures._asked.poll() is not None)
+    eventually(
+        "the first answer",
+        lambda: failures._question._asked is not None and failures._question._asked.poll() is not None,
+    )
     (tmp_path / "hangs").touch()
     assert failures.look(1.0) == {}
     assert failures.look(1.0 + FAILED_S) == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.gpus import inventory, nvidia_smi
+from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.assignment import Bookings
 from launch.agent.gpus.nvidia_smi import DriverHangs
 from launch.agent.wire.host_facts import Gpu, Gpus
@@ -37,11 +37,11 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_host_without_a_driver_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert inventory.driver_and_gpus() == Gpus(None, [])
+    assert nvidia_smi.driver_and_gpus() == Gpus(None, [])
 
 
 def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
-    found = inventory.driver_and_gpus()
+    found = nvidia_smi.driver_and_gpus()
     assert found.driver == "535.1"
     free, used = found.gpus
     assert free == Gpu("GPU-a", "Tesla V100", None, [])
@@ -52,14 +52,14 @@ def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
 def test_in_a_step_of_slurm_only_its_gpus_are_the_hosts(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_STEP_ID", "0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert [gpu.uuid for gpu in inventory.driver_and_gpus().gpus] == ["GPU-b"]
+    assert [gpu.uuid for gpu in nvidia_smi.driver_and_gpus().gpus] == ["GPU-b"]
 
 
 def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
     bookings = Bookings(["GPU-a"], "r-1 (agent pid 7)")
     bookings.book({"worker:0": [0]})
     try:
-        booked, free = inventory.driver_and_gpus().gpus
+        booked, free = nvidia_smi.driver_and_gpus().gpus
     finally:
         bookings.release()
     assert booked.booked == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
@@ -76,7 +76,7 @@ def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_is_told_with_gpu_pid_and_amount_of_the_processes_that_are_asked_for(users: None) -> None:
-    assert inventory.memory_of([42, 43]) == [
+    assert nvidia_smi.memory_of([42, 43]) == [
         {"gpu": 1, "pid": 42, "mib": 1536},
         {"gpu": 0, "pid": 43, "mib": None},
         {"gpu": "GPU-z", "pid": 42, "mib": 3},
@@ -85,12 +85,12 @@ def test_memory_is_told_with_gpu_pid_and_amount_of_the_processes_that_are_asked_
 
 def test_of_no_processes_nothing_is_asked(users: None, tmp_path: Path) -> None:
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nsleep 60")
-    assert inventory.memory_of([]) == []
+    assert nvidia_smi.memory_of([]) == []
 
 
 def test_a_host_without_a_driver_has_no_memory_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert inventory.memory_of([42]) == []
+    assert nvidia_smi.memory_of([42]) == []
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_driver_that_hangs_is_no_host_without_gpus(hanging: None) -> None:
     with pytest.raises(DriverHangs, match="nvidia-smi: expected an answer within 0 s, found none"):
-        inventory.driver_and_gpus()
+        nvidia_smi.driver_and_gpus()
     with pytest.raises(DriverHangs):
         nvidia_smi.list_gpus()
 
 
 def test_memory_may_be_held_by_every_process_while_the_driver_hangs(hanging: None) -> None:
-    assert inventory.memory_of([43, 42]) == [{"gpu": inventory.UNKNOWN, "pid": pid, "mib": None} for pid in (42, 43)]
+    assert nvidia_smi.memory_of([43, 42]) == [{"gpu": nvidia_smi.UNKNOWN, "pid": pid, "mib": None} for pid in (42, 43)]

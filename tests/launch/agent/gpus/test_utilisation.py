@@ -34,10 +34,10 @@ def use() -> Iterator[GpuUse]:
     """Asks until the end of the test."""
     made = GpuUse()
     yield made
-    if made._asked is not None and made._asked.stdout is not None:
-        made._asked.kill()
-        made._asked.wait(60)
-        made._asked.stdout.close()
+    if made._question._asked is not None and made._question._asked.stdout is not None:
+        made._question._asked.kill()
+        made._question._asked.wait(60)
+        made._question._asked.stdout.close()
 
 
 def eventually_told(use: GpuUse) -> Dict[int, Use]:
@@ -68,12 +68,15 @@ def test_a_driver_that_hangs_is_not_waited_for_and_its_last_answer_forgotten_in_
 ) -> None:
     script = driver("echo '0, 1, 2'")
     eventually_told(use)
-    eventually("the end of what was asked", lambda: use._asked is not None and use._asked.poll() is not None)
+    eventually(
+        "the end of what was asked",
+        lambda: use._question._asked is not None and use._question._asked.poll() is not None,
+    )
     script.write_text("#!/bin/sh\nexec sleep 1000\n")
     assert use.look(1.0)
     assert use.look(2.0) == {0: Use(1, 2 * MIB)}
     assert use.look(1.0 + PATIENCE_S + 0.1) == {}
-    assert use._asked is not None and use._asked.wait(60) == -9
+    assert use._question._asked is not None and use._question._asked.wait(60) == -9
 
 
 def test_what_is_no_answer_is_passed_over() -> None:

@@ -5,7 +5,7 @@ from typing import Any, List
 import pytest
 
 from cluster.protocol.typed_json import from_values, to_values
-from launch.agent.hooks.events import LONGEST, STRAGGLES_S, WELL_S, Events
+from launch.agent.hooks.hooks import LONGEST, STRAGGLES_S, WELL_S, Events
 from launch.status.hook_event import HookEvent
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus

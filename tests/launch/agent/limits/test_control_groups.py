@@ -7,7 +7,7 @@ from typing import Dict, Tuple
 
 import pytest
 
-from launch.agent.limits.control_groups import V1, V2, Files, Group, GroupPlace, _places, named, remove
+from launch.agent.limits.control_groups import V1, V2, Files, Group, GroupPlace, _places, remove
 
 LIMIT = 4 << 30
 
@@ -96,13 +96,6 @@ def test_in_version_1_the_largest_use_shows_whether_the_limit_was_the_cause(
     counts = {"memory.limit_in_bytes": f"{LIMIT}\n", "memory.max_usage_in_bytes": f"{peak}\n"}
     tree(tmp_path, {**counts, "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"})
     assert Group(tmp_path, V1).kills() == kills
-
-
-def test_groups_are_known_by_the_beginning_of_their_names(tmp_path: Path) -> None:
-    for name in ("launch.r-1@a@ps:0.0.1", "launch.r-1@a.b@ps:0.0.1", "user.slice"):
-        (tmp_path / name).mkdir()
-    assert named(tmp_path, "launch.r-1@a@") == [tmp_path / "launch.r-1@a@ps:0.0.1"]
-    assert named(tmp_path / "gone", "launch.") == []
 
 
 def test_a_group_that_is_not_empty_stays(tmp_path: Path) -> None:

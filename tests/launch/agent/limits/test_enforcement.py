@@ -6,8 +6,8 @@ import resource
 import pytest
 
 from cluster.protocol.settings import Limits
+from launch.agent.limits import task_limits
 from launch.agent.limits.enforcement import Enforcement, refusal_of
-from launch.agent.tasks import task_limits
 
 pytestmark = pytest.mark.not_fast
 

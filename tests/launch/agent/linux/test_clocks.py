@@ -2,7 +2,7 @@
 
 import time
 
-from launch.agent.linux.machine import since_boot
+from launch.agent.linux.procfs import since_boot
 
 
 def test_it_is_what_the_kernel_counts_with_its_suspension() -> None:

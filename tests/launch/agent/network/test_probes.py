@@ -12,7 +12,7 @@ import pytest
 
 from launch.agent.linux.sockets import free_ports
 from launch.agent.network import doors, resolver
-from launch.agent.network.doors import DialTarget, Doors, dial_all
+from launch.agent.network.doors import DialTarget, Doors, Knock, dial_all
 from tests.support.waiting import eventually
 
 WORDS = ("who is there", "it is me")
@@ -21,7 +21,7 @@ WORDS = ("who is there", "it is me")
 def dialled(address: str, host: str = "h1", meaning: Any = ("127.0.0.1",), timeout_s: float = 5.0) -> List[Any]:
     """(kind, detail) of one target, if it fails; the name means what is given."""
     target = DialTarget(address, host)
-    failures = dial_all([target], {target.name: meaning}, WORDS, ["h1"], timeout_s)
+    failures = dial_all([target], {target.name: meaning}, Knock(WORDS, ["h1"], timeout_s))
     return [(failure["kind"], failure["detail"]) for failure in failures]
 
 

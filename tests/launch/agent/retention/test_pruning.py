@@ -10,7 +10,7 @@ import pytest
 
 from cluster.protocol.settings import DEFAULT_KEEP, Keep
 from launch.agent.linux import file_lock
-from launch.agent.retention import past_runs, pruning, removal
+from launch.agent.retention import past_runs, pruning
 from launch.agent.retention.measure import measure
 from launch.agent.retention.pruning import PrunedPlace, look, prune
 from launch.agent.state import locks, process_records
@@ -102,9 +102,9 @@ def test_the_code_of_a_run_that_may_live_stays(past: PastRuns) -> None:
 
 def test_what_a_killed_removal_left_is_removed_by_the_next(past: PastRuns) -> None:
     four(past)
-    removal.hide(past.workdir / "runs" / RUNS[0])
+    pruning.hide(past.workdir / "runs" / RUNS[0])
     (found,) = look(place(past, {}), past.clocks).going
-    assert found.what == "rest" and found.name.startswith(f"{removal.REMOVED}{RUNS[0]}")
+    assert found.what == "rest" and found.name.startswith(f"{pruning.REMOVED}{RUNS[0]}")
     prune(place(past, {}), past.clocks)
     assert past.left() == RUNS[1:]
 
@@ -169,7 +169,7 @@ def test_another_host_of_a_shared_folder_may_be_faster(past: PastRuns, monkeypat
 
     def look_first(*asked: Any) -> PruneAnswer:
         found = look(*asked)
-        removal.remove(removal.hide(past.workdir / "runs" / RUNS[0]))
+        pruning.remove(pruning.hide(past.workdir / "runs" / RUNS[0]))
         return found
 
     monkeypatch.setattr(pruning, "look", look_first)

@@ -7,7 +7,7 @@ from typing import Any, List
 
 import pytest
 
-from launch.agent.retention import removal
+from launch.agent.retention import pruning
 
 
 def full(folder: Path) -> Path:
@@ -17,16 +17,16 @@ def full(folder: Path) -> Path:
 
 
 def test_a_hidden_folder_is_gone_from_its_place_and_its_rest_can_be_removed_later(tmp_path: Path) -> None:
-    rest = removal.hide(full(tmp_path / "run"))
-    assert not (tmp_path / "run").exists() and removal.remainders(tmp_path) == [rest]
-    assert removal.remove(rest) is None and not list(tmp_path.iterdir())
-    assert removal.remove(rest) is None  # which another host that shares the folder has done
+    rest = pruning.hide(full(tmp_path / "run"))
+    assert not (tmp_path / "run").exists() and pruning.remainders(tmp_path) == [rest]
+    assert pruning.remove(rest) is None and not list(tmp_path.iterdir())
+    assert pruning.remove(rest) is None  # which another host that shares the folder has done
 
 
 def test_what_a_killed_removal_left_is_found_and_removed(tmp_path: Path) -> None:
-    rest = removal.hide(full(tmp_path / "run"))
+    rest = pruning.hide(full(tmp_path / "run"))
     (rest / "a" / "b" / "file").unlink()
-    assert [removal.remove(each) for each in removal.remainders(tmp_path)] == [None]
+    assert [pruning.remove(each) for each in pruning.remainders(tmp_path)] == [None]
     assert not list(tmp_path.iterdir())
 
 
@@ -36,16 +36,16 @@ def test_links_go_and_what_they_lead_to_stays(tmp_path: Path) -> None:
     run = full(tmp_path / "run")
     (run / "folder").symlink_to(kept)
     (run / "a" / "file").symlink_to(kept / "a" / "b" / "file")
-    assert removal.remove(removal.hide(run)) is None
+    assert pruning.remove(pruning.hide(run)) is None
     assert (kept / "a" / "b" / "file").read_text() == "x" and kept.stat().st_mode & 0o777 == 0o500
     kept.chmod(0o700)
 
 
 def test_a_link_in_the_place_of_a_rest_is_left_alone(tmp_path: Path) -> None:
     kept = full(tmp_path / "kept")
-    (tmp_path / f"{removal.REMOVED}x").symlink_to(kept)
-    (rest,) = removal.remainders(tmp_path)
-    assert removal.remove(rest) == f"{rest}: expected a folder, found a link" and (kept / "a" / "b" / "file").exists()
+    (tmp_path / f"{pruning.REMOVED}x").symlink_to(kept)
+    (rest,) = pruning.remainders(tmp_path)
+    assert pruning.remove(rest) == f"{rest}: expected a folder, found a link" and (kept / "a" / "b" / "file").exists()
 
 
 def test_a_folder_that_a_task_has_closed_is_opened_and_goes_too(
@@ -55,22 +55,22 @@ def test_a_folder_that_a_task_has_closed_is_opened_and_goes_too(
     run = full(tmp_path / "run")
     os.chmod(str(run / "a" / "b"), 0o000)
     os.chmod(str(run), 0o500)
-    rest, really = removal.hide(run), shutil.rmtree
+    rest, really = pruning.hide(run), shutil.rmtree
 
     def note(path: str, **options: Any) -> None:  # root could remove them anyway
         modes.extend(os.stat(each).st_mode & 0o700 for each in (rest, rest / "a" / "b") if rest.exists())
         really(path, **options)
 
     monkeypatch.setattr(shutil, "rmtree", note)
-    assert removal.remove(rest) is None and not list(tmp_path.iterdir()) and modes == [0o700, 0o700]
+    assert pruning.remove(rest) is None and not list(tmp_path.iterdir()) and modes == [0o700, 0o700]
 
 
 def test_what_cannot_be_removed_is_named_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rest = removal.hide(full(tmp_path / "run"))
+    rest = pruning.hide(full(tmp_path / "run"))
 
     def refuse(path: str, ignore_errors: bool = False) -> None:
         if not ignore_errors:
             raise PermissionError(1, "Operation not permitted", "file")
 
     monkeypatch.setattr(shutil, "rmtree", refuse)
-    assert removal.remove(rest) == "file: Operation not permitted"
+    assert pruning.remove(rest) == "file: Operation not permitted"

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import List, Sequence
 
-from launch.agent.retention.used_code import is_old, unused_code
+from launch.agent.retention.past_runs import is_old, unused_code
 from tests.launch.agent.retention.conftest import PastRuns
 
 ONE, TWO = "0" * 16, "1" * 16

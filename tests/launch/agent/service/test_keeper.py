@@ -10,11 +10,12 @@ from typing import Any, Callable, List, Mapping
 
 import pytest
 
+from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.processes import Process, is_same
 from launch.agent.service import keeper
 from launch.agent.service.keeper import FAILED, OVER, TAKEN, Pulse
-from launch.agent.state import boot_unit, leftovers, process_records
+from launch.agent.state import boot_unit, process_records
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under

@@ -8,7 +8,8 @@ from typing import Callable
 
 import pytest
 
-from launch.agent.state import leftovers, locks, process_records
+from launch.agent import leftovers
+from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import lock_path
 from tests.launch.agent.verbs.test_down import state
 from tests.support.agent.agents import LEAD, RUN, Agents

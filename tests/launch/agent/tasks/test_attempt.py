@@ -12,6 +12,7 @@ from launch.agent.linux import processes
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.tasks.spawning import TaskShare
 from tests.support.agent.requested import task_request
 from tests.support.waiting import eventually
 
@@ -59,7 +60,7 @@ def test_the_process_table_is_read_once_for_all_tasks_that_are_stopped(
     names, folder = [f"worker:{index}" for index in range(4)], RunFolder(tmp_path, "r-20260101-000000", "h")
     folder.create()
     requests = [task_request(name, argv=["sleep", "60"], folder=str(tmp_path)) for name in names]
-    tasks = HostTasks(requests, folder, {name: [] for name in names}, lambda event: None, {})
+    tasks = HostTasks(requests, folder, TaskShare({name: [] for name in names}), lambda event: None, {})
     for name in names:
         tasks.start(name, 0)
     tasks.poll(0.0)

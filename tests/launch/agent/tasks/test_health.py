@@ -13,7 +13,7 @@ import pytest
 from cluster.protocol.heartbeat import PULSE, Sign
 from launch.agent.linux.processes import inspect
 from launch.agent.linux.procfs import Work
-from launch.agent.tasks.health import Seen, Vitals
+from launch.agent.tasks.task_reports import Seen, Vitals
 from tests.support.waiting import eventually
 
 

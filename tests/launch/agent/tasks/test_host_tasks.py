@@ -15,7 +15,7 @@ from launch.agent.endings.exits import HANG_S
 from launch.agent.linux import processes
 from launch.agent.linux.sockets import free_ports
 from launch.agent.protocol.messages import Advanced, Exited, GpuFailed, Measured, Started
-from launch.agent.tasks import attempt, host_tasks
+from launch.agent.tasks import attempt, spawning
 from launch.agent.tasks.host_tasks import LINGER_S
 from launch.agent.tasks.task_log import LogBound, gap_of
 from tests.support.agent.bench import Bench
@@ -121,7 +121,7 @@ def test_each_attempt_has_a_log_of_its_own_and_knows_its_number(bench: Bench) ->
 def test_the_log_of_a_task_that_goes_on_writing_stays_within_its_bound(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_tasks, "LogBound", partial(LogBound, first=1 << 14, newest=1 << 16, step=1 << 13))
+    monkeypatch.setattr(spawning, "LogBound", partial(LogBound, first=1 << 14, newest=1 << 16, step=1 << 13))
     bench.sh("yes | head -c 1000000; echo done; exec sleep 60")
     bench.logged("done")
     bench.tasks.poll(10.0)

@@ -58,7 +58,7 @@ def log(tmp_path: Path) -> Log:
 
 def around(gap: LogGap, count: int) -> List[str]:
     """The lines of a log with a gap."""
-    return [*map(str, range(gap.begin // WIDTH)), gap.notice, *map(str, range(gap.end // WIDTH, count))]
+    return [*map(str, range(gap.begin // WIDTH)), gap.line, *map(str, range(gap.end // WIDTH, count))]
 
 
 def test_a_log_within_its_bound_stays_whole(log: Log) -> None:
@@ -100,7 +100,7 @@ def test_who_follows_goes_over_what_has_gone_meanwhile_and_loses_no_other_line(l
     assert numbers(reader) == list(map(str, range(1000)))
     log.write(9000)
     gap = log.look()
-    assert numbers(reader) == [gap.notice, *map(str, range(gap.end // WIDTH, 10_000))]
+    assert numbers(reader) == [gap.line, *map(str, range(gap.end // WIDTH, 10_000))]
     log.write(1000)
     assert numbers(reader) == list(map(str, range(10_000, 11_000)))
 
@@ -113,15 +113,15 @@ def test_who_reads_while_a_gap_grows_finds_no_zeros(log: Log) -> None:
     log.write(5000)
     gap = log.look()
     seen += [line["line"].rstrip(".") for line in reader]
-    assert seen[-1] == gap.notice and not any("\0" in line or not line for line in seen)
+    assert seen[-1] == gap.line and not any("\0" in line or not line for line in seen)
 
 
 def test_times_are_those_of_the_lines_and_a_span_in_the_gap_has_its_notice(log: Log) -> None:
     log.write(10_000)
     gap = log.look()
     assert log.read(since=9.5) == list(map(str, range(9000, 10_000)))
-    assert log.read(since=4.0)[:2] == [gap.notice, str(gap.end // WIDTH)]
-    assert log.read(since=4.0, until=6.0) == [gap.notice]
+    assert log.read(since=4.0)[:2] == [gap.line, str(gap.end // WIDTH)]
+    assert log.read(since=4.0, until=6.0) == [gap.line]
     assert log.read(until=0.5) == []
 
 

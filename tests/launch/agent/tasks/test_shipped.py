@@ -9,8 +9,7 @@ from typing import Dict
 
 import pytest
 
-from launch.agent.tasks.shipped import LOOK_S, OLD_S, Shipped
-from launch.agent.tasks.work_folder import fill
+from launch.agent.tasks.work_folder import LOOK_S, OLD_S, Shipped, fill
 
 
 @pytest.fixture

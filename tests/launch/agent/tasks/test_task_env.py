@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from launch.agent.tasks.task_env import outside, own_variables, without_proxies
+from launch.agent.containers.command import outside
+from launch.agent.tasks.task_env import own_variables
 
 
 def test_an_attempt_is_told_who_it_is_and_which_gpus_it_has() -> None:
@@ -24,5 +25,7 @@ def test_the_plan_goes_before_the_agents_own_and_what_is_newer_before_the_plan(m
     assert env["CUDA_VISIBLE_DEVICES"] == ""
 
 
-def test_no_proxy_of_the_agents_is_handed_on() -> None:
-    assert without_proxies({"HTTPS_PROXY": "p", "grpc_proxy": "p", "no_proxy": "x"}) == {"no_proxy": "x"}
+def test_no_proxy_of_the_agents_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTPS_PROXY", "grpc_proxy", "no_proxy"):
+        monkeypatch.setenv(name, "p")
+    assert {"HTTPS_PROXY", "grpc_proxy", "no_proxy"}.intersection(outside()) == {"no_proxy"}

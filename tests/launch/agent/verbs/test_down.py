@@ -10,9 +10,10 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+from launch.agent import leftovers
 from launch.agent.linux import processes
 from launch.agent.linux.processes import command_line, inspect
-from launch.agent.state import leftovers, process_records
+from launch.agent.state import process_records
 from launch.agent.verbs import status
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.leftovers import NOTHING

@@ -1,0 +1,123 @@
+"""The containers of this host's tasks, attempt after attempt, from before their start until they are proven gone.
+
+A program beside the tasks, which this process runs once and waits for, has one like theirs.
+"""
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Set
+
+from cluster.protocol.settings import Container
+from launch.agent.containers import command, control, runtimes
+from launch.agent.containers.command import Command, Inside, RunContainers
+from launch.agent.containers.control import ContainerRecord, Removal
+from launch.agent.state.log import say
+from launch.agent.state.process_records import CONTAINERS
+from launch.agent.state.run_folder import RunFolder
+
+GONE_S = 15.0  # for a container to be gone, before its task ends without this proof
+
+
+class TaskContainers:
+    """The containers of one host's tasks; ``container`` is None where tasks run on the host itself."""
+
+    def __init__(self, folder: RunFolder, container: Optional[RunContainers]):
+        self._folder, self._container = folder, container
+        self._record = ContainerRecord(folder, container) if container and container.is_named else None
+        self._made = 0
+        self._removals: Dict[str, Removal] = {}
+        self._stay: Set[str] = set()
+
+    def name(self, task: str, attempt: int) -> Optional[str]:
+        """Return a name for an attempt's container, which no other has; None where it has no container."""
+        if self._container is None:
+            return None
+        self._made += 1
+        return f"launch.{self._folder.run}.{task.replace(':', '.')}.{attempt}.{os.getpid()}.{self._made}"
+
+    def command(self, inside: Inside) -> Command:
+        """Return the command of an attempt, whose container, if it has one, is recorded from now on. Raises OSError."""
+        if self._record is not None:
+            self._record.begins(inside.name)
+        return command.command(self._container, inside, command.outside())
+
+    def is_gone(self, name: Optional[str]) -> bool:
+        """Return whether the container of an ended attempt is gone; remove the container meanwhile.
+
+        A container that stays for ``GONE_S`` counts as gone. It stays in the record, and ``down`` reports it.
+        """
+        self.remove(name)
+        self.look()
+        return name not in self._removals
+
+    def remove(self, name: Optional[str]) -> None:
+        """Begin to remove an attempt's container, unless that has begun, or the container is gone."""
+        if self._record is not None and name in self._record.names and not {name} & {*self._removals, *self._stay}:
+            self._begin(name, time.monotonic() + GONE_S)
+
+    def _begin(self, name: str, until: float) -> None:
+        if self._container is None:
+            return
+        try:
+            self._removals[name] = Removal(self._container.program, name, until)
+        except OSError as error:
+            self._give_up(name, os.strerror(error.errno or 0))
+
+    def _give_up(self, name: str, why: str) -> None:
+        say(f"container {name} cannot be removed, and stays in {self._folder.own / CONTAINERS}: {why}")
+        self._stay.add(name)
+
+    def look(self) -> None:
+        """Note the containers that are proven gone, and try again where one is not."""
+        for name, removal in list(self._removals.items()):
+            proven = removal.is_proven()
+            if proven is None and time.monotonic() <= removal.until:
+                continue
+            del self._removals[name]
+            if proven and self._record is not None:
+                self._record.gone(name)
+            elif time.monotonic() <= removal.until:
+                self._begin(name, removal.until)
+            else:
+                removal.give_up()
+                self._give_up(name, f"it is still there after {GONE_S:.0f} s")
+
+    @property
+    def pids(self) -> List[int]:
+        """Return the pids of the processes that remove containers."""
+        return [removal.pid for removal in self._removals.values()]
+
+
+class OneShot:
+    """A program for one purpose, a word that is part of its container's name.
+
+    Its runtime removes the container when the program ends. So nothing is left where this process is killed.
+
+    Args:
+      request: the container of the tasks; None where they run on this host itself.
+      workdir: a folder that the program sees in its container, as it does ``checkpoint_dir``.
+
+    Raises:
+      runtimes.Lacking: the container cannot run here.
+    """
+
+    def __init__(self, purpose: str, request: Optional[Container], workdir: Path, checkpoint_dir: Optional[str] = None):
+        self._container = runtimes.of_run(request, workdir, checkpoint_dir)
+        self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
+
+    def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
+        """Return its command; ``env`` are its variables beside those of this process."""
+        program, *arguments = argv
+        argv = argv if self._container is not None else [os.path.expanduser(program), *arguments]
+        inside = Inside(self._name, argv, env, folder, has_gpus, once=True)
+        return command.command(self._container, inside, command.outside())
+
+    def end(self) -> None:
+        """Remove its container, where the program was killed before it ended."""
+        if self._container is not None and self._container.is_named:
+            try:
+                control.remove(self._container.program, [self._name])
+            except control.NoAnswer as error:
+                say(f"container {self._name} cannot be removed: {error}")

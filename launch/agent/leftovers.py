@@ -1,0 +1,204 @@
+"""Find and end what a run has on this host: processes, ports, GPU memory, locks, control groups, containers.
+
+The module signals only processes that the run's own records name, by pid and start time, and removes only containers
+that they name.
+
+The keeper of an agent that died ends what the agent left, and that takes a moment; ``make_way`` waits for it before the
+agent's successor begins. So there are never two agents of a run on one host, nor tasks of both.
+
+Where agent and keeper were both killed, nobody did, and the name is free. So ``end_earlier_runs`` does it before
+another run of that name begins, and refuses the beginning beside what cannot be ended. Without it, two generations of a
+run would work side by side.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Callable, Iterable, List, Optional, Sequence
+
+from launch.agent.containers import control
+from launch.agent.gpus.nvidia_smi import memory_of
+from launch.agent.limits import control_groups
+from launch.agent.linux import processes, sockets
+from launch.agent.state import boot_unit, locks, plan_file, process_records
+from launch.agent.state.locks import last_holder, lock_holder
+from launch.agent.state.run_folder import RunFolder, lock_path
+from launch.agent.state.runs import runs
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft
+
+POLL_S = 0.05
+GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
+
+
+def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
+    """Return the processes, ports, GPU memory, locks, control groups and containers of the run on this host.
+
+    The locks are the lock of the run's name, the agent's socket, and what starts the agent at a boot.
+
+    Args:
+      gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
+    """
+    living = [*_serving(folder), *process_records.tasks_of(folder)]
+    pids = [process.pid for process in living]
+    held = memory_of([*pids, *gone]) if _uses_gpus(folder) else []
+    return Leftovers(
+        [_described(process) for process in living],
+        sockets.listened_by(pids),
+        [GpuMemory(each["gpu"], each["pid"], each["mib"]) for each in held],
+        [str(path) for path in [*_locks(folder), *boot_unit.files(folder)]],
+        [str(path) for path in control_groups.left(folder)],
+        control.left(folder),
+    )
+
+
+def _serving(folder: RunFolder) -> List[processes.Process]:
+    """Return agent and keeper; without their record, the agent that holds the run's name."""
+    recorded, holder = process_records.agent_of(folder), agent_pid(folder)
+    unrecorded = None if holder in (None, *(each.pid for each in recorded)) else processes.inspect(holder or 0)
+    return recorded if unrecorded is None else [unrecorded, *recorded]
+
+
+def _described(process: processes.Process) -> ProcessLeft:
+    waits_in = processes.wait_channel(process.pid) if process.state == "D" else None
+    argv = processes.command_line(process.pid)
+    return ProcessLeft(process.pid, process.group, process.start, argv, waits_in)
+
+
+def _uses_gpus(folder: RunFolder) -> bool:
+    return any(task.gpus for task in plan_file.read(folder).tasks or ())
+
+
+def agent_pid(folder: RunFolder) -> Optional[int]:
+    """Return the pid of the agent that holds the run's name on this host.
+
+    The result is None where no agent of the run lives.
+    """
+    holder = lock_holder(folder.workdir, plan_file.read(folder).name, folder.host)
+    return holder["pid"] if holder and holder.get("run") == folder.run else None
+
+
+def end(folder: RunFolder) -> None:
+    """Kill what the run's records name; remove containers and groups, and the lock and socket of a dead agent.
+
+    What starts the agent at a boot stays.
+    """
+    own = os.getpid()  # a keeper's, which ends by itself
+    end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
+    control.remove_recorded(folder)
+    end_all(lambda: process_records.tasks_of(folder))
+    control_groups.remove_left(folder)
+    control.forget_gone(folder)
+    for path in _locks(folder) if agent_pid(folder) is None else []:
+        with contextlib.suppress(FileNotFoundError):  # the keeper was faster
+            path.unlink()
+
+
+def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
+    """End what an agent left, whose keeper this process is.
+
+    Where another agent of the run may be there, and its records (``is_ours`` False), only this process's descendants
+    end.
+    """
+    if is_ours:
+        control.remove_recorded(folder)  # before the processes of their runtime are killed
+    end_all(lambda: processes.descendants(processes.table(), os.getpid()))
+    if is_ours:
+        end(folder)
+
+
+def end_for_good(folder: RunFolder) -> None:
+    """Do as ``end``, and have no boot start the run's agent here again."""
+    boot_unit.remove(folder)
+    end(folder)
+
+
+def end_all(living: Callable[[], List[processes.Process]]) -> None:
+    """Kill the living processes, and wait, bounded in time, until there are none."""
+    for process in living():
+        processes.signal_process(process.pid, process.start, signal.SIGKILL)
+    wait(lambda: not living(), GONE_S)
+
+
+def _locks(folder: RunFolder) -> List[Path]:
+    """Return the run's lock and socket, where they exist.
+
+    A lock that another run of the name holds, or left, is not ours.
+    """
+    lock = lock_path(folder.workdir, plan_file.read(folder).name, folder.host)
+    ours = [lock] if last_holder(lock) == folder.run else []
+    return [path for path in [*ours, folder.own / "agent.sock"] if path.exists()]
+
+
+def wait(done: Callable[[], bool], timeout_s: float) -> bool:
+    """Wait for ``done``, and return whether it came true in time."""
+    until = time.monotonic() + timeout_s
+    while not done():
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 s for what hangs
+
+
+def make_way(folder: RunFolder) -> Optional[int]:
+    """Return the pid of the run's agent on this host, if the agent lives, or its keeper starts the next one.
+
+    Otherwise nothing of the agent is left when this function returns.
+    """
+    wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
+    serving = agent_pid(folder)
+    if serving is None and folder.own.is_dir():
+        end(folder)  # where no keeper was left to do it
+    return serving
+
+
+def _serves(folder: RunFolder) -> bool:
+    return agent_pid(folder) is not None
+
+
+def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
+    """End what earlier runs of the name left here; describe each in words.
+
+    The caller holds the name. ``file`` is the argument of verbs about a run of this name. What an earlier agent of the
+    same run left is ended before: a process of it that is still there hangs.
+
+    Raises:
+      NameTaken: another run lives, or something of it hangs in the kernel; the text names it and the remedy.
+    """
+    table = processes.table()
+    _refuse_to_begin_beside(folder, [each.pid for each in process_records.tasks_of(folder, table)])
+    earlier = [run for run in runs(folder.workdir, name, folder.host) if run.run != folder.run]
+    return [_end_earlier_run(run, file) for run in earlier if _has_left(run, table)]
+
+
+def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
+    try:
+        living = process_records.agent_of(run) or process_records.tasks_of(run, table)
+        return bool(living or control_groups.left(run) or boot_unit.files(run) or process_records.container_names(run))
+    except (OSError, ValueError, KeyError):  # a record in pieces names nobody
+        return False
+
+
+def _end_earlier_run(run: RunFolder, file: str) -> str:
+    serving = process_records.agent_of(run)
+    # An agent with its keeper, whose lock somebody has removed; or a keeper that is about to start the agent again.
+    if len(serving) > 1 or (serving and plan_file.read(run).detached):
+        raise locks.NameTaken(locks.refusal(run.run, file))
+    wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
+    before = look(run)
+    end_for_good(run)
+    _refuse_to_begin_beside(run, [each.pid for each in look(run).processes])
+    pids = ", ".join(str(process.pid) for process in before.processes)
+    return f"ended leftovers of {run.run}: {f'processes {pids}' if pids else 'no process'}"
+
+
+def _refuse_to_begin_beside(run: RunFolder, pids: Sequence[int]) -> None:
+    if pids:
+        left = ", ".join(map(str, pids))
+        raise locks.NameTaken(
+            f"processes of {run.run} cannot be ended (pids {left}): restart this host, or leave it out"
+        )

@@ -1,0 +1,117 @@
+"""The limits of this host's tasks, attempt after attempt.
+
+Where the kernel limits memory, each attempt has a group of its own. Elsewhere the agent looks at the memory of each
+task every ``LOOK_S``, and stops a task that has more than its limit. It counts the processes that it saw at its last
+look at the process table, every ``process_records.NOTE_S``; so memory that a task takes faster is not bounded.
+
+Memory of processes is what they have written, in memory or swapped out. Pages of files count for no process: the kernel
+takes them back when it needs room. A page that processes share counts once where this kernel and this user can find
+that out, which costs time; ``memory_at_most`` counts it for each.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+from cluster.protocol.settings import GIB
+from launch.agent.endings.exits import Excess
+from launch.agent.limits import control_groups
+from launch.agent.limits.control_groups import Group
+from launch.agent.limits.enforcement import Enforcement, Terms
+from launch.agent.linux.processes import status
+from launch.agent.linux.procfs import text_of
+from launch.agent.state.log import say
+from launch.agent.state.run_folder import RunFolder
+
+_OWN = ("RssAnon", "RssShmem", "VmSwap")
+_SHARED = ("Pss_Anon", "Pss_Shmem", "SwapPss")
+KIB = 1 << 10
+
+
+def memory_at_most(pids: Iterable[int]) -> int:
+    """Return the bytes of all processes; pages that they share count more than once."""
+    return sum(_sum_of(status(pid), _OWN) for pid in pids)
+
+
+def memory_exactly(pids: Iterable[int]) -> int:
+    """Return the bytes of all processes; where a process does not show what it shares, as ``at_most``."""
+    return sum(_memory_of(pid) for pid in pids)
+
+
+def _memory_of(pid: int) -> int:
+    rows = re.findall(r"^(\w+): +(\d+ kB)$", text_of(Path(f"/proc/{pid}/smaps_rollup")), re.MULTILINE)
+    fields = dict(rows)
+    return _sum_of(fields, _SHARED) if _SHARED[0] in fields else memory_at_most([pid])
+
+
+def _sum_of(fields: Mapping[str, str], names: Tuple[str, ...]) -> int:
+    return sum(KIB * int(fields.get(name, "0 kB").split()[0]) for name in names)
+
+
+LOOK_S = 1.0
+ADVICE = "raise memory_gib under limits, or let the task use less"
+
+
+class TaskLimits:
+    """The limits of the tasks of this host."""
+
+    def __init__(self, folder: RunFolder, terms: Terms):
+        self._folder, self._terms = folder, terms
+        self._made = 0
+        self._groups: Dict[Tuple[str, int], Group] = {}  # of attempts that have one
+        self._empty: List[Group] = []  # as good as: the last process may be about to leave
+        self._look_at = 0.0
+
+    def of(self, task: str, attempt: int) -> Enforcement:
+        """Return the enforcement of an attempt's limits, with a new group. Raises OSError."""
+        limit, place = self._limit(task), self._terms.place
+        if limit is None or place is None:
+            return self._terms.enforcement(task, None)
+        self._made += 1
+        which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # an agent before may have left the same attempt's
+        group = place.make(control_groups.name(self._folder, which), limit)
+        self._groups[task, attempt] = group
+        return self._terms.enforcement(task, group)
+
+    def _limit(self, task: str) -> Optional[int]:
+        limits = self._terms.limits.get(task)
+        return None if limits is None else limits.memory_bytes
+
+    def due(self, now: float) -> bool:
+        """Return whether to look at the memory of attempts; once true, false for ``LOOK_S``."""
+        if now < self._look_at:
+            return False
+        self._look_at = now + LOOK_S
+        self._empty = [group for group in self._empty if not group.remove(within_s=0.0)]
+        return True
+
+    def excess_bytes(self, task: str, attempt: int, pids: List[int]) -> int:
+        """Return the memory of an attempt without a group, where it is above the limit and the attempt has to end.
+
+        The result is 0 otherwise.
+        """
+        limit = self._limit(task)
+        used = 0 if limit is None or (task, attempt) in self._groups else _above(limit, pids)
+        if used:
+            say(f"killing {task}: expected at most {limit} bytes of memory, found {used}")
+        return used
+
+    def ended(self, task: str, attempt: int, excess_bytes: int = 0) -> Optional[Excess]:
+        """Remove an attempt's group; return the limit that the attempt has reached, or None."""
+        group, limit = self._groups.pop((task, attempt), None), self._limit(task)
+        kills = 0 if group is None else group.kills()
+        if group is not None and not group.remove(within_s=0.0):
+            self._empty.append(group)
+        if limit is None or not (kills or excess_bytes):
+            return None
+        by = "the kernel" if kills else "the agent"
+        return Excess(f"memory limit of {limit / GIB:g} GiB reached", f"killed by {by}; {ADVICE}", kills)
+
+
+def _above(limit: int, pids: List[int]) -> int:
+    """Return the memory of some processes where it is above the limit, else 0."""
+    used = memory_at_most(pids)
+    if used > limit and len(pids) > 1:  # which may share pages
+        used = memory_exactly(pids)
+    return used if used > limit else 0

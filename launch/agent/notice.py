@@ -1,0 +1,57 @@
+"""The notice that this host's machine is to go, from the command of the key ``notice``."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Callable, List, Mapping, Optional
+
+from cluster.protocol.outcome import WORK
+from cluster.protocol.settings import Notice
+from launch.agent.linux import processes, program
+from launch.agent.state.log import say_seldom
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.text import last_words
+from launch.agent.wire.run_request import RunRequest
+
+TRY_S = 10.0  # the longest run of the command
+CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, or may not run it
+
+
+def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) -> "List[asyncio.Future[None]]":
+    """Begin to look for a notice, where the request has a command for that; ``leave`` receives the reason."""
+    if request.notice is None:
+        return []
+    work = folder.task(request.tasks[0].name) / WORK
+    return [asyncio.ensure_future(watch(request.notice, work, request.secrets, leave))]
+
+
+async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
+    """Run the command until it gives notice, then call ``leave`` with the reason.
+
+    Args:
+      folder: where the command begins.
+    """
+    why = None
+    while why is None:
+        await asyncio.sleep(notice.every_s)
+        why = await _look(notice, folder, secrets)
+    leave(f"notice: {why}")
+
+
+async def _look(notice: Notice, folder: Path, secrets: Mapping[str, str]) -> Optional[str]:
+    """Return the reason of a notice; None without one. The log has a command that does not work, now and then."""
+    name, *arguments = notice.command
+    try:
+        argv = (os.path.expanduser(name), *arguments)
+        ended = await program.run(argv, {**os.environ, **secrets}, folder, TRY_S)
+    except OSError as error:
+        say_seldom("notice", f"notice: {name} cannot be started: {os.strerror(error.errno or 0)}")
+        return None
+    line = last_words(ended.printed, secrets.values())
+    if ended.code == 0:
+        return line or f"{name} has left with exit code 0"
+    if ended.code is None:
+        say_seldom("notice", f"notice: {name} has not ended within {TRY_S:.0f} s")
+    elif ended.code < 0 or ended.code in CANNOT_RUN:
+        say_seldom("notice", f"notice: {name}: {processes.describe_exit(ended.code)}{line and f'; {line}'}")
+    return None

@@ -1,0 +1,116 @@
+"""The start of an attempt's process, with its limits and in its container; and what both leave behind at its end."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Iterable, List, Mapping, NamedTuple, Optional
+
+from cluster.protocol.command_template import fill
+from launch.agent.containers.command import Inside, RunContainers, exit_code
+from launch.agent.containers.task_containers import TaskContainers
+from launch.agent.endings.exits import Excess
+from launch.agent.limits.enforcement import Terms
+from launch.agent.limits.task_limits import TaskLimits
+from launch.agent.linux import processes
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.tasks import task_env
+from launch.agent.tasks.attempt import Attempt, Kin
+from launch.agent.tasks.task_log import LogBound, LogTimes
+from launch.agent.tasks.work_folder import Shipped
+from launch.agent.wire.run_request import TaskRequest
+
+
+class TaskShare(NamedTuple):
+    """The share of this host that a run's tasks get.
+
+    Attributes:
+      gpus: the GPUs of each task, by index.
+      terms: the limits of the tasks.
+      container: the containers of the tasks; None where they run on this host itself.
+      shipped: the launcher's code for restarts of tasks; None without such code.
+    """
+
+    gpus: Mapping[str, List[int]]
+    terms: Terms = Terms()
+    container: Optional[RunContainers] = None
+    shipped: Optional[Shipped] = None
+
+
+class Spawner:
+    """Start the processes of this host's attempts; take back what each has had beside its process.
+
+    Args:
+      secrets: variables of every task.
+    """
+
+    def __init__(self, folder: RunFolder, share: TaskShare, secrets: Mapping[str, str]):
+        self._folder, self._share, self._secrets = folder, share, secrets
+        self._limits = TaskLimits(folder, share.terms)
+        self._containers = TaskContainers(folder, share.container)
+
+    def restore_code(self) -> None:
+        """Restore the launcher's code, of which somebody may have removed files."""
+        if self._share.shipped is not None:
+            self._share.shipped.restore()
+
+    def spawn(
+        self, task: TaskRequest, attempt: int, further: Mapping[str, str], source: int = subprocess.DEVNULL
+    ) -> Attempt:
+        """Start the process of an attempt, with ``further`` environment variables. Raises OSError."""
+        name, folder, log = task.name, self._folder.task(task.name), self._folder.log(task.name, attempt)
+        gpus = self._share.gpus[name]
+        argv = [fill(word, {"gpus": str(len(gpus))}) for word in task.argv]
+        self.restore_code()
+        os.makedirs(str(folder), 0o700, exist_ok=True)
+        env = task_env.own_variables(task.env, {**further, **self._secrets}, attempt, folder, gpus)
+        enforced = self._limits.of(name, attempt)
+        container = self._containers.name(name, attempt)
+        inside = Inside(
+            container or "", argv, env, task.folder, has_gpus=bool(gpus), reads=source == subprocess.PIPE,
+            nofile=enforced.limits.nofile,
+        )  # fmt: skip
+        command = self._containers.command(inside)
+        process = processes.start(command.argv, command.env, Path(task.folder), log, source, enforced.before_program)
+        kin = Kin(os.getpid(), process.pid, folder, attempt, container)
+        return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log), container=container)
+
+    def look(self, now: float, running: Iterable[Attempt]) -> None:
+        """End the attempts that have more memory than their limit, and go on with the removal of containers."""
+        if self._limits.due(now):
+            for attempt in running:
+                if attempt.killed_at is None:
+                    self._end_in_excess(attempt, now)
+        self._containers.look()
+        if self._share.shipped is not None:
+            self._share.shipped.look(now)
+
+    def _end_in_excess(self, attempt: Attempt, now: float) -> None:
+        pids = [attempt.process.pid, *attempt.kin.pids]
+        used = self._limits.excess_bytes(attempt.task, attempt.number, pids)
+        if used:
+            attempt.excess_bytes = used
+            attempt.end_by(now, term=False)
+
+    def is_gone(self, attempt: Attempt) -> bool:
+        """Return whether nothing of an attempt is left when its processes have ended; call it until then."""
+        return self._containers.is_gone(attempt.container)
+
+    def removing(self) -> List[int]:
+        """Return the pids of the processes that still remove something of ended attempts."""
+        self._containers.look()
+        return self._containers.pids
+
+    def ended(self, attempt: Attempt) -> Optional[Excess]:
+        """Remove the group of an ended attempt; return the limit that the attempt has reached, or None."""
+        return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
+
+    def forget(self, standby: Attempt) -> None:
+        """Remove the group and the container of a process that was ended before its turn."""
+        self.ended(standby)
+        self._containers.remove(standby.container)
+
+
+def exit_code_of(attempt: Attempt) -> int:
+    """Reap an attempt's process, and return the exit code of its program, negative for a signal."""
+    code = attempt.process.wait()
+    return code if attempt.container is None else exit_code(code)
