@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from typing import Any, ContextManager, List, Sequence, Tuple
 
-from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
+from cluster.recommend.once.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.runtime.gradients import copy_gradient, divide
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker

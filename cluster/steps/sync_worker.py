@@ -6,13 +6,13 @@ import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
+from cluster.recommend.tables.lookahead import Lookahead
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import BaseWorker, Crossing
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
-from cluster.tables.lookahead import Lookahead
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 ASK_MS = 3000  # how long a question beside a step may take

@@ -12,8 +12,6 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from cluster.data.own_places import OwnPlaces
-from cluster.data.shard_places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
@@ -21,6 +19,12 @@ from cluster.model.job_results import make_optimizer
 from cluster.model.mirrors import Mirrors, device_setter, read_once
 from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.model.model_state import State, changes, settle, with_updates
+from cluster.recommend.once.own_places import OwnPlaces
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.tables.lookahead import Lookahead
+from cluster.recommend.tables.stores import Stores
+from cluster.recommend.tables.table_kinds import Travel
+from cluster.recommend.tables.table_refusals import refuse, refuse_staleness
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
@@ -35,9 +39,6 @@ from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
-from cluster.tables.lookahead import Lookahead
-from cluster.tables.stores import Stores
-from cluster.tables.table_refusals import refuse, refuse_staleness
 from cluster.task import Task, Train
 from cluster.training.run_steps import counting_by, servers_step
 from cluster.training.stock_graph import stock_replica
@@ -156,17 +157,9 @@ class Builder:
         self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
         servers, waits = len(self.task.cluster["ps"]), self.train.mode == "sync"
         ahead, wire = self.train.table_staleness, Wire(self.train.wire if waits else "float32")
-        stores = Stores(
-            lookups=found,
-            trained=list(self.row_grads),
-            optimizer=self.model.optimizer,
-            servers=servers,
-            waits=waits,
-            ahead=ahead,
-            wire=wire,
-        )
+        stores = Stores(found, list(self.row_grads), self.model.optimizer, servers, Travel(waits, ahead, wire))
         for name in self.model.variables:
-            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
             self.job.check("model", "no variable with the name of the tables' rows", name, ok)
         return stores
 

@@ -141,9 +141,10 @@ class Trainer:
             self._partition_count.keep()
             self._shutdown = Shutdown(self.task, device_pool.lent_tasks(self._pool))
             if self.task.is_chief:
+                rows = self.replica.tables.saved if self.replica.tables else None
                 saved = (self.settings.checkpoint, self.replica.variables, host, self._folder)
                 still, live = self.replica.stepper.paused, not self.settings.best.metric  # which measures what it saves
-                self._checkpoints = Checkpoints(*saved, tables=self.replica.tables, still=still, while_training=live)
+                self._checkpoints = Checkpoints(*saved, rows=rows, still=still, while_training=live)
             self._step_times = StepTimes(self.task)
             self._last = LastStep(self.settings)
             self._metrics = TrainingMetrics(self.task, self.replica.measured, self._last)

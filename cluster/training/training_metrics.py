@@ -8,11 +8,11 @@ A worker writes its newest examples to ``ps:0`` every few seconds; the chief rea
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+from cluster.recommend.scoring.examples import NewestExamples, pack, share_of, together, unpack
+from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.examples import NewestExamples, pack, share_of, together, unpack
-from cluster.scoring.metric_columns import Columns
 from cluster.task import Task
 from cluster.training.run_steps import LastStep
 
