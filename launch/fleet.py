@@ -6,13 +6,15 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import is_dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.state.runs import name_of
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import RunReference
+from launch.agent.wire.verb_table import Answer, Request, Verb
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts import rpc
 from launch.hosts.bundle import Code
@@ -23,7 +25,6 @@ from launch.signals import Interrupts
 from launch.slurm.slurm_host import SlurmHost
 from launch.slurm.srun import EndingSteps, environment, find_allocation
 from launch.status.task import TaskStatus
-from launch.status.values import Malformed, from_values, to_values
 
 T = TypeVar("T")
 AnyTask = Union[TaskSpec, TaskStatus]  # of the file, or of a run
@@ -148,21 +149,20 @@ class Fleet:
 
     def ask_for(
         self,
-        kind: Type[T],
-        verb: str,
-        requests: Mapping[str, Any],
+        verb: Verb[Request, Answer],
+        requests: Mapping[str, Request],
         timeout_s: float,
         interruptible: bool = True,
         stay_s: float = rpc.STAY_S,
-    ) -> Tuple[Dict[str, T], List[HostProblem]]:
-        """Ask as ``ask`` does, and return each answer as the dataclass ``kind``; another answer is a problem."""
+    ) -> Tuple[Dict[str, Answer], List[HostProblem]]:
+        """Ask as ``ask`` does, and return each answer as the dataclass of the verb; another answer is a problem."""
 
-        def ask(host: Host) -> T:
-            values = self.ask_host(host, verb, requests[host.name], timeout_s, stay_s)
+        def ask(host: Host) -> Answer:
+            values = self.ask_host(host, verb.name, requests[host.name], timeout_s, stay_s)
             try:
-                return from_values(kind, values)
+                return from_values(verb.answer, values)
             except Malformed as error:
-                strange = f"`{verb}`: expected an answer of this version, found {error}"
+                strange = f"`{verb.name}`: expected an answer of this version, found {error}"
                 raise HostProblem(host.name, ProblemKind.NOISE, strange) from None
 
         return self.each(ask, list(requests), interruptible)

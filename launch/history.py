@@ -11,12 +11,13 @@ import shlex
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import RunsRequest
+from launch.agent.wire.verb_table import RUNS
 from launch.errors import CannotStart, HostProblem, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.hosts.conversation import as_run
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
-from launch.status.values import to_values
 from launch.view.console import fold
 
 ANSWER_S = 60.0  # for a host to look through its runs
@@ -53,7 +54,7 @@ class Listing(NamedTuple):
 def ask_for_runs(fleet: Fleet) -> Tuple[Dict[str, RunsAnswer], List[HostProblem]]:
     """Ask every host for the runs that it took part in."""
     requests = {host: RunsRequest(host, fleet.spec.workdir) for host in fleet.hosts}
-    return fleet.ask_for(RunsAnswer, "runs", requests, ANSWER_S)
+    return fleet.ask_for(RUNS, requests, ANSWER_S)
 
 
 def list_runs(fleet: Fleet) -> Listing:

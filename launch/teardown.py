@@ -8,12 +8,13 @@ from types import MappingProxyType
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.agent.wire.verb_table import DOWN, LOOK
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import Run, find_named, locate, runs
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
-from launch.status.values import to_values
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
@@ -130,7 +131,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if astray and meant[0].lives:
         return Left({}, astray, {})
     # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
-    before, _ = fleet.ask_for(RunLeftovers, "look", references, ANSWER_S, stay_s=ANSWER_S)
+    before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
@@ -172,9 +173,9 @@ def take_down(
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask_for(RunEnded, "down", lead, ANSWER_S, interruptible)
+    reports, problems = fleet.ask_for(DOWN, lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask_for(RunEnded, "down", others, ANSWER_S, interruptible)
+    more, further = fleet.ask_for(DOWN, others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 

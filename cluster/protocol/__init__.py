@@ -14,8 +14,8 @@ checkpoint_files  the files of checkpoints in a folder
 Under them:
 
 shared_files      files of folders where other programs write too: opened, read as records, replaced
-limits            the limits of a task's memory, processors and files
-images            files and names of containers' images
+typed_json        dataclasses as JSON values, and back
+settings          the sections of a hosts file that hosts receive
 addresses         host, port, and whether the internet can reach them
 quantity          a number with its noun
 command_template  the words of ``command:``

@@ -18,7 +18,8 @@ task_slots     one task of an entry, and the port and GPUs that it is given
 """
 
 from cluster.errors import Problem, SpecError
-from cluster.spec.model import Elastic, Gpus, Restart, Setup, Spec, Ssh, TaskSpec
+from cluster.protocol.settings import Elastic, Restart
+from cluster.spec.model import Gpus, Setup, Spec, Ssh, TaskSpec
 from cluster.spec.reading import load
 from cluster.spec.schema import schema
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import DEFAULT_KEEP, Elastic, Hook, HostSettings, Keep, Limits, Restart
 from cluster.task import Train
 
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
@@ -12,8 +12,8 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 # Indices; or "all" of the host's; or an equal "share" with the host's other tasks that said nothing.
 Gpus = Union[Tuple[int, ...], str]
-# The arguments of every task, or those of each role.
-Command = Union[Tuple[str, ...], Mapping[str, Tuple[str, ...]]]
+# The arguments of every task, or those of each role, None for a role without any.
+Command = Union[Tuple[str, ...], Mapping[str, Optional[Tuple[str, ...]]]]
 
 
 def is_local(host: str) -> bool:
@@ -65,69 +65,6 @@ class Ssh:
 
 
 @dataclass(frozen=True)
-class Restart:
-    """The number of restarts of a failed task, and the delay after its first failure.
-
-    ``frozen_s``: seconds without progress after which a task counts as frozen, at the least; None for never.
-    """
-
-    max: int = 3
-    backoff_s: float = 1
-    frozen_s: Optional[float] = 10
-
-
-@dataclass(frozen=True)
-class Elastic:
-    """Training goes on without lost hosts while ``min_workers`` are left, the chief among them."""
-
-    min_workers: int
-
-
-@dataclass(frozen=True)
-class Keep:
-    """The bounds of past runs of a name on a host; None for no bound."""
-
-    runs: Optional[int] = None
-    days: Optional[float] = None
-    gib: Optional[float] = None
-
-
-@dataclass(frozen=True)
-class Hook:
-    """A receiver of one kind of event: either a ``command``, or a ``url`` with ``headers``.
-
-    Names of secrets stand in braces in ``url`` and in the values of ``headers``.
-    """
-
-    event: str
-    command: Tuple[str, ...] = ()
-    url: Optional[str] = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Notice:
-    """The command by which each host learns that its machine is to go, and the seconds between two runs of it."""
-
-    command: Tuple[str, ...]
-    every_s: float = 5
-
-
-@dataclass(frozen=True)
-class Container:
-    """The container in which each task runs.
-
-    ``image`` is a path on the hosts for ``apptainer``, else a name. ``runtime`` None leaves the choice to each host.
-    ``python`` is the one in the image. ``args`` are further options of the runtime.
-    """
-
-    image: str
-    runtime: Optional[str] = None
-    python: str = "python3"
-    args: Tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
@@ -141,43 +78,46 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Spec:
-    """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
+class NamedTasks:
+    """The hosts file that a spec is of, the name of its runs, and its tasks.
 
-    ``tasks`` are in the order ps, spares, chief, worker, evaluator. ``elastic`` is None when a lost host
-    ends the run. ``keep`` is None when the file has no bounds for past runs. ``python`` is None when the
-    file does not name one. ``setup`` is None when the hosts' Python is used as it is. ``container`` is None when
-    tasks run on the hosts themselves. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``. ``before`` has
-    commands for the shell that starts the launcher's program on a host, and ``after`` those that run there once its
-    tasks have ended. ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine,
-    whatever its name. ``lead_ports`` has the port of the lead's agent for each host that may lead; where it has none,
-    the agent takes the first port above those of its tasks.
+    The tasks are in the order ps, spares, chief, worker, evaluator.
     """
 
     path: Path
     name: str
     tasks: Tuple[TaskSpec, ...]
+
+
+@dataclass(frozen=True)
+class Spec(HostSettings, NamedTasks):
+    """A valid hosts file. Exactly one of ``job`` and ``command`` is set.
+
+    A field with the name of a key has the key's value, or its default; ``hooks`` has the receivers of the key ``on``.
+    ``elastic`` is None when a lost host ends the run. ``python`` is None when the file does not name one. ``setup`` is
+    None when the hosts' Python is used as it is. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``.
+    ``before`` has commands for the shell that starts the launcher's program on a host. ``transport`` is ``ssh`` or
+    ``slurm``. In a ``local`` spec every host is this machine, whatever its name. ``lead_ports`` has the port of the
+    lead's agent for each host that may lead; where it has none, the agent takes the first port above those of its
+    tasks.
+    """
+
     job: Optional[str] = None
     command: Optional[Command] = None
     args: Dict[str, Any] = field(default_factory=dict)
     train: Train = field(default_factory=Train)
     restart: Restart = field(default_factory=Restart)
     elastic: Optional[Elastic] = None
-    keep: Optional[Keep] = None
+    keep: Keep = DEFAULT_KEEP
     leave_s: float = 10
     python: Optional[str] = None
     before: Tuple[str, ...] = ()
-    after: Tuple[str, ...] = ()
     workdir: str = "~/.launch"
     secrets: Tuple[str, ...] = ()
     hooks: Tuple[Hook, ...] = ()
-    notice: Optional[Notice] = None
-    guard: Optional[str] = None
-    allow_public: bool = False
     transport: str = "ssh"
     ssh: Ssh = field(default_factory=Ssh)
     setup: Optional[Setup] = None
-    container: Optional[Container] = None
     job_at: str = "job"
     local: bool = False
     lead_ports: Mapping[str, int] = field(default_factory=dict)
@@ -202,7 +142,8 @@ class Spec:
 
     def command_of(self, role: str) -> Tuple[str, ...]:
         """The arguments of the tasks of ``role``, () where it has none; only valid with ``command``."""
-        return self.command.get(role, ()) if isinstance(self.command, Mapping) else self.command or ()
+        given = self.command.get(role) if isinstance(self.command, Mapping) else self.command
+        return given or ()
 
     @property
     def chief(self) -> TaskSpec:

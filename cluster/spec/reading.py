@@ -10,24 +10,13 @@ import os
 import shlex
 import stat
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from cluster.errors import Problem, SpecError
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
+from cluster.protocol.typed_json import fields_in
 from cluster.spec.entries import env_at, read_entries
-from cluster.spec.model import (
-    ROLE_ORDER,
-    Command,
-    Container,
-    Elastic,
-    Keep,
-    Notice,
-    Restart,
-    Setup,
-    Spec,
-    Ssh,
-    TaskSpec,
-)
+from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.spec.place import Place, shown
 from cluster.spec.rules import broken_rules
 from cluster.spec.schema import in_words, keys, validate
@@ -114,57 +103,26 @@ def check_name(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
-    """The spec of ``document``; ``slots`` have their ports and GPUs."""
+    """The spec of ``document``, which fits the schema; ``slots`` have their ports and GPUs."""
     values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
-    whole = ("job", "args", "python", "workdir", "leave_s", "guard", "allow_public", "transport")
-    plain = {key: values[key] for key in whole if key in values}
+    train = Train.from_dict(values.pop("train", {}))
     return Spec(
         path=path,
-        name=values.get("name", path.stem),
         tasks=_tasks_of(document, slots, values.get("python")),
-        command=_command_of(values.get("command")),
-        train=Train.from_dict(values.get("train", {})),
-        restart=Restart(**values.get("restart", {})),
-        elastic=Elastic(**values["elastic"]) if "elastic" in values else None,
-        keep=Keep(**values["keep"]) if "keep" in values else None,
-        before=tuple(values.get("before", ())),
-        after=tuple(values.get("after", ())),
-        secrets=tuple(values.get("secrets", ())),
+        train=train,
         hooks=hooks_of(values),
-        notice=_notice_of(values.get("notice")),
-        ssh=Ssh(**values.get("ssh", {})),
-        setup=Setup(**values["setup"]) if "setup" in values else None,
-        container=_container_of(values.get("container")),
         job_at=document.place(("job",)).naming(("job",)),
-        **plain,
+        **{"name": path.stem, **fields_in(Spec, values)},
     )
-
-
-def _command_of(given: Any) -> Optional[Command]:
-    if not isinstance(given, dict):
-        return None if given is None else tuple(given)
-    return {role: tuple(words) for role, words in given.items() if words is not None}
-
-
-def _notice_of(given: Any) -> Optional[Notice]:
-    return None if given is None else Notice(**{**given, "command": tuple(given["command"])})
-
-
-def _container_of(given: Any) -> Optional[Container]:
-    return None if given is None else Container(**{**given, "args": tuple(given.get("args", ()))})
 
 
 def _tasks_of(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
     envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
-    limits = {role: {**_limits_at(document, "all"), **_limits_at(document, role)} for role in ROLE_ORDER}
+    limits = {role: {**document.section("limits", "all"), **document.section("limits", role)} for role in ROLE_ORDER}
     # One machine has one name, the first that the file uses, however it is called later.
     names: Dict[str, str] = {}
     by_file = [_task_of(slot, names.setdefault(slot.machine, slot.host), envs, limits, python) for slot in slots]
     return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
-
-
-def _limits_at(document: Document, section: str) -> Mapping[str, Any]:
-    return (document.value.get("limits") or {}).get(section) or {}
 
 
 def _task_of(

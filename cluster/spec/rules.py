@@ -150,7 +150,7 @@ def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 
 
 def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:
-    train: Dict[str, Any] = document.value.get("train") or {}
+    train = document.section("train")
     backups, path = train.get("backup_workers", 0), ("train", "backup_workers")
     if backups and train.get("mode") == "async":
         yield document.problem(path, "0 in mode async", str(backups), "use mode: sync, or leave it out")
@@ -163,7 +163,7 @@ def _sync(document: Document, findings: Findings) -> Iterator[Problem]:
 
     Only a synchronous step has several implementations. TensorFlow's own supports fewer settings than this project's.
     """
-    train: Dict[str, Any] = document.value.get("train") or {}
+    train = document.section("train")
     sync = train.get("sync", Train.sync)
     if train.get("mode") == "async" and sync != Train.sync:
         hint = "use mode: sync, or leave it out"
@@ -186,7 +186,7 @@ def _in_graph(document: Document) -> Iterator[Problem]:
 
     One client takes one step after the other there: that client has no worker to wait for, or to leave behind.
     """
-    train: Dict[str, Any] = document.value.get("train") or {}
+    train = document.section("train")
     if train.get("replication") == "in-graph":
         if train.get("mode", "sync") != "sync":
             yield document.problem(
@@ -199,8 +199,8 @@ def _in_graph(document: Document) -> Iterator[Problem]:
 
 def _best(document: Document) -> Iterator[Problem]:
     """Refuse a ``best`` without its one metric, and a patience where not all workers can end at one step."""
-    train: Dict[str, Any] = document.value.get("train") or {}
-    best: Dict[str, Any] = train.get("best") or {}
+    train = document.section("train")
+    best = document.section("train", "best")
     given = [key for key in ("max", "min") if best.get(key)]
     path = ("train", "best")
     if len(given) == 2:
@@ -219,7 +219,7 @@ def _best(document: Document) -> Iterator[Problem]:
 
 def _table_staleness(document: Document) -> Iterator[Problem]:
     """Refuse a bound for the staleness of tables where a step waits for nobody, or where one client has all workers."""
-    train: Dict[str, Any] = document.value.get("train") or {}
+    train = document.section("train")
     found, path = train.get("table_staleness", 0), ("train", "table_staleness")
     for key, value in (("mode", "async"), ("replication", "in-graph")):
         if found and train.get(key) == value:
@@ -228,7 +228,7 @@ def _table_staleness(document: Document) -> Iterator[Problem]:
 
 def _deltas(document: Document) -> Iterator[Problem]:
     """Refuse an interval of deltas in which none would come before the next whole checkpoint."""
-    checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
+    checkpoint = document.section("train", "checkpoint")
     found, every_s = checkpoint.get("delta_every_s"), checkpoint.get("every_s", Checkpoint.every_s)
     if found is not None and found >= every_s:
         path = ("train", "checkpoint", "delta_every_s")
@@ -240,7 +240,7 @@ def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterato
 
     The chief's own host has the originals. The hosts of spares keep copies, too.
     """
-    checkpoint: Dict[str, Any] = (document.value.get("train") or {}).get("checkpoint") or {}
+    checkpoint = document.section("train", "checkpoint")
     replicas, path = checkpoint.get("replicas", 0), ("train", "checkpoint", "replicas")
     if replicas and entries is not None:
         others = len({machine_of(host) for entry in entries for host in entry.hosts}) - 1

@@ -8,8 +8,8 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, O
 
 from cluster.errors import Problem
 from cluster.protocol.command_template import names_in
-from cluster.protocol.images import is_file
-from cluster.spec.model import Hook
+from cluster.protocol.settings import Hook, is_image_file
+from cluster.protocol.typed_json import from_values
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
 from cluster.spec.yaml_document import Document
@@ -35,10 +35,10 @@ def _image(document: Document) -> Iterator[Problem]:
     """Refuse a name for apptainer, which would fetch it for every task, and a path for the other runtimes."""
     given: Dict[str, Any] = document.value["container"]
     image, runtime = given["image"], given.get("runtime")
-    if runtime == "apptainer" and not is_file(image):
+    if runtime == "apptainer" and not is_image_file(image):
         hint = f"make the file first: `apptainer pull /path/on/the/hosts.sif docker://{image}`"
         yield document.problem(("container", "image"), "an absolute path, for apptainer", f"'{image}'", hint)
-    elif runtime in ("podman", "docker") and is_file(image):
+    elif runtime in ("podman", "docker") and is_image_file(image):
         expected = f"the name of an image, for {runtime}"
         yield document.problem(("container", "image"), expected, f"'{image}'", "use runtime: apptainer for a file")
 
@@ -67,18 +67,17 @@ def _unfit_for_elastic(document: Document, findings: Findings) -> Iterator[Probl
     if document.value.get("command") is not None:
         found, hint = "command", "leave elastic out: the launcher does not know this program's checkpoints"
         yield document.problem(("elastic",), "a job", found, hint, at_key=True)
-    train: Any = document.value.get("train")
-    if findings.fit("train", "replication") and (train or {}).get("replication") == "in-graph":
+    train = document.section("train")
+    if findings.fit("train", "replication") and train.get("replication") == "in-graph":
         found, hint = "in-graph", "leave elastic out, or train between-graph"
         yield document.problem(("train", "replication"), "between-graph with elastic", found, hint)
-    if findings.fit("train", "sync") and (train or {}).get("sync") == "stock":
+    if findings.fit("train", "sync") and train.get("sync") == "stock":
         hint = "leave elastic out, or train with sync: plain"
         yield document.problem(("train", "sync"), "overlapped or plain with elastic", "stock", hint)
 
 
 def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem]:
-    train: Dict[str, Any] = document.value.get("train") or {}
-    least, backups = document.value["elastic"]["min_workers"], train.get("backup_workers", 0)
+    least, backups = document.value["elastic"]["min_workers"], document.section("train").get("backup_workers", 0)
     if workers is not None and least > workers:
         expected = f"at most as many as there are workers ({workers})"
         yield document.problem(("elastic", "min_workers"), expected, str(least))
@@ -117,12 +116,7 @@ class WrittenReceiver(NamedTuple):
 def hooks_of(values: Mapping[str, Any]) -> Tuple[Hook, ...]:
     """Return every receiver of every event, in the order of the file."""
     return tuple(
-        Hook(
-            event,
-            command=tuple(each.values.get("command", ())),
-            url=each.values.get("url"),
-            headers=dict(each.values.get("headers", {})),
-        )
+        from_values(Hook, {"event": event, **each.values})
         for event, given in (values.get("on") or {}).items()
         for each in _receivers((), given)
     )

@@ -4,7 +4,7 @@ An override, ``--set train.steps=100``, puts its value into the document before 
 """
 
 import re
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -19,6 +19,13 @@ class Document:
     def __init__(self, root: Node):
         self._root = root
         self.value: Any = value_of(root)
+
+    def section(self, *path: str) -> Dict[str, Any]:
+        """Return the mapping at ``path``; an empty one where the document has none there, or null."""
+        found: Dict[str, Any] = self.value
+        for key in path:
+            found = found.get(key) or {}
+        return found
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "", at_key: bool = False) -> Problem:
         """Return the problem of the value at ``path``, or of its key with ``at_key``."""

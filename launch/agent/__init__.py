@@ -28,7 +28,7 @@ Rooms, each above those before it:
   service       the long-lived agent process
   verbs         the short-lived verbs
   diagnosis     this host's part of ``launch diagnose``
-  __main__      the verbs' entry: start, attach, check, status, runs, logs, look, down, sweep, prune
+  __main__      the verbs' entry
   errors        what the agent raises, with one root
   bootstrap     first contact: takes the shipped code, becomes a verb
 """

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.containers.runtimes import Lacking
 from launch.agent.containers.task_containers import OneShot
 from launch.agent.environments.environment import Environment
@@ -27,7 +28,6 @@ from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.linux.processes import describe_exit, die_with
 from launch.agent.state.run_folder import expand
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap
-from launch.status.values import to_values
 
 Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or what becomes JSON
 Section = Callable[[], Iterator[Piece]]

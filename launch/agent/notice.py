@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Callable, List, Mapping, Optional
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.settings import Notice
 from launch.agent.linux import processes, program
 from launch.agent.state.log import say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_words
-from launch.agent.wire.run_request import NoticeRequest, RunRequest
+from launch.agent.wire.run_request import RunRequest
 
 TRY_S = 10.0  # the longest run of the command
 CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, or may not run it
@@ -24,7 +25,7 @@ def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) 
     return [asyncio.ensure_future(watch(request.notice, work, request.secrets, leave))]
 
 
-async def watch(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
+async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
     """Run the command until it gives notice, then call ``leave`` with the reason.
 
     Args:
@@ -37,7 +38,7 @@ async def watch(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str],
     leave(f"notice: {why}")
 
 
-async def _look(notice: NoticeRequest, folder: Path, secrets: Mapping[str, str]) -> Optional[str]:
+async def _look(notice: Notice, folder: Path, secrets: Mapping[str, str]) -> Optional[str]:
     """Return the reason of a notice; None without one. The log has a command that does not work, now and then."""
     name, *arguments = notice.command
     try:

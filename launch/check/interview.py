@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import port_of
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.check_request import CheckFacts, CheckRequest, OpenedPorts
 from launch.agent.wire.host_facts import Clock, FactsRequest
 from launch.agent.wire.run_request import TaskRequest
@@ -20,9 +21,7 @@ from launch.fleet import Fleet
 from launch.hosts.answer_shapes import TIME
 from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
-from launch.plan.agent_requests import container
 from launch.plan.plan import Plan
-from launch.status.values import to_values
 
 KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
 
@@ -78,7 +77,7 @@ def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:
     folders = (workdir, checkpoints) if checkpoints and host == plan.lead else (workdir,)
     environment = plan.environments.get(host)
     python, variables = plan.python[host], _own_variables(asked)
-    return FactsRequest(workdir, python, environment, variables, folders, trial=True, container=container(plan))
+    return FactsRequest(workdir, python, environment, variables, folders, trial=True, container=plan.spec.container)
 
 
 def _own_variables(task: TaskRequest) -> Dict[str, str]:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.check_request import CheckFacts
 from launch.agent.wire.host_facts import Clock, Failed, Gpu
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Evidence, Finding, Note, Rule, beside, grouped
 from launch.check.ways import ways
-from launch.status.values import to_values
 from launch.view.console import fold
 
 RULES: Tuple[Rule, ...] = (

@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Dict, List, Optional
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values, updated
 from launch.agent.text import Redaction
 from launch.agent.wire.diagnose_request import SPANS, DiagnoseRequest, DiagnosisFacts
 from launch.agent.wire.flight import Flight
@@ -17,7 +18,6 @@ from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host
 from launch.status.run import RunStatus
-from launch.status.values import Malformed, from_values, to_values, updated
 
 TOTAL_BYTES = 50_000_000  # of all hosts, before they are packed
 LEAST_BYTES, MOST_BYTES = 60_000, 8_000_000  # of one host

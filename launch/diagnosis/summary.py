@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import Diagnosis
 from launch.errors import UsageError
 from launch.page.run_page import document, facts
-from launch.status.values import to_values
 from launch.teardown import by_host
 from launch.timeline import drawing
 from launch.timeline.drawing import drawn

@@ -9,8 +9,7 @@ from launch.agent.wire.diagnose_request import DiagnosisFacts
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Survey
 from launch.diagnosis.collect import HostReport
-from launch.status.run import ENDED, RunStatus
-from launch.status.values import utc
+from launch.status.run import ENDED, RunStatus, utc
 from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.environments.identity import CHUNK, Order
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
-from launch.status.values import to_values
 from launch.view.console import fold
 from launch.view.host_progress import HostProgress
 

@@ -9,11 +9,11 @@ import json
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Type, TypeVar, Union
 
+from cluster.protocol.typed_json import Malformed, from_values
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.answer_shapes import OF_VERBS, Shape, fault
 from launch.hosts.channel import SHOWN, Channel, Noise, Silence
 from launch.status.run import RunStatus
-from launch.status.values import Malformed, from_values
 
 T = TypeVar("T")
 

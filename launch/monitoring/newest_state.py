@@ -8,6 +8,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.wire.flight import HostFlights
 from launch.agent.wire.verb_requests import FlightRequest
 from launch.errors import HostProblem
@@ -17,7 +18,6 @@ from launch.hosts import rpc
 from launch.hosts.channel import Host
 from launch.hosts.conversation import noise_if_malformed
 from launch.status.run import RunStatus
-from launch.status.values import from_values, to_values
 from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.drawing import drawn
 from launch.timeline.flights import HostSpans, has_common_steps, time_line

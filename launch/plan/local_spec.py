@@ -5,7 +5,7 @@ import shutil
 from dataclasses import replace
 from typing import Any, List, Optional, Sequence
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from cluster.spec.model import Spec
 from cluster.task import TRAINERS
 

@@ -9,9 +9,9 @@ from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Ma
 
 from cluster.protocol.command_template import fill
 from cluster.protocol.outcome import WORK
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.run_request import TaskRequest
 from launch.plan.plan import Plan
-from launch.status.values import to_values
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.typed_json import part_of
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.task import MEMBERS, tf_config
 from launch.agent.wire.run_request import TaskRequest
@@ -183,21 +184,15 @@ def _task(
         argv = (python, *command)
         if "." in job.entry and not job.entry.endswith(".py") and job.folder is not None:
             env["PYTHONPATH"] = "{code}"
-    return TaskRequest(
-        task.name,
-        argv,
-        env,
+    return part_of(
+        TaskRequest,
+        task,
+        name=task.name,
+        argv=argv,
+        env=env,
         folder="launcher" if spec.command is None else "job",
-        role=task.role,
-        index=task.index,
-        host=task.host,
-        address=task.address,
-        port=task.port,
-        gpus=task.gpus,
         chief=chief,
-        spare=task.spare,
         saves=not spec.train.verify,
-        limits=task.limits,
     )
 
 

@@ -10,11 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster.protocol.addresses import host_of
-from cluster.protocol.images import is_file
 from cluster.protocol.quantity import quantity
-from cluster.spec.model import Container
+from cluster.protocol.settings import Container, Keep, is_image_file
 from launch.agent.wire.run_request import TaskRequest
-from launch.hostfile import keep
 from launch.plan.outlook import Bound, Network, Outlook, PlannedHook, PlannedTask, PsContent, Variables
 from launch.plan.plan import Plan
 from launch.status.task import name_of
@@ -53,7 +51,8 @@ def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
     if outlook.placement and outlook.variables:
         explained = sentences(len(outlook.placement), outlook.variables, outlook.network, plan.spec.train.mode)
         parts += [Text(), ps_table(outlook.placement, outlook.network, plan), Text(), *map(Text, explained)]
-    return [*parts, Text(keep.in_words(plan.spec)), *(Text(f"note: {remark}") for remark in outlook.remarks)]
+    parts.append(Text(keep_line(plan.spec.name, plan.spec.keep)))
+    return [*parts, *(Text(f"note: {remark}") for remark in outlook.remarks)]
 
 
 def print_overview(plan: Plan, outlook: Outlook, file: str) -> None:
@@ -111,8 +110,26 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
 
 def container_line(container: Container) -> str:
     """Return ``each task runs in /images/tensorflow.sif by apptainer``."""
-    chosen = "apptainer" if is_file(container.image) else "podman or docker, whichever has the image"
+    chosen = "apptainer" if is_image_file(container.image) else "podman or docker, whichever has the image"
     return f"each task runs in {container.image} by {container.runtime or chosen}"
+
+
+def keep_line(name: str, rule: Keep) -> str:
+    """Return the rule by which hosts remove past runs of a name, in a sentence."""
+    if rule.spares_results:
+        return (
+            f"keep: hosts remove past runs of {name} that left nothing but logs and records, "
+            f"{rule.days:g} days after their last use"
+        )
+    bounds = [
+        (rule.runs, "beyond the newest {}"),
+        (rule.days, "{:g} days after their last use"),
+        (rule.gib, "beyond {:g} GiB"),
+    ]
+    given = [words.format(bound) for bound, words in bounds if bound is not None]
+    if not given:
+        return f"keep: hosts remove no past run of {name}"
+    return f"keep: hosts remove past runs of {name} {', or '.join(given)}"
 
 
 def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:

@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.command_template import fill, names_in
-from cluster.spec.model import Hook, Spec
+from cluster.protocol.settings import Hook
+from cluster.spec.model import Spec
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet

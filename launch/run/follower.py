@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Mapping, Optional
 
+from cluster.protocol.typed_json import from_values, updated
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
@@ -15,7 +16,6 @@ from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S
 from launch.status.run import ENDED, RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import from_values, updated
 from launch.view.plain_view import View
 
 BEAT_S = 1.0

@@ -22,7 +22,7 @@ from cluster.protocol.outcome import GRAPH_MISTAKE
 from cluster.spec.model import Spec
 from launch.agent.linux.processes import die_with
 from launch.agent.wire.run_request import RunRequest
-from launch.agent.wire.verb_requests import GraphAnswer
+from launch.agent.wire.verb_table import GRAPH
 from launch.errors import Interrupted, LaunchError
 from launch.fleet import Fleet
 from launch.hosts.bundle import Code, JobCode, unpack
@@ -107,9 +107,7 @@ def _end(building: "subprocess.Popen[bytes]") -> None:
 
 def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:
     chief = tuple(task for task in request.tasks if task.chief)
-    answers, _ = fleet.ask_for(
-        GraphAnswer, "graph", {fleet.lead: replace(request, tasks=chief, run_plan=None)}, ANSWER_S
-    )
+    answers, _ = fleet.ask_for(GRAPH, {fleet.lead: replace(request, tasks=chief, run_plan=None)}, ANSWER_S)
     cause = answers[fleet.lead].cause if answers else None
     if cause is None:
         return None

@@ -7,5 +7,4 @@ task             the status of a task, and the names of tasks
 incident_status  something that went wrong, what followed from it, what was done; the same in plain words
 hook_event       an event of a run, as receivers get it
 removals         what a host removes, or would: leftovers of a run, past runs and code
-values           dataclasses as JSON values, and back; times in UTC, with the offset
 """

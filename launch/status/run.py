@@ -12,6 +12,7 @@ States of a task:
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any, Dict, List, Mapping, Optional
 
 from launch.status.incident_status import IncidentStatus
@@ -22,6 +23,11 @@ ENDED = ("succeeded", "failed", "stopped")  # of a run
 
 TASK_STATES = ("starting", "running", "restarting", "succeeded", "failed", "stopped", "lost")
 ALIVE = ("starting", "running", "restarting")  # of a task
+
+
+def utc(moment: float) -> str:
+    """Return seconds since 1970 in ISO 8601, wherever host and reader are: ``2026-11-20T15:59:02+00:00``."""
+    return datetime.fromtimestamp(moment, timezone.utc).isoformat(timespec="seconds")
 
 
 def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.protocol.limits import Limits
-from cluster.spec.model import ROLE_ORDER, Restart
+from cluster.protocol.settings import Limits, Restart
+from cluster.spec.model import ROLE_ORDER
 from cluster.spec.yaml_document import Document
 from launch.tfjob.manifest_reader import ManifestEntry, ManifestReader
 from launch.tfjob.replica_container import (

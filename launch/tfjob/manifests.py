@@ -12,7 +12,7 @@ import yaml
 
 from cluster.errors import Problem
 from cluster.protocol.command_template import fill, names_in
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.spec.place import Path
 from cluster.spec.yaml_document import Document

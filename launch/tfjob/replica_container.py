@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import names_in
-from cluster.protocol.limits import GIB, Limits
+from cluster.protocol.settings import GIB, Limits
 from launch.tfjob.manifest_reader import ManifestEntry
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")

@@ -8,12 +8,12 @@ from typing import Any, Dict, List, NamedTuple, Union
 import click
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import PruneRequest
+from launch.agent.wire.verb_table import PRUNE
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
-from launch.hostfile.keep import rule_of
 from launch.status.removals import PruneAnswer, Removable
-from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
@@ -69,12 +69,12 @@ def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
     """
     here = tuple(host for host in fleet.hosts if fleet.spec.is_here(host))
     names = {host: here if host in here else (host,) for host in fleet.hosts if host not in here[1:]}
-    rule, now = rule_of(fleet.spec), time.time()
+    now = time.time()
     requests = {
-        host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, rule, now, remove)
+        host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, fleet.spec.keep, now, remove)
         for host, alike in names.items()
     }
-    return Pruned(*fleet.ask_for(PruneAnswer, "prune", requests, ANSWER_S))
+    return Pruned(*fleet.ask_for(PRUNE, requests, ANSWER_S))
 
 
 def as_values(pruned: Pruned, remove: bool) -> Dict[str, Any]:

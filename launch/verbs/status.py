@@ -4,11 +4,11 @@ import json
 
 import click
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import SUCCEEDED, UsageError
 from launch.history import newest_status
 from launch.run.follower import Follower
 from launch.status.run import ENDED
-from launch.status.values import to_values
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, with_hosts_file
 from launch.view.console import note, say

@@ -5,11 +5,12 @@ from typing import Any, Dict, List, NamedTuple, Union
 
 import click
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import SweepRequest
+from launch.agent.wire.verb_table import SWEEP
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
-from launch.status.values import to_values
 from launch.target import Target
 from launch.teardown import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
@@ -64,7 +65,7 @@ def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     requests = {
         host: SweepRequest(host, fleet.spec.workdir, kill, here if host in here else ()) for host in fleet.hosts
     }
-    return Swept(*fleet.ask_for(SweepAnswer, "sweep", requests, ANSWER_S))
+    return Swept(*fleet.ask_for(SWEEP, requests, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:

@@ -26,7 +26,7 @@ from launch.agent.protocol.messages import (
     Tick,
 )
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import RunPlan, TaskPlan
 
 TASKS = 10_000
 TASKS_PER_PS = 100
@@ -54,7 +54,8 @@ def plan(tasks: int) -> RunPlan:
             index,
             f"{role}{index:05}",
             f"{role}{index:05}:2222",
-            (role, index) == ("worker", 0),
+            chief=(role, index) == ("worker", 0),
+            spare=False,
         )
         for role, index in roles
     ]

@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, List, Mapping, Union
 
+from cluster.protocol.typed_json import from_values, to_values
 from cluster.spec import Spec, load
 from launch.agent.protocol.messages import Advanced, Exited, Go, Joined, Started
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_plan import RunPlan
-from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.run_request import RunPlan, RunRequest
 from launch.check.findings import Evidence
 from launch.check.interview import CLOCK_READINGS, interview
 from launch.check.interview import requests as check_requests
@@ -33,7 +33,6 @@ from launch.plan.plan import Plan, make_plan
 from launch.plan.text_view import overview
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
-from launch.status.values import from_values, to_values
 from launch.view.console import fold
 from launch.view.live_view import Picture
 from tests.support.launch.facts import facts, versions

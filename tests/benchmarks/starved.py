@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional
 
+from cluster.protocol.typed_json import from_values
 from launch.status.incident_status import IncidentStatus, sentence
-from launch.status.values import from_values
 from tests.benchmarks.launched import launched
 from tests.chaos.seen import look
 from tests.support.hosts import FakeHosts, Host, MissingError

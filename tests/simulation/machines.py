@@ -244,7 +244,7 @@ class Machine:
             self.world.agenda.after(UP_S, lambda: self._return(boots))
 
     def _return(self, boots: int) -> None:
-        """Do what ``launch.agent.service.recovery.start_again`` does."""
+        """Do what ``launch.agent.service.beginning`` does."""
         if self._boots != boots or not self._has_unit or not self.world.is_detached or self.life is not None:
             return
         if recovery.goes_on(self.folder, self._request):

@@ -4,10 +4,9 @@ from random import Random
 from typing import List, NamedTuple, Sequence
 
 from launch.agent.supervision.formation import form
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import GRACE_S, JOIN_S, LOST_S, STAY_S, RunPlan, RunRequest, TaskPlan, TaskRequest
 from launch.agent.wire.run_request import LeadAddress as LeadPlace
-from launch.agent.wire.run_request import RunRequest, TaskRequest
-from launch.plan.agent_requests import ELASTIC_STAY_S, GRACE_S, JOIN_S, LEASE_S, LOST_S, STAY_S
+from launch.plan.agent_requests import ELASTIC_STAY_S, LEASE_S
 from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
 RUN = "r-20260101-000000"
@@ -55,7 +54,8 @@ def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
         for index in range(number):
             host = hosts[(index + (role == "ps")) % of.hosts]  # the chief is on the lead's
             chief = role == "worker" and index == 0
-            tasks.append(TaskPlan(f"{role}:{index}", role, index, host, f"{host}:{3000 + len(tasks)}", chief))
+            address = f"{host}:{3000 + len(tasks)}"
+            tasks.append(TaskPlan(f"{role}:{index}", role, index, host, address, chief, spare=False))
     if of.spare:
         tasks.append(TaskPlan(f"ps:{of.ps}", "ps", of.ps, hosts[-1], f"{hosts[-1]}:4000", False, spare=True))
     return tasks
@@ -64,9 +64,7 @@ def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
 def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
     """The launcher's request to a host's agent."""
     tasks = tuple(
-        TaskRequest(t.name, ("true",), {}, "job", t.role, t.index, host, t.address, 2222, chief=t.chief, spare=t.spare)
-        for t in plan.tasks
-        if t.host == host
+        TaskRequest(**vars(t), argv=("true",), env={}, folder="job", port=2222) for t in plan.tasks if t.host == host
     )
     stay_s = RETURN_S if of.returns else ELASTIC_STAY_S if of.elastic else STAY_S
     return RunRequest(

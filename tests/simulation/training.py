@@ -6,7 +6,7 @@ from functools import partial
 from typing import Callable, Dict, List, Set, Tuple
 
 from cluster.protocol.save_request import HOLD_S
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from tests.simulation.processes import Process
 
 STEP_S, SAVED_EVERY, START_S = 0.4, 25, 3.0

@@ -5,11 +5,10 @@ import shutil
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
-from cluster.protocol.images import is_file
+from cluster.protocol.settings import Container, is_image_file
 from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, RunContainers
 from launch.agent.containers.control import NoAnswer, ask
 from launch.agent.errors import AgentError
-from launch.agent.wire.container import ContainerRequest
 
 _INSTALL = "install it, or choose another with container.runtime"
 
@@ -28,7 +27,7 @@ class Lacking(AgentError):
 
 
 def of_run(
-    request: Optional[ContainerRequest], workdir: Path, checkpoint_dir: Optional[str] = None
+    request: Optional[Container], workdir: Path, checkpoint_dir: Optional[str] = None
 ) -> Optional[RunContainers]:
     """Return the containers of a run on this host, which see its folders; None without a request.
 
@@ -47,7 +46,7 @@ def of_run(
     return find(request, [workdir, *kept])
 
 
-def find(request: ContainerRequest, folders: Sequence[Path]) -> RunContainers:
+def find(request: Container, folders: Sequence[Path]) -> RunContainers:
     """Return the containers of a request on this host.
 
     Args:
@@ -65,16 +64,16 @@ def find(request: ContainerRequest, folders: Sequence[Path]) -> RunContainers:
     )  # fmt: skip
 
 
-def _find(request: ContainerRequest) -> Tuple[str, str, str]:
+def _find(request: Container) -> Tuple[str, str, str]:
     """Return the runtime, its program, and the image as the program takes it."""
-    wanted = (APPTAINER,) if is_file(request.image) else (PODMAN, DOCKER)
+    wanted = (APPTAINER,) if is_image_file(request.image) else (PODMAN, DOCKER)
     wanted = wanted if request.runtime is None else (request.runtime,)
     programs = [(runtime, shutil.which(runtime)) for runtime in wanted]
     there = [(runtime, str(program)) for runtime, program in programs if program]
     if not there:
         expected = " or ".join(wanted)
         raise Lacking(f"container.runtime: expected {expected} on this host, found none", _INSTALL)
-    if is_file(request.image):
+    if is_image_file(request.image):
         return (*there[0], _file(request.image))
     reasons: List[Lacking] = []
     for runtime, program in there:

@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Set
 
+from cluster.protocol.settings import Container
 from launch.agent.containers import command, control, runtimes
 from launch.agent.containers.command import Command, Inside, RunContainers
 from launch.agent.containers.control import ContainerRecord, Removal
 from launch.agent.state.log import say
 from launch.agent.state.process_records import CONTAINERS
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.container import ContainerRequest
 
 GONE_S = 15.0  # for a container to be gone, before its task ends without this proof
 
@@ -103,9 +103,7 @@ class OneShot:
       runtimes.Lacking: the container cannot run here.
     """
 
-    def __init__(
-        self, purpose: str, request: Optional[ContainerRequest], workdir: Path, checkpoint_dir: Optional[str] = None
-    ):
+    def __init__(self, purpose: str, request: Optional[Container], workdir: Path, checkpoint_dir: Optional[str] = None):
         self._container = runtimes.of_run(request, workdir, checkpoint_dir)
         self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
 

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 from typing import Counter as CounterOf
 
 from cluster.protocol.shared_files import open_to_read, read_at_most
+from cluster.protocol.typed_json import to_values
 from launch.agent.linux.processes import (
     Process,
     command_line,
@@ -26,7 +27,6 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.stacks import request_stacks
 from launch.agent.text import HIDDEN, Redaction
 from launch.agent.wire.diagnose_request import SPANS
-from launch.status.values import to_values
 
 VALUES = ("report.json", "agent.json", "processes.json")
 OF_A_TASK = ("progress.json", "outcome.json", "pulse.json")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
+from cluster.protocol.typed_json import from_values
 from launch.agent import facts as host_facts
 from launch.agent import leftovers
 from launch.agent.diagnosis import evidence
@@ -31,7 +32,7 @@ from launch.agent.text import Redaction
 from launch.agent.verbs import status
 from launch.agent.wire.diagnose_request import DiagnoseRequest
 from launch.agent.wire.host_facts import FactsRequest, Gap
-from launch.status.values import from_values, utc
+from launch.status.run import utc
 
 Values = Dict[str, Any]
 # Of the bytes that a host may send:

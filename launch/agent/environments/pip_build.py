@@ -121,6 +121,11 @@ class NotBuilt(AgentError):
     """The environment cannot be built; the text is the reason and the advice."""
 
 
+def build(request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]) -> None:
+    """Build the environment of a request; see ``Build`` for the arguments."""
+    Build(request, send, read, gone).run()
+
+
 class Build:
     """One build, which reports its stages.
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Awaitable, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from launch.agent.hooks.receivers import Receiver, Result
 from launch.agent.linux.program import GONE_S
 from launch.agent.protocol.links import now
 from launch.agent.state.log import say, say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.status.hook_event import HookEvent
-from launch.status.values import Malformed, from_values, to_values
 
 LEDGER = "hooks.json"
 

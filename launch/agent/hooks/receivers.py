@@ -12,12 +12,12 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, T
 from urllib.parse import urlsplit
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.settings import Hook
+from cluster.protocol.typed_json import to_values
 from launch.agent.hooks import post
 from launch.agent.linux import processes, program
 from launch.agent.text import last_words
-from launch.agent.wire.run_request import HookRequest
 from launch.status.hook_event import HookEvent
-from launch.status.values import to_values
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Receiver:
 
 
 def receivers(
-    hooks: Sequence[HookRequest], secrets: Mapping[str, str], folder: Path, environ: Mapping[str, str] = os.environ
+    hooks: Sequence[Hook], secrets: Mapping[str, str], folder: Path, environ: Mapping[str, str] = os.environ
 ) -> List[Receiver]:
     """Return the receivers of a request.
 
@@ -63,7 +63,7 @@ def receivers(
     return [_receiver(each, secrets, folder, environ) for each in hooks]
 
 
-def _receiver(hook: HookRequest, secrets: Mapping[str, str], folder: Path, environ: Mapping[str, str]) -> Receiver:
+def _receiver(hook: Hook, secrets: Mapping[str, str], folder: Path, environ: Mapping[str, str]) -> Receiver:
     label = f"on.{hook.event} ({label_of(hook)})"
     if hook.url is None:
         program, *arguments = hook.command
@@ -74,7 +74,7 @@ def _receiver(hook: HookRequest, secrets: Mapping[str, str], folder: Path, envir
     return Receiver(hook.event, label, (sys.executable, "-I", post.__file__), dict(environ), folder, given)
 
 
-def label_of(hook: HookRequest) -> str:
+def label_of(hook: Hook) -> str:
     """Return a receiver's name in messages: its program, or its URL without anything that may be secret."""
     if hook.url is None:
         return os.path.basename(hook.command[0])

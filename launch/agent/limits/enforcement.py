@@ -13,7 +13,7 @@ import resource
 from dataclasses import dataclass, field, replace
 from typing import Callable, Iterable, Iterator, Mapping, Optional, Set, Tuple
 
-from cluster.protocol.limits import GIB, Limits
+from cluster.protocol.settings import GIB, Limits
 from launch.agent.containers.command import RunContainers
 from launch.agent.limits import control_groups, processors
 from launch.agent.limits.control_groups import Group, GroupPlace

@@ -14,8 +14,8 @@ import socket
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
-from cluster.protocol.limits import Limits
 from cluster.protocol.quantity import quantity
+from cluster.protocol.settings import Limits
 from launch.agent.errors import AgentError
 from launch.agent.linux import sockets
 from launch.agent.linux.procfs import names_in, text_of

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
-from cluster.protocol.limits import GIB
+from cluster.protocol.settings import GIB
 from launch.agent.endings.exits import Excess
 from launch.agent.limits import control_groups
 from launch.agent.limits.control_groups import Group

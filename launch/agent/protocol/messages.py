@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Type, Union
 
 from cluster.protocol.save_request import NOW
-from launch.status.values import Malformed, from_values
+from cluster.protocol.typed_json import Malformed, from_values
 
 
 @dataclass(frozen=True)
@@ -254,14 +254,8 @@ Event = Union[
 Order = Union[Start, Prepare, Dismiss, Stop, Save, End]
 Message = Union[Event, Order, Fetch, Ping]
 
-_KINDS: Dict[str, Type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        Joined, Lost, Go, Started, Advanced, Measured, Signs, GpuFailed, Exited, Prepared, RestartRequested,
-        DrainRequested, StopRequested, Leaving, KillRequested, Tick, Start, Prepare, Dismiss, Stop, Save, Fetch, End,
-        Ping,
-    )
-}  # fmt: skip
+_EVERY: Any = Message
+_KINDS: Dict[str, Type[Any]] = {kind.__name__: kind for kind in _EVERY.__args__}
 
 
 def encode(message: Message) -> bytes:

@@ -22,6 +22,7 @@ import re
 from pathlib import Path
 from typing import Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set
 
+from cluster.protocol.settings import Keep
 from cluster.protocol.shared_files import read_at_most
 from launch.agent.checkpoints import stored
 from launch.agent.linux import processes
@@ -31,7 +32,6 @@ from launch.agent.state import plan_file, process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, lives, name_of, plan_of
 from launch.agent.tasks.work_folder import MANIFEST
-from launch.agent.wire.retention import Retention
 
 USED_S = 3600.0  # what was used so lately may be used now, or by a run that is just starting
 UNSEEN_S = (
@@ -80,7 +80,7 @@ def _folders(parent: Path) -> List[Path]:
     return [Path(path) for path in sorted(found)]
 
 
-def rule_of(runs: Sequence[Known]) -> Optional[Retention]:
+def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
     """Return the rule that the newest of the runs of a name began with; None for a run of an older version."""
     return next((plan.retention for plan in map(plan_of, runs[0].parts) if plan.retention is not None), None)
 

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set
 
+from cluster.protocol.settings import Keep
 from launch.agent.linux import file_lock
 from launch.agent.retention.measure import measure
 from launch.agent.retention.past_runs import (
@@ -40,7 +41,6 @@ from launch.agent.state import locks
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import plan_of
-from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import PruneRequest
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
@@ -60,7 +60,7 @@ class PrunedPlace(NamedTuple):
 
     workdir: Path
     hosts: Sequence[str]
-    rules: Mapping[str, Retention]
+    rules: Mapping[str, Keep]
 
 
 def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
@@ -81,11 +81,11 @@ def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     return PruneAnswer(len(found), sum(run.bytes for run in found), going, spared, [])
 
 
-def _rule(place: PrunedPlace, name: str, known: Sequence[Known]) -> Optional[Retention]:
+def _rule(place: PrunedPlace, name: str, known: Sequence[Known]) -> Optional[Keep]:
     return place.rules.get(name) or rule_of([each for each in known if each.name == name])
 
 
-def _within(known: Sequence[Known], rules: Mapping[str, Optional[Retention]], clocks: Clocks) -> Set[str]:
+def _within(known: Sequence[Known], rules: Mapping[str, Optional[Keep]], clocks: Clocks) -> Set[str]:
     """Return the runs that are within the bounds of their name, as far as that is known without their size."""
     places: Dict[str, int] = {}
     found = set()
@@ -97,7 +97,7 @@ def _within(known: Sequence[Known], rules: Mapping[str, Optional[Retention]], cl
     return found
 
 
-def _decide(runs: Sequence[PastRun], rule: Retention, going: List[Removable], spared: List[Spared]) -> None:
+def _decide(runs: Sequence[PastRun], rule: Keep, going: List[Removable], spared: List[Spared]) -> None:
     decision, by_run = decide(runs, rule), {run.run: run for run in runs}
     going += [Removable(RUN, run, by_run[run].bytes, why) for run, why in decision.going.items()]
     spared += [Spared(run, why, by_run[run].needed or "") for run, why in decision.spared.items()]

@@ -2,7 +2,7 @@
 
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
-from launch.agent.wire.retention import Retention
+from cluster.protocol.settings import Keep
 
 DAY_S = 24 * 3600.0
 GIB = 1 << 30
@@ -33,7 +33,7 @@ class PruneDecision(NamedTuple):
     spared: Dict[str, str]
 
 
-def decide(runs: Sequence[PastRun], rule: Retention) -> PruneDecision:
+def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
     """Return which of the runs of one name go, and why; ``runs`` are in their order, the newest first."""
     beyond: Dict[str, str] = {}
     for place, run in enumerate(runs):
@@ -50,7 +50,7 @@ def decide(runs: Sequence[PastRun], rule: Retention) -> PruneDecision:
     )
 
 
-def may_go(place: int, began_s: float, rule: Retention) -> bool:
+def may_go(place: int, began_s: float, rule: Keep) -> bool:
     """Return whether a run can be beyond a bound, as far as that is known before its folder is measured.
 
     ``place`` is 0 for the newest of its name; ``began_s`` are the seconds since its start.
@@ -62,7 +62,7 @@ def may_go(place: int, began_s: float, rule: Retention) -> bool:
     )
 
 
-def _why(place: int, run: PastRun, rule: Retention) -> Optional[str]:
+def _why(place: int, run: PastRun, rule: Keep) -> Optional[str]:
     if rule.runs is not None and place >= rule.runs:
         return f"more than {rule.runs} of its name"
     if rule.days is not None and run.age_s > rule.days * DAY_S:
@@ -71,11 +71,11 @@ def _why(place: int, run: PastRun, rule: Retention) -> Optional[str]:
     return None
 
 
-def _is_spared(run: PastRun, rule: Retention) -> bool:
+def _is_spared(run: PastRun, rule: Keep) -> bool:
     return rule.spares_results and run.has_results
 
 
-def _too_large(staying: Sequence[PastRun], rule: Retention) -> List[PastRun]:
+def _too_large(staying: Sequence[PastRun], rule: Keep) -> List[PastRun]:
     """Return the oldest runs, until the newer ones and those that must stay fit into the rule's bytes."""
     if rule.gib is None:
         return []

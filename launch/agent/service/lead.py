@@ -8,6 +8,7 @@ import asyncio
 import math
 from typing import Any, AsyncIterator, Dict, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.hooks.hooks import Hooks
 from launch.agent.protocol.links import now
@@ -32,9 +33,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
-from launch.agent.wire.run_plan import RunPlan
-from launch.agent.wire.run_request import RunRequest
-from launch.status.values import to_values
+from launch.agent.wire.run_request import RunPlan, RunRequest
 
 LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise

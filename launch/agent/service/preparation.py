@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import RunContainers
@@ -30,7 +31,6 @@ from launch.agent.tasks import work_folder
 from launch.agent.tasks.spawning import TaskShare
 from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
-from launch.status.values import to_values
 
 
 class NotReady(AgentError):

@@ -18,15 +18,15 @@ import time
 from dataclasses import replace
 from typing import Any, AsyncIterator, Callable, Dict, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.hooks.hooks import Hooks
 from launch.agent.protocol.links import now
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.status import incident_status
-from launch.status.run import ENDED, RunStatus
+from launch.status.run import ENDED, RunStatus, utc
 from launch.status.task import TaskStatus
-from launch.status.values import to_values, utc
 
 PUBLISH_S = 0.25
 STILL_S = 1.0  # between two looks at a status that only time can have changed

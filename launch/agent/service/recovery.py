@@ -1,32 +1,23 @@
-"""Continue after an earlier agent: a lead from the status that it had published, a boot from the request that it kept.
+"""Continue after an earlier agent: a lead goes on from the status that it had published.
 
 All tasks ended with that agent, or end before they join this one. So each task begins again as its
 next attempt, and the chief restores the last checkpoint.
-
-The unit of ``boot_unit`` runs ``start_again``. The network, or a folder that is mounted late, may not be there yet. So
-systemd tries a start that fails again.
 """
 
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import Order, Start
-from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_plan import RunPlan
-from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.run_request import RunPlan, RunRequest
 from launch.status.run import ENDED, RunStatus, is_over
-from launch.status.values import from_values
 
 DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none
 ATTEMPTS = "attempts.json"
-DONE, AGAIN = 0, 1  # exit codes for systemd
-
-Begin = Callable[[RunRequest], Dict[str, Any]]
 
 
 class Attempts:
@@ -119,22 +110,3 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     run.incidents.effective.restore(earlier.status.effective, earlier.status.global_step, rate, died_at)
     run.incidents.begin("agent", died_at, host=host, cause="its agent ended, and every task of the run with it")
     run.incidents.record_action("the agent restarted; every task restarts from the last checkpoint", now)
-
-
-def start_again(own: Path, begin: Begin) -> int:
-    """Start the agent of a detached run, by its folder, after its host has booted; return an exit code for systemd."""
-    os.umask(0o077)
-    folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
-    kept = boot_unit.read(folder)
-    if kept is None:  # somebody has ended the run, a successor of the name has, or the folder is not mounted yet
-        return DONE if own.is_dir() else AGAIN
-    request = from_values(RunRequest, kept["request"])
-    if not goes_on(folder, request):
-        boot_unit.remove(folder)
-        return DONE
-    os.environ.clear()
-    os.environ.update(kept["environment"])
-    answer = begin(request)
-    if "error" in answer:
-        print(f"the agent cannot start after a boot: {answer['error']}", flush=True)
-    return AGAIN if "error" in answer else DONE

@@ -7,11 +7,10 @@ it needs. Each field has a default: that of a run without the field.
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
+from cluster.protocol.settings import Container, Keep
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.container import ContainerRequest
-from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest
-from launch.status.values import from_values, to_values
 
 PLAN = "plan.json"
 
@@ -73,8 +72,8 @@ class KeptPlan:
     token: Optional[str] = field(default=None, repr=False)
     user: Optional[str] = None
     detached: bool = False
-    retention: Optional[Retention] = None
-    container: Optional[ContainerRequest] = None
+    retention: Optional[Keep] = None
+    container: Optional[Container] = None
 
     @property
     def names(self) -> Tuple[str, ...]:

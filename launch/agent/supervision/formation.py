@@ -16,7 +16,7 @@ from cluster.task import MEMBERS, TRAINERS
 from launch.agent.protocol.messages import DrainRequested
 from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.task_records import Roster
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.run import FormationStatus
 
 SETTLE_S = 3.0

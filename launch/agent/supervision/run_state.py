@@ -33,7 +33,7 @@ from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.task_records import Roster
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 
 
 class Phase(Enum):

@@ -28,7 +28,7 @@ from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_events import CheckpointProblems, GpuFailures, TaskEnds, TaskEvents
-from launch.agent.wire.run_plan import RunPlan
+from launch.agent.wire.run_request import RunPlan
 from launch.status.run import RunStatus
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.run import ALIVE
 from launch.status.task import TaskStatus
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator
 
 from cluster.protocol.addresses import PROXIES
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
 from launch.agent.facts import Piece, Section, pieces
@@ -25,7 +26,6 @@ from launch.agent.state import locks, plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
 from launch.agent.wire.host_facts import Gap
-from launch.status.values import from_values, to_values
 
 RESOLVE_SHARE = 1 / 6  # of the deadline: for the names of the cluster
 

@@ -10,12 +10,12 @@ import pwd
 from typing import Optional
 
 from cluster.protocol.shared_files import read_at_most
+from cluster.protocol.typed_json import from_values
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, every_run, name_of, plan_of
 from launch.agent.verbs.status import orphaned
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
-from launch.status.values import from_values
 
 LARGEST = 64 << 20  # bytes of a status; that of 10,000 tasks has some 10 MB
 

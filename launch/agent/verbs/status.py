@@ -5,14 +5,14 @@ import time
 from dataclasses import replace
 from typing import Any, Dict, Optional
 
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import leftovers
 from launch.agent.protocol import local_socket
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, newest
 from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunReference
-from launch.status.run import ALIVE, ENDED, RunStatus, is_over
-from launch.status.values import from_values, to_values, utc
+from launch.status.run import ALIVE, ENDED, RunStatus, is_over, utc
 
 ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
 STARTS_S = 5.0  # for an agent that is just starting to write the run's first status

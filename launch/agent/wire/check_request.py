@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple, Union
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.agent.wire.host_facts import FactsRequest, HostFacts
 from launch.agent.wire.verb_requests import RunReference
 

@@ -7,7 +7,7 @@ come is null or left out of its mapping, and has a ``Gap``.
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple, Union
 
-from launch.agent.wire.container import ContainerRequest
+from cluster.protocol.settings import Container
 
 # The installed packages that bring a module which is not imported.
 _PACKAGES = {"tensorflow": ("tensorflow", "tensorflow-gpu", "tensorflow-cpu", "nvidia-tensorflow")}
@@ -34,7 +34,7 @@ class FactsRequest:
     env: Mapping[str, str]
     folders: Tuple[str, ...]
     trial: bool
-    container: Optional[ContainerRequest] = None
+    container: Optional[Container] = None
 
 
 @dataclass(frozen=True)

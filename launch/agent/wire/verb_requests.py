@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
-from launch.agent.wire.retention import Retention
+from cluster.protocol.settings import Keep
 from launch.agent.wire.run_request import RunRequest, Wanted
 
 
@@ -118,7 +118,7 @@ class PruneRequest:
     hosts: Tuple[str, ...]
     workdir: str
     name: str
-    rule: Retention
+    rule: Keep
     now: float
     remove: bool = False
 

@@ -5,9 +5,9 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Container, Hook, Limits, Notice
 from cluster.spec import Elastic, Restart, Spec, Ssh, load
-from cluster.spec.model import Container, Hook, Notice, is_local
+from cluster.spec.model import is_local
 from cluster.task import Checkpoint, Train
 
 Read = Callable[..., Spec]
@@ -278,9 +278,9 @@ def test_a_notice_is_a_command_with_an_interval(read: Read) -> None:
 def test_a_container_has_an_image_and_what_else_the_file_gives(read: Read) -> None:
     cluster = "cluster: {ps: [a], worker: [a]}\n"
     assert read(cluster).container is None
-    assert read(cluster + "container: {image: tf}").container == Container("tf", None, "python3", ())
+    assert read(cluster + "container: {image: tf}").container == Container("tf", "python3", None, ())
     given = read(cluster + "container: {image: /t.sif, runtime: apptainer, python: py, args: [-B, /d]}").container
-    assert given == Container("/t.sif", "apptainer", "py", ("-B", "/d"))
+    assert given == Container("/t.sif", "py", "apptainer", ("-B", "/d"))
 
 
 def test_events_share_a_receiver_by_an_anchor(read: Read) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 
-from cluster.spec.model import Restart
+from cluster.protocol.settings import Restart
 from launch.agent import leftovers
 from launch.agent.linux.processes import inspect
 from launch.agent.linux.processes import status as status_of

@@ -15,6 +15,7 @@ import pytest
 from cluster.protocol.heartbeat import PULSE, STACKS, Sign, read_sign
 from cluster.protocol.outcome import OUTCOME, PROGRESS, Outcome, Progress, read_outcome, read_progress
 from cluster.protocol.save_request import SAVE
+from cluster.protocol.typed_json import to_values
 from launch.agent.diagnosis.evidence import logs, values
 from launch.agent.endings.exits import HANG_S
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
@@ -25,8 +26,7 @@ from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
 from launch.agent.tasks.spawning import TaskShare
 from launch.agent.text import Redaction
 from launch.agent.verbs.logs import TaskLog
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.status.values import to_values
+from launch.agent.wire.run_request import RunPlan, TaskPlan
 from tests.launch.agent.hostile_files import FILES, nearly
 from tests.support.agent.requested import run_request, task_request
 from tests.support.waiting import eventually
@@ -53,7 +53,7 @@ class Host:
         asked = task_request(TASK, argv=("sleep", "1000"), folder=str(workdir), chief=True)
         plan_file.write(self.folder, run_request(asked))
         self.tasks = HostTasks([asked], self.folder, TaskShare({TASK: []}), self.events.append, {})
-        self.lead = Supervisor(RunPlan("r", "r", ["h"], [TaskPlan(TASK, "worker", 0, "h", "h:1", True)]))
+        self.lead = Supervisor(RunPlan("r", "r", ["h"], [TaskPlan(TASK, "worker", 0, "h", "h:1", True, spare=False)]))
         self.lead.handle(Joined("h", "1"), 0.0)
         self.lead.handle(Go(), 0.0)
         self._reported = 0

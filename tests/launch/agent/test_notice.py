@@ -7,10 +7,10 @@ from typing import List
 
 import pytest
 
+from cluster.protocol.settings import Notice
 from launch.agent import notice as module
 from launch.agent.notice import watch
 from launch.agent.state import log
-from launch.agent.wire.run_request import NoticeRequest
 
 pytestmark = pytest.mark.not_fast
 
@@ -23,7 +23,7 @@ def left_by(folder: Path, *command: str, patience_s: float = 60.0) -> List[str]:
     log._seldom.clear()
 
     async def look() -> None:
-        watching = asyncio.ensure_future(watch(NoticeRequest(command, 0.01), folder, SECRETS, reasons.append))
+        watching = asyncio.ensure_future(watch(Notice(command, 0.01), folder, SECRETS, reasons.append))
         until = time.monotonic() + patience_s
         while not watching.done() and not log._seldom and time.monotonic() < until:
             await asyncio.sleep(0.02)

@@ -4,7 +4,7 @@ from typing import Any, Dict, List
 
 import pytest
 
-from cluster.spec.model import Container, Hook, Notice
+from cluster.protocol.settings import Container, Hook, Notice
 from launch.check import host_rules
 from launch.check.findings import Note, Rule, Survey
 from launch.check.report import RULES, judge

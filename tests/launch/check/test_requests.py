@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
+from cluster.protocol.settings import Container, Hook, Notice
+from cluster.protocol.typed_json import to_values
 from cluster.spec import load
-from cluster.spec.model import Container, Hook, Notice
-from launch.agent.wire.container import ContainerRequest
 from launch.check.interview import requests, shipped_programs
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import make_plan
-from launch.status.values import to_values
 from tests.support.launch.facts import plan_of
 
 WORDS = ("call", "answer")
@@ -64,7 +63,7 @@ def test_a_program_in_a_container_is_the_images_and_so_is_the_python() -> None:
     plan = plan_of("ps:0@p0", "worker:0@w0", container=Container("tf", python="py"), notice=Notice(("ask",)))
     asked = requests(plan, WORDS, 60.0)
     assert asked["w0"].programs == {"ask": None}
-    assert {request.facts.container for request in asked.values()} == {ContainerRequest("tf", "py")}
+    assert {request.facts.container for request in asked.values()} == {Container("tf", "py")}
     along = plan_of("worker:0@w0", command=("bin/train",), container=Container("tf"))
     assert shipped_programs(along) == []
 

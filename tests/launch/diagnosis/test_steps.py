@@ -6,12 +6,12 @@ from typing import List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from cluster.spec import Spec, load
 from launch.agent.wire.host_facts import Clock
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values, spoken, text
 from launch.diagnosis.symptoms import Diagnosis, time_line_of
-from launch.status.values import to_values
 from tests.launch.diagnosis.evidence import status, told
 from tests.launch.timeline.simulated import Recording
 

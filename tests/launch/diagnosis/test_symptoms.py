@@ -5,11 +5,11 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.wire.host_facts import Clock
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.symptoms import newest_run, run_status, signs
 from launch.status.run import RunStatus
-from launch.status.values import from_values
 from tests.launch.diagnosis.evidence import RUN, disk, process, status, told, versions
 
 

@@ -11,7 +11,9 @@ from typing import Any, Callable, Dict, List, Sequence
 
 import pytest
 
-from cluster.spec.model import Restart, Spec, TaskSpec
+from cluster.protocol.settings import Restart
+from cluster.protocol.typed_json import to_values
+from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.sockets import free_ports
 from launch.errors import CannotStart
 from launch.fleet import Fleet
@@ -22,7 +24,6 @@ from launch.plan.plan import make_plan
 from launch.run.attached import Attached
 from launch.run.start import start_agents
 from launch.signals import Interrupts
-from launch.status.values import to_values
 from launch.teardown import take_down
 from launch.view.plain_view import View
 from tests.support.launch.machine import left_in, living_under

@@ -9,6 +9,7 @@ from typing import Any, Iterator, List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from cluster.spec.model import Setup
 from launch.environments import builder
 from launch.environments.builder import SetupOutcome, as_values, in_lines, set_up
@@ -16,7 +17,6 @@ from launch.environments.identity import Order
 from launch.errors import Interrupted
 from launch.fleet import Fleet
 from launch.hosts.channel import Silence
-from launch.status.values import to_values
 from launch.view.host_progress import HostProgress
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.launch.tiny_wheels import tiny_wheel

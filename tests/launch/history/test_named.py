@@ -4,12 +4,12 @@ from typing import Any, List, Optional
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.history import find_named, locate, nearest, newest_status
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import to_values
 from launch.teardown import look_and_take_down
 from tests.launch.history.test_newest import host
 from tests.support.launch.fakes import FakeHost, fleet_of

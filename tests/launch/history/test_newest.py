@@ -5,11 +5,11 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.history import locate, newest_status, status_in
 from launch.status.run import RunStatus
-from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 OLD, NEW = "r-20991231-235959", "r-20261120-120000"

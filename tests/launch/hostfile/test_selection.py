@@ -5,7 +5,8 @@ from typing import Any, List, Sequence
 
 import pytest
 
-from cluster.spec.model import Elastic, Spec
+from cluster.protocol.settings import Elastic
+from cluster.spec.model import Spec
 from cluster.task import Train
 from launch.errors import UsageError
 from launch.hostfile.selection import chosen, narrowed

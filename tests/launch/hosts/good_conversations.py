@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence
 
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.wire.verb_requests import ExportRequest, RestartRequest
 from launch.check.findings import Evidence
 from launch.check.interview import CLOCK_READINGS, interview, requests
@@ -32,7 +33,6 @@ from launch.run.follower import Follower
 from launch.run.start import start_agents
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus
-from launch.status.values import from_values, to_values
 from launch.teardown import as_values as down_values
 from launch.teardown import in_lines as down_lines
 from launch.teardown import look_and_take_down

@@ -6,13 +6,13 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import UsageError
 from launch.hosts.channel import Silence
 from launch.logs.task_logs import print_first_cause, print_log_of_culprit, print_logs, select
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import to_values
 from tests.support.launch import statuses
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 

@@ -4,9 +4,9 @@ import json
 import threading
 from typing import Any, Dict, List
 
+from cluster.protocol.typed_json import to_values
 from launch.errors import HostProblem, ProblemKind
 from launch.monitoring.newest_state import FRESH_S, LeadAnswer, LeadConnection, NewestAnswer
-from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 from tests.support.launch.statuses import status
 from tests.support.waiting import PATIENCE_S

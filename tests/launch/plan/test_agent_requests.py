@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from launch.agent.wire.container import ContainerRequest
-from launch.agent.wire.run_request import HookRequest, LeadAddress, NoticeRequest
+from cluster.protocol.settings import Container, Hook, Notice
+from cluster.protocol.typed_json import to_values
+from launch.agent.wire.run_request import LeadAddress
 from launch.plan.agent_requests import requests
 from launch.plan.estimate import remarks
-from launch.status.values import to_values
 from tests.launch.plan.plans import CODE, TWO, Read, plan_of
 
 
@@ -76,7 +76,7 @@ def test_spares_are_shipped_to_and_supervised_but_no_task_is_told_of_them(read: 
 def test_the_lead_alone_is_told_of_the_receivers_of_events_with_names_in_the_place_of_secrets(read: Read) -> None:
     hooks = "\nsecrets: [URL]\non: {failed: '{URL}', started: [page, '7']}"
     asked = requests(plan_of(read("job: digits" + TWO + hooks)), CODE, "", {"URL": "https://h/key"}, False)
-    assert asked["gpu01"].hooks == (HookRequest("failed", url="{URL}"), HookRequest("started", ("page", "7")))
+    assert asked["gpu01"].hooks == (Hook("failed", url="{URL}"), Hook("started", ("page", "7")))
     assert {request.notice for request in asked.values()} == {None}
     assert [request.hooks for host, request in asked.items() if host != "gpu01"] == [(), (), ()]
 
@@ -84,7 +84,7 @@ def test_the_lead_alone_is_told_of_the_receivers_of_events_with_names_in_the_pla
 def test_every_host_is_told_how_it_learns_that_its_machine_goes(read: Read) -> None:
     plan = plan_of(read("job: digits" + TWO + "\nnotice: {command: [ask], every_s: 9}"))
     asked = requests(plan, CODE, "", {}, False)
-    assert {request.notice for request in asked.values()} == {NoticeRequest(("ask",), 9)}
+    assert {request.notice for request in asked.values()} == {Notice(("ask",), 9)}
     assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves when its exit code is 0"]
 
 
@@ -98,7 +98,7 @@ def test_every_host_is_told_what_to_run_after_its_tasks(read: Read) -> None:
 def test_every_host_runs_its_tasks_in_the_container_and_its_agent_outside(read: Read) -> None:
     plan = plan_of(read("job: digits" + TWO + "\ncontainer: {image: tf, python: py, args: [-B]}"))
     asked = requests(plan, CODE, "", {}, False)
-    assert {request.container for request in asked.values()} == {ContainerRequest("tf", "py", None, ("-B",))}
+    assert {request.container for request in asked.values()} == {Container("tf", "py", None, ("-B",))}
     assert {task.argv[0] for request in asked.values() for task in request.tasks} == {"py"}
     assert set(plan.python.values()) == {"python3"}  # of agents, which need no packages
     named = plan_of(read("job: digits\npython: python3.9" + TWO + "\ncontainer: {image: tf}"))

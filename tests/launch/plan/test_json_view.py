@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import List
 
+from cluster.protocol.typed_json import to_values
 from launch.plan.outlook import Outlook, PlannedTask, shown_tasks, write_json
-from launch.status.values import to_values
 from tests.launch.plan.plans import RUN, plan_of, read
 
 TEXT = """

@@ -4,9 +4,9 @@ from typing import List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.plan.network_model import NetworkEnd, bound, describe, seconds, share_of_a_ps, traffic
 from launch.plan.outlook import Bound
-from launch.status.values import to_values
 
 MB = 1_000_000
 

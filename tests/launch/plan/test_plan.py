@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Tuple
 import pytest
 
 from cluster.protocol.command_template import fill
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.agent.wire.run_request import TaskRequest
 from launch.errors import UsageError
 from launch.hosts.bundle import JobCode

@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 import pytest
 from rich.console import Console
 
-from cluster.spec.model import Container, Hook
+from cluster.protocol.settings import Container, Hook
 from launch.plan import estimate
 from launch.plan.outlook import Balanced, Bound, Network, Outlook, PlannedTask, PsContent, TaskTraffic, Variables
 from launch.plan.text_view import container_line, hook_lines, overview, sentences, whole_task
@@ -201,7 +201,7 @@ def test_spares_have_a_line_of_their_own(tmp_path: Path) -> None:
     [
         (Container("/t.sif"), "each task runs in /t.sif by apptainer"),
         (Container("tf"), "each task runs in tf by podman or docker, whichever has the image"),
-        (Container("tf", "docker"), "each task runs in tf by docker"),
+        (Container("tf", runtime="docker"), "each task runs in tf by docker"),
     ],
 )
 def test_the_container_of_tasks_has_a_line(container: Container, line: str) -> None:

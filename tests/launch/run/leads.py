@@ -3,9 +3,9 @@
 import json
 from typing import Any, Callable, List, Mapping, Union
 
+from cluster.protocol.typed_json import to_values
 from launch.status.run import RunStatus
 from launch.status.task import name_of
-from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel
 from tests.support.launch.statuses import status, task
 

@@ -7,13 +7,13 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
 from launch.run import attached
 from launch.run.attached import AgentRestarts
-from launch.status.values import from_values
 from tests.launch.run.leads import READY, line
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

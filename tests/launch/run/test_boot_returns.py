@@ -2,10 +2,10 @@
 
 from typing import Any, Dict
 
-from cluster.spec.model import Elastic
-from launch.agent.wire.run_request import RunRequest
+from cluster.protocol.settings import Elastic
+from launch.agent.wire.run_request import STAY_S, RunRequest
 from launch.hosts.bundle import Bundle, Code
-from launch.plan.agent_requests import STAY_S, requests
+from launch.plan.agent_requests import requests
 from launch.run.draft import ELASTIC_REJOIN_S, RETURN_S, Fragile, fragile, with_returns
 from tests.support.launch.facts import plan_of
 

@@ -6,7 +6,8 @@ from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
 
-from cluster.spec.model import Elastic, Spec, TaskSpec
+from cluster.protocol.settings import Elastic
+from cluster.spec.model import Spec, TaskSpec
 from cluster.task import Checkpoint, Train
 from launch.hosts.bundle import JobCode
 from launch.plan.local_spec import localised

@@ -4,7 +4,7 @@ from typing import Dict, List
 
 import pytest
 
-from cluster.spec.model import Hook
+from cluster.protocol.settings import Hook
 from launch.errors import CannotStart
 from launch.run.draft import refuse_unusable
 from tests.support.launch.fakes import spec_of

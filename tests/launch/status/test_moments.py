@@ -6,7 +6,7 @@ from typing import Iterator
 
 import pytest
 
-from launch.status.values import utc
+from launch.status.run import utc
 
 
 @pytest.fixture(params=["Pacific/Kiritimati", "America/St_Johns", "UTC"])

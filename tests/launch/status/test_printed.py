@@ -6,7 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
-from launch.status.values import to_values
+from cluster.protocol.typed_json import to_values
 from tests.launch.status.recorded import ended, printed, running
 from tests.support.agent.histories import Replay
 

@@ -6,10 +6,10 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values, updated
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus
 from launch.status.task import TaskStatus
-from launch.status.values import Malformed, from_values, to_values, updated
 from tests.launch.status.recorded import printed
 
 

@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import RunEnded, RunLeftovers
-from launch.status.values import from_values
 from launch.teardown import NOTHING_LEFT, Left, as_values, failures, in_lines, look_and_take_down, take_down
 from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

@@ -5,10 +5,10 @@ from typing import Any, Dict, List
 
 import pytest
 
-from launch.agent.wire.retention import DEFAULT
+from cluster.protocol.settings import DEFAULT_KEEP
+from cluster.protocol.typed_json import to_values
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
-from launch.status.values import to_values
 from launch.verbs.prune import Pruned, as_values, in_lines, prune_hosts
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -62,4 +62,4 @@ def test_hosts_that_are_this_machine_are_asked_once_under_all_their_names(remove
         asked[host] = json.loads(lines[-1])
     assert set(found.answers) == {"localhost", "g1"} and not found.problems
     assert [asked[host]["hosts"] for host in channels] == [["localhost", "127.0.0.1"], ["g1"]]
-    assert asked["g1"]["remove"] is remove and asked["g1"]["rule"] == to_values(DEFAULT)
+    assert asked["g1"]["remove"] is remove and asked["g1"]["rule"] == to_values(DEFAULT_KEEP)

@@ -3,9 +3,9 @@
 import json
 from typing import Any, Dict, Mapping, Sequence
 
+from cluster.protocol.typed_json import from_values
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import SweepAnswer
-from launch.status.values import from_values
 from launch.teardown import NOTHING_LEFT
 from launch.verbs.sweep import Swept, as_values, in_lines, look_for_leftovers
 from tests.support.launch import leftovers

@@ -4,7 +4,7 @@ from typing import List
 
 import pytest
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.errors import UsageError
 from launch.tfjob.hosts_file import dealt, parsed_hosts
 from launch.tfjob.jobs import Role

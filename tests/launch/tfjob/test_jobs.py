@@ -5,7 +5,7 @@ from typing import List
 
 import pytest
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.tfjob.jobs import Role
 from tests.launch.tfjob.manifests import HEAD, notes, problems, read, replicas, tfjob
 

@@ -2,7 +2,7 @@
 
 import json
 
-from launch.agent.wire.retention import Retention
+from cluster.protocol.settings import Keep
 from tests.launch.agent.retention.conftest import PastRuns
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually
@@ -30,7 +30,7 @@ def test_a_run_that_starts_removes_past_runs_each_by_the_rule_of_its_name(launch
     for run, days in ((OLD, 40), (YOUNG, 20)):
         past.make(run, days, host="localhost")
     for run in (OTHER, "other-20260102-120000"):
-        past.make(run, 200, host="localhost", rule=Retention(days=300))
+        past.make(run, 200, host="localhost", rule=Keep(days=300))
     assert launch("up", "-d").returncode == 0
     eventually("the removal", lambda: OLD not in past.left())
     launch.end()

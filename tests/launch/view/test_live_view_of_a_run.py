@@ -15,7 +15,7 @@ from typing import Any, Iterator, List, Optional
 
 import pytest
 
-from launch.status.values import to_values
+from cluster.protocol.typed_json import to_values
 from tests.support import ROOT
 from tests.support.launch.launcher import LAUNCH, Launcher
 from tests.support.launch.statuses import status, task
@@ -25,7 +25,7 @@ SHOW = """
 import json, sys
 from launch.view import live_view
 from launch.status.run import RunStatus
-from launch.status.values import from_values
+from cluster.protocol.typed_json import from_values
 with live_view.for_terminal() as view:
     view.note("a line of its own")
     for values in json.loads(sys.argv[1]):

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
-from cluster.spec.model import Restart, Spec, TaskSpec
+from cluster.protocol.settings import Restart
+from cluster.protocol.typed_json import to_values
+from cluster.spec.model import Spec, TaskSpec
 from launch.agent import leftovers
 from launch.agent.linux.processes import Process, inspect, is_same, signal_process
 from launch.agent.linux.sockets import free_ports
@@ -21,7 +23,6 @@ from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.hosts.bundle import Bundle, Code, JobCode
 from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
-from launch.status.values import to_values
 from tests.support import ROOT
 from tests.support.waiting import PATIENCE_S, eventually
 

@@ -2,11 +2,11 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.protocol.messages import Advanced, Event, Exited, Go, Joined, Order, Started, Tick
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
+from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.incident_status import IncidentStatus, sentence
-from launch.status.values import from_values, to_values
 
 DONE = {"succeeded": True, "step": 100, "checkpoint": "/c/model-100", "checkpoint_step": 100, "metrics": {"loss": 0.5}}
 

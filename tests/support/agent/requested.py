@@ -2,8 +2,7 @@
 
 from typing import Any, Dict
 
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import LeadAddress, RunRequest, TaskRequest
+from launch.agent.wire.run_request import LeadAddress, RunPlan, RunRequest, TaskPlan, TaskRequest
 
 RUN = "r-20260101-000000"
 
@@ -12,8 +11,8 @@ def task_request(name: str = "worker:0", **changes: Any) -> TaskRequest:
     """A task of the host ``h``."""
     role, index = name.split(":")
     fields: Dict[str, Any] = {
-        "argv": ("true",), "env": {}, "folder": "job", "role": role, "index": int(index), "host": "h",
-        "address": "h:2222", "port": 2222, **changes,
+        "role": role, "index": int(index), "host": "h", "address": "h:2222", "chief": False, "spare": False,
+        "argv": ("true",), "env": {}, "folder": "job", "port": 2222, **changes,
     }  # fmt: skip
     return TaskRequest(name, **fields)
 
@@ -31,7 +30,7 @@ def run_plan(*addresses: str) -> RunPlan:
     """A run of workers at these addresses."""
     hosts = [address.rsplit(":", 1)[0] for address in addresses]
     tasks = [
-        TaskPlan(f"worker:{index}", "worker", index, host, address, index == 0)
+        TaskPlan(f"worker:{index}", "worker", index, host, address, chief=index == 0, spare=False)
         for index, (host, address) in enumerate(zip(hosts, addresses))
     ]
     return RunPlan(RUN, "r", hosts, tasks)

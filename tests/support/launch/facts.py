@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from cluster.protocol.typed_json import from_values
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.wire.check_request import CheckFacts
 from launch.check.findings import Evidence, Finding, Rule
 from launch.errors import HostProblem
 from launch.hosts.bundle import JobCode
 from launch.plan.plan import Plan, make_plan
-from launch.status.values import from_values
 
 CODE = {"launcher": "1" * 16, "job": "2" * 16}
 

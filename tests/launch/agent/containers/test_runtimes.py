@@ -5,10 +5,10 @@ from typing import Dict, Optional
 
 import pytest
 
+from cluster.protocol.settings import Container
 from launch.agent.containers import runtimes
 from launch.agent.containers.control import NoAnswer, RuntimeResult
 from launch.agent.containers.runtimes import Lacking
-from launch.agent.wire.container import ContainerRequest
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Dict[str, str]:
 
 def lacking(image: str, runtime: Optional[str] = None) -> str:
     with pytest.raises(Lacking) as error:
-        runtimes.find(ContainerRequest(image, runtime=runtime), [Path("/w")])
+        runtimes.find(Container(image, runtime=runtime), [Path("/w")])
     return str(error.value)
 
 
@@ -60,11 +60,11 @@ def test_a_runtime_that_does_not_work_is_no_missing_image(installed: Dict[str, s
 
 def test_the_first_runtime_that_has_the_image_is_taken(installed: Dict[str, str], tmp_path: Path) -> None:
     installed.update(podman="other", docker="tf", apptainer="-")
-    assert runtimes.find(ContainerRequest("tf"), [Path("/w")]).runtime == "docker"
+    assert runtimes.find(Container("tf"), [Path("/w")]).runtime == "docker"
     installed["podman"] = "tf"
-    assert runtimes.find(ContainerRequest("tf"), [Path("/w")]).runtime == "podman"
+    assert runtimes.find(Container("tf"), [Path("/w")]).runtime == "podman"
     (tmp_path / "tf.sif").touch()
-    assert runtimes.find(ContainerRequest(f"{tmp_path}/tf.sif"), [Path("/w")]).runtime == "apptainer"
+    assert runtimes.find(Container(f"{tmp_path}/tf.sif"), [Path("/w")]).runtime == "apptainer"
 
 
 def test_a_task_sees_the_working_folder_and_that_of_checkpoints(installed: Dict[str, str], tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_a_task_sees_the_working_folder_and_that_of_checkpoints(installed: Dict[
         (f"{tmp_path}/c", ["w", "c"]),
         ("s3://b", ["w"]),
     ):
-        found = runtimes.of_run(ContainerRequest("tf"), tmp_path / "w", checkpoints)
+        found = runtimes.of_run(Container("tf"), tmp_path / "w", checkpoints)
         assert found is not None and found.folders == tuple(f"{tmp_path}/{name}" for name in seen)
     (tmp_path / "file").touch()
     with pytest.raises(Lacking, match="a folder for the container on this host, found"):
-        runtimes.of_run(ContainerRequest("tf"), tmp_path, f"{tmp_path}/file/c")
+        runtimes.of_run(Container("tf"), tmp_path, f"{tmp_path}/file/c")
     assert runtimes.of_run(None, tmp_path) is None
     with pytest.raises(Lacking, match="a folder without ':' and ',', found /a:b; choose another folder"):
-        runtimes.find(ContainerRequest("tf"), [Path("/a:b")])
+        runtimes.find(Container("tf"), [Path("/a:b")])

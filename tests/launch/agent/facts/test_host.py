@@ -8,10 +8,10 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
 from launch.agent import facts
 from launch.agent.facts import pieces
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap, HostFacts
-from launch.status.values import from_values
 
 pytestmark = pytest.mark.not_fast  # they start a Python, and ask for GPUs
 

@@ -8,9 +8,9 @@ from typing import Any, Tuple
 
 import pytest
 
+from cluster.protocol.settings import Hook
 from launch.agent.hooks.post import LATER, NEVER
 from launch.agent.hooks.receivers import Result, judge_try, receivers, try_once
-from launch.agent.wire.run_request import HookRequest
 from launch.status.hook_event import HookEvent
 from tests.support.agent.http_receiver import HttpReceiver
 from tests.support.launch.machine import living_under
@@ -21,7 +21,7 @@ SECRETS = {"KEY": "hunter2!"}
 
 
 def tried(folder: Path, within_s: float = 60.0, **hook: Any) -> Result:
-    (receiver,) = receivers([HookRequest("failed", **hook)], SECRETS, folder)
+    (receiver,) = receivers([Hook("failed", **hook)], SECRETS, folder)
     return asyncio.run(try_once(receiver, EVENT, SECRETS.values(), within_s))
 
 

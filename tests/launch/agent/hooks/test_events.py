@@ -4,11 +4,11 @@ from typing import Any, List
 
 import pytest
 
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.hooks.hooks import LONGEST, STRAGGLES_S, WELL_S, Events
 from launch.status.hook_event import HookEvent
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus
-from launch.status.values import from_values, to_values
 from tests.support.launch.statuses import status, task
 
 SLOW = task("worker:1@gpu02", straggler=True, step_time_ms=61.2, wait_ms=0.2)

@@ -1,6 +1,6 @@
 """Limits in a container: those that it inherits, those that others enforce, and those that nothing enforces."""
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.agent.containers.command import RunContainers
 from launch.agent.limits.enforcement import LimitedHost, agree
 

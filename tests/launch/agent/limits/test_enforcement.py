@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.agent.limits import task_limits
 from launch.agent.limits.enforcement import Enforcement, refusal_of
 

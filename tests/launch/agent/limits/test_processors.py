@@ -6,7 +6,7 @@ from typing import Dict
 
 import pytest
 
-from cluster.protocol.limits import Limits
+from cluster.protocol.settings import Limits
 from launch.agent.limits.processors import Booked, ImpossibleLimit, booked, give, processors_in
 
 EIGHT = set(range(8))

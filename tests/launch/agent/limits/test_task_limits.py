@@ -7,7 +7,7 @@ from typing import Iterator, TypeVar
 
 import pytest
 
-from cluster.protocol.limits import GIB, Limits
+from cluster.protocol.settings import GIB, Limits
 from launch.agent.endings.exit_causes import ExitCause
 from launch.agent.endings.exits import Excess
 from launch.agent.limits import control_groups, task_limits

@@ -5,7 +5,7 @@ from typing import Any, List, Optional
 
 import pytest
 
-from cluster.protocol.limits import GIB, Limits
+from cluster.protocol.settings import GIB, Limits
 from launch.agent.limits.control_groups import V2, GroupPlace
 from launch.agent.limits.enforcement import WATCHED, Enforcement, LimitedHost, Terms, agree, wishes
 from tests.support.agent.requested import task_request

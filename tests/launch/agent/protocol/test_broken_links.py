@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, Tuple
 
 import pytest
 
-from cluster.spec.model import Restart
+from cluster.protocol.settings import Restart
 from launch.agent.linux.processes import inspect
 from launch.agent.protocol import local_socket
 from tests.launch.agent.protocol.cable import Cable

@@ -8,20 +8,20 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
+from cluster.protocol.settings import DEFAULT_KEEP, Keep
 from launch.agent.linux import file_lock
 from launch.agent.retention import past_runs, pruning
 from launch.agent.retention.measure import measure
 from launch.agent.retention.pruning import PrunedPlace, look, prune
 from launch.agent.state import locks, process_records
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.wire.retention import DEFAULT, Retention
 from launch.status.removals import PruneAnswer
 from tests.launch.agent.retention.conftest import PastRuns
 from tests.launch.agent.retention.test_used_code import ONE
 from tests.launch.agent.retention.test_used_code import make as make_code
 
 RUNS = ["a-20260101-120000", "a-20260102-120000", "a-20260103-120000", "a-20260104-120000"]
-TWO = {"a": Retention(runs=2)}
+TWO = {"a": Keep(runs=2)}
 
 
 def four(past: PastRuns, **more: Any) -> None:
@@ -29,7 +29,7 @@ def four(past: PastRuns, **more: Any) -> None:
         past.make(run, days, **more)
 
 
-def place(past: PastRuns, rules: Dict[str, Retention]) -> PrunedPlace:
+def place(past: PastRuns, rules: Dict[str, Keep]) -> PrunedPlace:
     return PrunedPlace(past.workdir, ["h"], rules)
 
 
@@ -53,10 +53,10 @@ def test_what_was_shown_is_removed_and_the_rest_stays(past: PastRuns) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "measured"),
-    [(Retention(runs=3), 1), (Retention(days=15), 3), (Retention(gib=1), 4), (DEFAULT, 0), (Retention(), 0)],
+    [(Keep(runs=3), 1), (Keep(days=15), 3), (Keep(gib=1), 4), (DEFAULT_KEEP, 0), (Keep(), 0)],
 )
 def test_beside_a_run_only_those_are_measured_that_may_be_beyond_a_bound(
-    rule: Retention, measured: int, past: PastRuns, monkeypatch: pytest.MonkeyPatch
+    rule: Keep, measured: int, past: PastRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     four(past)
     seen: List[Path] = []
@@ -73,12 +73,12 @@ def test_beside_a_run_only_those_are_measured_that_may_be_beyond_a_bound(
 
 def test_each_name_has_the_rule_of_the_request_or_that_of_its_newest_run_or_none(past: PastRuns) -> None:
     four(past)
-    for run, days, rule in (("b-20260101-120000", 40, None), ("b-20260102-120000", 30, Retention(days=35))):
+    for run, days, rule in (("b-20260101-120000", 40, None), ("b-20260102-120000", 30, Keep(days=35))):
         past.make(run, days, rule=rule)
     for run, days in (("c-20260101-120000", 900), ("c-20260102-120000", 800)):  # of a version without rules
         past.make(run, days)
     assert names(look(place(past, {}), past.clocks)) == ["b-20260101-120000"]
-    assert names(look(place(past, {"c": DEFAULT}), past.clocks)) == ["b-20260101-120000", "c-20260101-120000"]
+    assert names(look(place(past, {"c": DEFAULT_KEEP}), past.clocks)) == ["b-20260101-120000", "c-20260101-120000"]
 
 
 def test_a_run_that_is_beyond_its_bound_and_needed_is_told(past: PastRuns) -> None:

@@ -4,8 +4,8 @@ from typing import Any, List
 
 import pytest
 
+from cluster.protocol.settings import DEFAULT_KEEP, Keep
 from launch.agent.retention.rules import DAY_S, GIB, PastRun, PruneDecision, decide
-from launch.agent.wire.retention import DEFAULT, Retention
 
 
 def run(name: str, days: float = 0.0, gib: float = 1.0, **more: Any) -> PastRun:
@@ -14,7 +14,7 @@ def run(name: str, days: float = 0.0, gib: float = 1.0, **more: Any) -> PastRun:
 
 def going(past: List[PastRun], **bounds: Any) -> List[str]:
     """The runs that go, the newest first."""
-    found = decide(past, Retention(**bounds)).going
+    found = decide(past, Keep(**bounds)).going
     return [each.run for each in past if each.run in found]
 
 
@@ -41,22 +41,22 @@ def test_each_bound_takes_the_oldest_runs_beyond_it(bounds: Any, gone: List[str]
 
 def test_what_must_stay_stays_and_is_told_with_its_bound() -> None:
     runs = [run("d", needed="the newest of its name"), run("c"), run("b", needed="its agent on h lives"), run("a")]
-    assert decide(runs, Retention(runs=1)) == PruneDecision(
+    assert decide(runs, Keep(runs=1)) == PruneDecision(
         going={"c": "more than 1 of its name", "a": "more than 1 of its name"}, spared={"b": "more than 1 of its name"}
     )
 
 
 def test_bytes_of_what_must_stay_count_and_others_make_room_for_it() -> None:
     runs = [run("c", gib=1), run("b", gib=5, needed="its agent on h lives"), run("a", gib=1)]
-    decision = decide(runs, Retention(gib=6))
+    decision = decide(runs, Keep(gib=6))
     assert list(decision.going) == ["a"] and not decision.spared
-    assert set(decide(runs, Retention(gib=2)).going) == {"a", "c"}
-    assert decide(runs, Retention(gib=2)).spared == {"b": "more than 2 GiB of its name"}
+    assert set(decide(runs, Keep(gib=2)).going) == {"a", "c"}
+    assert decide(runs, Keep(gib=2)).spared == {"b": "more than 2 GiB of its name"}
 
 
 def test_by_default_a_result_stays_however_old_it_is_and_what_has_none_goes_after_90_days() -> None:
     runs = [run("d", 1000), run("c", 91, has_results=False), run("b", 89, has_results=False), run("a", 9999)]
-    assert decide(runs, DEFAULT).going == {"c": "not used for 90 days, and nothing left but logs and records"}
+    assert decide(runs, DEFAULT_KEEP).going == {"c": "not used for 90 days, and nothing left but logs and records"}
 
 
 def test_bounds_that_a_file_names_count_for_results_too() -> None:

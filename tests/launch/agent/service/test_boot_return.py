@@ -6,11 +6,11 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from launch.agent.service.recovery import AGAIN, DONE, start_again
+from cluster.protocol.typed_json import to_values
+from launch.agent.service.beginning import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.values import to_values
 from tests.support.agent.requested import RUN, run_plan, run_request
 
 

@@ -6,12 +6,12 @@ from typing import Any, Dict, Optional
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.protocol.messages import Go, Joined, Start
 from launch.agent.service import recovery
 from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus
-from launch.status.values import to_values
 from tests.support.agent.histories import Replay, advanced, failed, run_plan, started
 from tests.support.agent.requested import run_request
 

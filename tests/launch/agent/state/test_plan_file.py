@@ -7,11 +7,11 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from launch.agent.state import plan_file
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import LeadAddress, RunRequest
-from launch.status.values import Malformed, from_values, to_values
 from tests.support.launch.random_records import random_record
 
 HERE = Path(__file__).parent

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 import pytest
 
 from cluster.protocol.save_request import HOLD
+from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import (
     Dismiss,
     DrainRequested,
@@ -25,7 +26,6 @@ from launch.agent.supervision.saving import SAVE_S
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.supervision.task_records import DRAINED, SPARE
 from launch.status.run import FormationStatus
-from launch.status.values import from_values
 from tests.support.agent.histories import Replay, advanced, failed, run_plan, started
 
 TASKS = ("ps:0@a", "ps:1@b", "ps:2@c+", "worker:0@a", "worker:1@d", "evaluator:0@a")

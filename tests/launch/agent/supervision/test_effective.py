@@ -5,10 +5,10 @@ from typing import Any, Dict
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import Go, Joined, Tick
 from launch.agent.service.recovery import Earlier, continue_run
 from launch.status.run import RunStatus
-from launch.status.values import from_values
 from tests.support.agent.histories import Replay, advanced, killed, started, step, succeeded, training
 
 ALL = ("worker:0", "worker:1")

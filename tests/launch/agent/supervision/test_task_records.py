@@ -5,12 +5,12 @@ from typing import Optional, Sequence, Set
 import pytest
 
 from launch.agent.supervision.task_records import RATE_WINDOW_S, Roster, TaskRecord, decisive_tasks
-from launch.agent.wire.run_plan import TaskPlan
+from launch.agent.wire.run_request import TaskPlan
 from tests.support.agent.histories import run_plan
 
 
 def record() -> TaskRecord:
-    return TaskRecord(TaskPlan("worker:0", "worker", 0, "a", "a:2222", True))
+    return TaskRecord(TaskPlan("worker:0", "worker", 0, "a", "a:2222", chief=True, spare=False))
 
 
 def report(task: TaskRecord, now: float, step: int, waited_s: Optional[float]) -> None:

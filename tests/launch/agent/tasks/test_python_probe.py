@@ -6,9 +6,9 @@ from typing import Dict
 
 import pytest
 
+from cluster.protocol.settings import Container
 from launch.agent.containers.task_containers import OneShot
 from launch.agent.facts import PythonVersions
-from launch.agent.wire.container import ContainerRequest
 from tests.support.containers.fake import FakeRuntime
 from tests.support.waiting import PATIENCE_S
 
@@ -65,7 +65,7 @@ def test_the_python_of_a_container_answers_from_inside_and_one_that_hangs_leaves
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     docker = FakeRuntime(tmp_path / "bin", "docker", monkeypatch)
-    program = OneShot("check", ContainerRequest("there", runtime="docker"), tmp_path)
+    program = OneShot("check", Container("there", runtime="docker"), tmp_path)
     env = module(tmp_path, "slow", "import os, time; os.environ['LAUNCH_CONTAINER']; time.sleep(600)")
     found = PythonVersions(program, sys.executable, env, ["slow"]).answers(2.0)
     assert found["python"]["path"] == sys.executable

@@ -12,13 +12,13 @@ from typing import Any, Dict, Iterator
 
 import pytest
 
+from cluster.protocol.settings import Container
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent.linux.sockets import can_listen, free_ports
 from launch.agent.verbs import check
 from launch.agent.wire.check_request import CheckFacts, CheckRequest
-from launch.agent.wire.container import ContainerRequest
 from launch.agent.wire.host_facts import Disk, FactsRequest, Gpus
 from launch.agent.wire.verb_requests import RunReference
-from launch.status.values import from_values, to_values
 from tests.support import ROOT
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -89,7 +89,7 @@ def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tm
 
 def test_a_container_without_its_runtime_is_reported_in_place_of_a_python(agent: Agent, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    agent.ask(opening(port, workdir=tmp_path, container=ContainerRequest(f"{tmp_path}/t.sif", runtime="docker")))
+    agent.ask(opening(port, workdir=tmp_path, container=Container(f"{tmp_path}/t.sif", runtime="docker")))
     seen = from_values(CheckFacts, agent.ask(LOOK))
     assert seen.versions is None and len(seen.container) == 2
     assert seen.container[0].startswith("container.")

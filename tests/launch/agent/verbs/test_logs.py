@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from cluster.spec.model import Restart
+from cluster.protocol.settings import Restart
+from cluster.protocol.typed_json import to_values
 from launch.agent.verbs import logs as verb
 from launch.agent.wire.verb_requests import LogsRequest
-from launch.status.values import to_values
 from tests.support import ROOT
 from tests.support.agent.agents import RUN, Agents
 from tests.support.waiting import PATIENCE_S

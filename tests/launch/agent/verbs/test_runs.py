@@ -6,6 +6,7 @@ from typing import Any, List
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.linux.processes import inspect
 from launch.agent.state import process_records, runs
 from launch.agent.state.run_folder import RunFolder
@@ -13,7 +14,6 @@ from launch.agent.verbs import runs as verb
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import EffectiveTime, KnownRun, RunRecord, RunStatus
-from launch.status.values import to_values
 
 OLD, NEW = "a-20261120-120000", "b-20261121-120000"
 STARTED, ENDED = "2026-11-20T12:00:01+00:00", "2026-11-20T13:00:00+00:00"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.environments.environment import Environment
 from launch.agent.linux.processes import inspect, is_same
 from launch.agent.state import process_records
@@ -14,7 +15,6 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import sweep as verb
 from launch.agent.verbs.sweep import UNFINISHED_S
 from launch.agent.wire.verb_requests import SweepRequest
-from launch.status.values import to_values
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.machine import living_under
 from tests.support.waiting import eventually

@@ -6,9 +6,10 @@ from typing import Any, Dict, List
 
 import pytest
 
+from cluster.protocol.settings import Keep
+from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import __main__ as agent
 from launch.agent.wire import verb_requests
-from launch.agent.wire.retention import Retention
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import (
     BuildRequest,
@@ -28,7 +29,7 @@ from launch.agent.wire.verb_requests import (
     SweepRequest,
     WheelFile,
 )
-from launch.status.values import from_values, to_values
+from launch.agent.wire.verb_table import VERBS
 from tests.support.agent.requested import run_request
 
 RUN = RunReference("r", "h", "~/w")
@@ -45,7 +46,7 @@ REQUESTS: Dict[str, Any] = {
     "down": DownRequest(RUN, 1.0, "enough", (7,)),
     "sweep": SweepRequest("h", "~/w", kill=False),
     "runs": RunsRequest("h", "~/w"),
-    "prune": PruneRequest(("h",), "~/w", "r", Retention(runs=3), 1.0),
+    "prune": PruneRequest(("h",), "~/w", "r", Keep(runs=3), 1.0),
     "logs": LogsRequest(RUN, ("worker:0",), tail=2),
     "flight": FlightRequest(RUN, ("worker:0",), 9),
     "held": HeldRequest(RUN, None),
@@ -92,6 +93,14 @@ def test_a_request_that_is_no_object_is_refused(verb: str, monkeypatch: pytest.M
 def test_a_request_is_on_the_host_what_the_launcher_has_sent(verb: str) -> None:
     request = REQUESTS[verb]
     assert from_values(type(request), json.loads(json.dumps(to_values(request)))) == request
+
+
+def test_the_table_has_every_verb_with_its_request_and_a_function_that_is_there() -> None:
+    assert {name: verb.request for name, verb in VERBS.items() if verb.request} == {
+        name: type(request) for name, request in REQUESTS.items()
+    }
+    assert {name for name, verb in VERBS.items() if verb.request is None} == {"return", "check", "diagnose"}
+    assert all(callable(agent.function_of(verb)) for verb in VERBS.values())
 
 
 def test_every_kind_of_request_is_one_of_these() -> None:

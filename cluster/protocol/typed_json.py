@@ -2,20 +2,13 @@
 
 A reader may be older or newer than the writer. So a reader skips fields that it does not know, and missing fields
 have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of these,
-each also ``Optional``. A time becomes a text in UTC, with the offset, wherever this host and the reader are.
+each also ``Optional``.
 """
 
 import collections.abc
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Dict, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
-
-
-def utc(moment: float) -> str:
-    """Return seconds since 1970 in ISO 8601: ``2026-11-20T15:59:02+00:00``."""
-    return datetime.fromtimestamp(moment, timezone.utc).isoformat(timespec="seconds")
-
 
 T = TypeVar("T")
 _SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "null"}
@@ -67,12 +60,19 @@ def from_values(kind: Type[T], values: Any) -> T:
     return record
 
 
+def part_of(kind: Type[T], record: Any, **others: Any) -> T:
+    """Return the ``kind`` that has the fields of another record under the same names, and ``others``."""
+    wanted: Any = kind
+    shared = {name: value for name, value in vars(record).items() if name in _types(wanted)}
+    return kind(**{**shared, **others})
+
+
 def updated(record: T, values: Any) -> T:
     """Return a dataclass with JSON values in the fields that they name. Raises Malformed."""
-    return replace(record, **_fields_in(type(record), values))  # type: ignore[type-var]
+    return replace(record, **fields_in(type(record), values))  # type: ignore[type-var]
 
 
-def _fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
+def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
     """Return those fields of a dataclass that JSON values have, read by their types. Raises Malformed."""
     if not isinstance(values, dict):
         raise _refused(at or kind.__name__, "an object", values)
@@ -81,7 +81,7 @@ def _fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
 
 
 def _record(kind: Any, values: Any, at: str) -> Any:
-    known = _fields_in(kind, values, at)
+    known = fields_in(kind, values, at)
     for each in fields(kind):
         if each.name not in known and _is_needed(each):
             raise Malformed(f"{_within(at, each.name)}: expected {_described(_types(kind)[each.name])}, found nothing")

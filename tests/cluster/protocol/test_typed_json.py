@@ -7,10 +7,9 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union, get_t
 
 import pytest
 
+from cluster.protocol.typed_json import Malformed, from_values, to_values
 from launch.agent.state.plan_file import KeptPlan, KeptTask
-from launch.agent.wire.run_plan import RunPlan, TaskPlan
-from launch.agent.wire.run_request import LeadAddress, RunRequest, TaskRequest, Wanted
-from launch.status.values import Malformed, from_values, to_values
+from launch.agent.wire.run_request import LeadAddress, RunPlan, RunRequest, TaskPlan, TaskRequest, Wanted
 from tests.support.launch.random_records import random_record, wrong_values
 
 KINDS = (RunRequest, TaskRequest, LeadAddress, Wanted, RunPlan, TaskPlan, KeptPlan, KeptTask)

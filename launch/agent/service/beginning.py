@@ -1,0 +1,124 @@
+"""The beginning of an agent: a process of its own that outlives the verb ``start``, or the unit that returns to a run.
+
+After a boot, the unit of ``boot_unit`` starts the agent of a detached run again. The network, or a folder that is
+mounted late, may not be there yet. So systemd tries a start that fails again.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+from cluster.protocol.typed_json import from_values
+from launch.agent import leftovers
+from launch.agent.linux.daemonize import fork_away
+from launch.agent.linux.open_files import readable
+from launch.agent.linux.processes import Process
+from launch.agent.service.located import folder_of
+from launch.agent.state import locks
+from launch.agent.state.log import say as write_log
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import RunRequest
+
+START_S = 60.0
+ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
+DONE, AGAIN = 0, 1  # exit codes for systemd
+
+Begin = Callable[[RunRequest], Dict[str, Any]]
+
+
+def start(request: RunRequest) -> Dict[str, Any]:
+    """Make the agent, a process of its own, and return its first answer: ready or an error."""
+    folder = folder_of(request)
+    serving = leftovers.make_way(folder) if request.again else None
+    if serving is not None:
+        return {"ready": True, "pid": serving, "lives": True}
+    ready, says = os.pipe()
+    try:
+        folder.create(again=request.again)
+        log = folder.own / "agent.log"
+        agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
+    except FileExistsError:  # two of the same second, which names a run
+        held = locks.lock_holder(folder.workdir, request.name, folder.host)
+        second = f"{folder.run} started in this second; start the run again"
+        return {"error": locks.refusal(folder.run, request.file) if held else second}
+    except OSError as error:
+        return {"error": f"cannot make the run's folder {folder.own}: {error.strerror}", "kind": "disk"}
+    finally:
+        os.close(says)
+    with os.fdopen(ready, "rb") as pipe:
+        if not readable(pipe, START_S):
+            os.killpg(agent, signal.SIGKILL)
+            return {"error": f"the agent did not get ready within {START_S:.0f} s; its log: {log}"}
+        word = pipe.readline()
+    answer: Dict[str, Any] = json.loads(word.decode()) if word else {"error": f"the agent ended; its log: {log}"}
+    if "error" in answer:
+        _wait_for_end(agent)
+    return answer
+
+
+def _wait_for_end(agent: int) -> None:
+    """Wait for the end of an agent that refused to start, and of its keeper.
+
+    When the launcher receives the refusal, nothing of the start is left.
+    """
+    until = time.monotonic() + ENDED_S
+    while time.monotonic() < until and os.waitpid(agent, os.WNOHANG)[0] == 0:
+        time.sleep(LOOK_S)
+
+
+def serve(request: RunRequest, says: int) -> int:
+    """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
+    from launch.agent.service import daemon, keeper, recovery  # only here: the verb itself needs nothing of them
+
+    def say(values: Dict[str, Any]) -> None:
+        os.write(says, json.dumps(values).encode() + b"\n")
+        os.close(says)
+
+    def note(values: Dict[str, Any]) -> None:
+        write_log(f"the agent cannot start: {values['error']}" if "error" in values else "the agent has started again")
+
+    again = replace(request, again=True)
+
+    def serve_again(own: Process, pulse: keeper.Pulse) -> int:
+        goes_on = recovery.goes_on(folder_of(request), request)
+        return daemon.serve(again, note, own, pulse) if goes_on else keeper.OVER
+
+    service = keeper.Service(
+        first=lambda own, pulse: daemon.serve(request, say, own, pulse),
+        next=serve_again if request.detached else None,
+        release=lambda: os.close(says),
+        patience_s=keeper.patience_s(request.lost_after_s),
+    )
+    return keeper.keep(folder_of(request), service)
+
+
+def return_to_run() -> None:
+    """Start the agent of a detached run again after a boot; argv names its folder of the run."""
+    sys.exit(start_again(Path(sys.argv[2])))
+
+
+def start_again(own: Path, begin: Begin = start) -> int:
+    """Start the agent whose folder of the run this is; return an exit code for systemd."""
+    from launch.agent.service import recovery  # as in ``serve``
+    from launch.agent.state import boot_unit
+
+    os.umask(0o077)
+    folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
+    kept = boot_unit.read(folder)
+    if kept is None:  # somebody has ended the run, a successor of the name has, or the folder is not mounted yet
+        return DONE if own.is_dir() else AGAIN
+    request = from_values(RunRequest, kept["request"])
+    if not recovery.goes_on(folder, request):
+        boot_unit.remove(folder)
+        return DONE
+    os.environ.clear()
+    os.environ.update(kept["environment"])
+    answer = begin(request)
+    if "error" in answer:
+        print(f"the agent cannot start after a boot: {answer['error']}", flush=True)
+    return AGAIN if "error" in answer else DONE
