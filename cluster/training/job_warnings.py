@@ -16,9 +16,11 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
 
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
+from cluster.protocol.outcome import Outcome
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import TRAINERS
+from cluster.training.callbacks import Callback, Step
 from cluster.verify.digests import digest, flat
 
 
@@ -89,7 +91,7 @@ class ReadArgs(Dict[str, Any]):
         self.asked.update(super().__iter__())
 
 
-class UnreadArgs:
+class UnreadArgs(Callback):
     """The warnings about ``args`` that no function of a job has read."""
 
     def __init__(self, args: ReadArgs, job: Job):
@@ -123,7 +125,7 @@ _EXAMPLES, _VALUES = 16, 1 << 20  # of a batch that are looked at: the first ste
 _MOST_NAMED = 3
 
 
-class FirstBatches:
+class FirstBatches(Callback):
     """The number of the first batch of each task in a pool, in the current graph.
 
     Args:
@@ -151,19 +153,26 @@ class FirstBatches:
             self._leave = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=self._own)
             self._all = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
 
-    @property
-    def fetches(self) -> List[Any]:
+    def fetches(self, step: int) -> List[Any]:
         """Return what to fetch with the next step: nothing after the first."""
         return [self._number] if self._is_due else []
 
-    def note(self, session: Any, fetched: List[Any]) -> None:
+    def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
         """Leave what was fetched where the chief finds it."""
         if self._is_due:
             session.run(self._leave, {self._own: fetched[0]})
             self._is_due = False
 
-    def compare(self, session: Any) -> None:
+    def report(self, session: Any, step_time_ms: float) -> None:
         """Chief: compare the numbers that are there, until those of all workers have been."""
+        self._compare(session)
+
+    def end(self, session: Any, outcome: Outcome) -> Outcome:
+        """Compare for the last time."""
+        self._compare(session)
+        return outcome
+
+    def _compare(self, session: Any) -> None:
         if self._is_open:
             numbers = dict(zip(*(column.tolist() for column in session.run(self._all))))
             self._same = [self._names[worker] for worker in same(numbers)]
