@@ -21,8 +21,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import BaseWorker, HoldGate
-from cluster.steps.exchange import Exchange, Push, SendWindow, unpack_arrived
+from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
+from cluster.steps.exchange import Push, SendWindow, unpack_arrived
 from cluster.steps.token_sync import counter
 from cluster.updates.incremental_apply import IncrementalApply
 from cluster.variables.placement import overlap_pays
@@ -37,22 +37,12 @@ class AsyncWorker(BaseWorker):
 
     may_overlap = True  # with the steps before and after
 
-    def __init__(
-        self,
-        optimizer: Any,
-        grads_and_vars: Any,
-        global_step: Any,
-        loss: Any,
-        clip_norm: Any,
-        exchange: Exchange,
-        gate: HoldGate,
-    ):
+    def __init__(self, parts: StepParts, gate: HoldGate):
+        optimizer, global_step, exchange = parts.optimizer, parts.global_step, parts.exchange
         self.dropped = 0  # none ever is
         self.waited_s: Optional[float] = None  # for nobody
-        self._global_step = global_step
-        self._loss = loss
-        self._optimizer = optimizer
-        self._gradients = [grad for grad, _ in grads_and_vars]
+        self._global_step, self._loss, self._optimizer = global_step, parts.loss, optimizer
+        self._gradients = [grad for grad, _ in parts.grads_and_vars]
         self._exchange, self._copies, self._gate = exchange, exchange.copies, gate
         self._ended_s, self._took_s = 0.0, math.inf
         self._step = 0  # the newest that is known
@@ -64,8 +54,8 @@ class AsyncWorker(BaseWorker):
             self._begin = tf.assign(life, self._number)
             # tf.maximum makes a new tensor: a queued alias of the variable would change with it.
             self._stamp = tf.maximum(life.read_value(), 1)
-        present = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
-        pushes = exchange.pushes(clip(present, clip_norm))
+        present = [(grad, variable) for grad, variable in parts.grads_and_vars if grad is not None]
+        pushes = exchange.pushes(clip(present, parts.clip_norm))
         servers = {bucket.server for bucket in self._copies.buckets}
         pays = IncrementalApply.supports(optimizer) and overlap_pays(self._copies.bytes, len(servers))
         self.overlaps = self.may_overlap and pays

@@ -15,8 +15,8 @@ from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.runtime.gradients import copy_gradient, divide
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.base_worker import HoldGate
-from cluster.steps.exchange import Exchange, Push
+from cluster.steps.base_worker import HoldGate, StepParts
+from cluster.steps.exchange import Push
 
 _LOOK_S = 0.1  # how often a worker without a shard looks for one
 _ASK_MS = 5000
@@ -25,30 +25,16 @@ _ASK_MS = 5000
 class OnceAsyncWorker(AsyncWorker):
     """Take the steps of one worker; their batches come from shards, whose places this worker moves.
 
-    Args:
-      weight: the part of the batch that counts, by which the gradient is divided.
-
     ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
     """
 
     may_overlap = False  # a step that overlaps has parts of two batches on the servers
 
-    def __init__(
-        self,
-        optimizer: Any,
-        grads_and_vars: Any,
-        global_step: Any,
-        loss: Any,
-        clip_norm: Any,
-        exchange: Exchange,
-        gate: HoldGate,
-        weight: Any,
-        places: OwnPlaces,
-    ):
-        self._places = places
-        part = tf.where(weight > 0, weight, tf.ones_like(weight))
-        pairs = [(None if grad is None else divide(grad, part), variable) for grad, variable in grads_and_vars]
-        super().__init__(optimizer, pairs, global_step, loss, clip_norm, exchange, gate)
+    def __init__(self, parts: StepParts, gate: HoldGate, places: OwnPlaces):
+        self._places, global_step = places, parts.global_step
+        weight = tf.where(parts.weight > 0, parts.weight, tf.ones_like(parts.weight))
+        pairs = [(None if grad is None else divide(grad, weight), variable) for grad, variable in parts.grads_and_vars]
+        super().__init__(replace(parts, grads_and_vars=pairs), gate)
         self.waited_s = 0.0  # without a shard
         with tf.control_dependencies([self._next_step]):
             self._ends = tf.identity(places.has_ended_now())

@@ -140,7 +140,7 @@ class BestCheckpoint(Callback):
 
     def _measure(self, session: Any, step: int) -> None:
         self._replica.stepper.renew(session)
-        evaluation = self._replica.evaluation
+        evaluation = self._replica.model.evaluation
         self._note(step, evaluation.run(session, self._batches) if evaluation else {})
         is_decided = best.is_patient(self._settings, self._record) or self._record.last is not None
         if not is_decided and self._write_last(step):

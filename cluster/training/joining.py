@@ -201,8 +201,9 @@ class Joining:
           TimeoutError: the chief did not answer in time.
         """
         self._settle(session)
-        if self._replica.shares is not None:
-            self._replica.shares.settle(session)
+        shares = self._replica.model.parts.shares
+        if shares is not None:
+            shares.settle(session)
         if self._checkpoints is not None:
             return self._join_as_chief(session, activity, self._checkpoints)
         activity.note("waits for the chief to give the variables their values")

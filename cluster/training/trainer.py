@@ -201,10 +201,11 @@ class Trainer:
 
     def _join(self, session: Any) -> int:
         self._activity.note("begins to read its data")
-        session.run(self.replica.prepare)
-        session.run(self.replica.start_input)
-        if self.replica.evaluation is not None:
-            self.replica.evaluation.refuse_endless(session, self.settings.evaluate_batches)
+        model = self.replica.model
+        session.run(model.prepare)
+        session.run(model.start_input)
+        if model.evaluation is not None:
+            model.evaluation.refuse_endless(session, self.settings.evaluate_batches)
         self.step = step = self._graph.joining.join(session, self._activity)
         self._activity.end(step)
         self.replica.stepper.begin_reading(session)

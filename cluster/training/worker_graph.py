@@ -96,10 +96,10 @@ class WorkerGraph:
 
     def _make_callbacks(self) -> List[Callback]:
         """Make all that this worker does beside its steps, in the order in which it does so."""
-        worker, replica = self._worker, self.replica
+        worker, replica, model = self._worker, self.replica, self.replica.model
         times = StepTimes(worker.task)
-        metrics = TrainingMetrics(worker.task, replica.measured, self.last) if replica.measured else None
-        batches = FirstBatches(worker.job, worker.pool, replica.batches, worker.is_first)
+        metrics = TrainingMetrics(worker.task, model.measured, self.last) if model.measured else None
+        batches = FirstBatches(worker.job, worker.pool, model.batches if model.place is None else [], worker.is_first)
         of_all: List[Callback] = [times, self.last, *([metrics] if metrics else []), batches]
         if self.checkpoints is None:
             return of_all
@@ -116,8 +116,8 @@ class WorkerGraph:
         """Make what the chief does between two steps: it saves before it measures, which it does before it compares."""
         worker, settings, activity, replica = self._worker, self._worker.settings, self._worker.activity, self.replica
         made: List[Callback] = [Saving(worker.requests, checkpoints, replica.stepper, worker.progress, activity)]
-        if replica.evaluation is not None and not settings.verify:
-            made.append(Evaluating(replica.evaluation, replica.stepper, settings.evaluate_batches))
+        if replica.model.evaluation is not None and not settings.verify:
+            made.append(Evaluating(replica.model.evaluation, replica.stepper, settings.evaluate_batches))
         if settings.best.metric:
             made.append(BestCheckpoint(settings, checkpoints, self.last, replica, activity))
         if settings.verify:
