@@ -23,6 +23,6 @@ once_sync          a step that also moves the places of the examples in it; no e
 async_worker       steps without waiting: servers apply each gradient at once
 once_async_worker  such steps that also move the places of their examples
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
-base_worker        what most of these answer a trainer; hold all workers while the chief saves for the last time
+base_worker        the parts of a step; what most workers answer a trainer; hold them for the chief's last save
 replica            the parts of one worker's graph that a session needs
 """

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ContextManager, List, Sequence, Tuple
 
 from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
-from cluster.runtime.gradients import copy_gradient, divide
+from cluster.runtime.gradients import copy_gradient, divide, values_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.base_worker import HoldGate, StepParts
@@ -42,7 +42,7 @@ class OnceAsyncWorker(AsyncWorker):
             self._unchanged = gate.with_number(global_step.read_value())
 
     def _at_once(self, pushes: Sequence[Push]) -> Any:
-        self._noted = self._places.note_own(self._stamp, [_tensor(push.grad) for push in pushes])
+        self._noted = self._places.note_own(self._stamp, [values_of(push.grad) for push in pushes])
         with tf.control_dependencies([self._noted]):
             admitted = [replace(push, grad=copy_gradient(push.grad)) for push in pushes]
         self._applied = super()._at_once(admitted)
@@ -134,7 +134,3 @@ class OnceAsyncWorker(AsyncWorker):
     def paused(self, session: Any) -> ContextManager[Any]:
         """Return a context in which the chief saves, and no worker applies a gradient."""
         return self._places.paused(session)
-
-
-def _tensor(grad: Any) -> Any:
-    return grad.values if isinstance(grad, tf.IndexedSlices) else grad

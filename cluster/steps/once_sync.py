@@ -14,7 +14,7 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 
 from cluster.data.shard_places import Places
-from cluster.runtime.gradients import copy_gradient, without_rows
+from cluster.runtime.gradients import copy_gradient, values_of, without_rows
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.accumulators import Accumulator
@@ -53,7 +53,7 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
     def _take(self) -> List[Tuple[Any, Push]]:
         with tf.control_dependencies([self._gate.take()]):
             taken = super()._take()
-        begun, self._rows = self._places.begin_step(self._stamp, [_tensor(grad) for grad, _ in taken])
+        begun, self._rows = self._places.begin_step(self._stamp, [values_of(grad) for grad, _ in taken])
         return [(_after(begun, grad), push) for grad, push in taken]
 
     def _conclude(self, after: Sequence[Any]) -> Any:
@@ -62,13 +62,9 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
         return super()._conclude([moved])
 
 
-def _tensor(grad: Any) -> Any:
-    return grad.values if isinstance(grad, tf.IndexedSlices) else grad
-
-
 def _after(done: Any, grad: Any) -> Any:
     """Return the same gradient, on its server, which is there only after ``done``."""
-    with tf.device(_tensor(grad).device), tf.control_dependencies([done]):
+    with tf.device(values_of(grad).device), tf.control_dependencies([done]):
         return copy_gradient(grad)
 
 

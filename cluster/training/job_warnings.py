@@ -9,10 +9,11 @@ batches. A worker that was started again leaves no number: it may read again wha
 """
 
 import difflib
+import functools
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set
 
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
@@ -41,54 +42,25 @@ class ReadArgs(Dict[str, Any]):
         """Return the keys that were not read yet."""
         return [name for name in self._given if name not in self.asked]
 
-    def __getitem__(self, name: str) -> Any:
-        self.asked.add(name)
-        return super().__getitem__(name)
 
-    def __contains__(self, name: object) -> bool:
-        self.asked.add(str(name))
-        return super().__contains__(name)
+_READ_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
+_READ_ALL = ("__iter__", "keys", "values", "items", "copy")
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the value, and record that it was read."""
-        self.asked.add(name)
-        return super().get(name, default)
 
-    def pop(self, name: str, *default: Any) -> Any:
-        """Remove the key, and record that it was read."""
-        self.asked.add(name)
-        return super().pop(name, *default)
+def _recording(name: str) -> Callable[..., Any]:
+    """Return the method of this name of a plain dictionary, which also records the keys that it reads."""
+    method = getattr(dict, name)
 
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the value, which is the default from now on where there was none."""
-        self.asked.add(name)
-        return super().setdefault(name, default)
+    @functools.wraps(method)
+    def recording(self: ReadArgs, *args: Any) -> Any:
+        self.asked.update(map(str, args[:1] if name in _READ_ONE else dict.__iter__(self)))
+        return method(self, *args)
 
-    def __iter__(self) -> Iterator[str]:
-        self._ask_for_all()
-        return super().__iter__()
+    return recording
 
-    def keys(self) -> Any:
-        """Return all keys, and record that they were read."""
-        self._ask_for_all()
-        return super().keys()
 
-    def values(self) -> Any:
-        """Return all values, and record that they were read."""
-        self._ask_for_all()
-        return super().values()
-
-    def items(self) -> Any:
-        """Return all pairs, and record that they were read."""
-        self._ask_for_all()
-        return super().items()
-
-    def copy(self) -> Dict[str, Any]:
-        """Return a plain dictionary, and record that all keys were read."""
-        return dict(self)
-
-    def _ask_for_all(self) -> None:
-        self.asked.update(super().__iter__())
+for _name in (*_READ_ONE, *_READ_ALL):
+    setattr(ReadArgs, _name, _recording(_name))
 
 
 class UnreadArgs(Callback):

@@ -17,6 +17,7 @@ that.
 """
 
 import hashlib
+from itertools import zip_longest
 from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.saver import Checkpoints
@@ -113,11 +114,7 @@ def digest_of_listing(lines: Sequence[str]) -> str:
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
     """Return the first line that differs, of each side; None if they are equal."""
-    for index in range(max(len(ours), len(theirs))):
-        pair = tuple(lines[index] if index < len(lines) else NOTHING for lines in (ours, theirs))
-        if pair[0] != pair[1]:
-            return pair[0], pair[1]
-    return None
+    return next((pair for pair in zip_longest(ours, theirs, fillvalue=NOTHING) if pair[0] != pair[1]), None)
 
 
 class GraphAgreement:
