@@ -5,7 +5,7 @@ worker_graph      the worker's graph, with the list of all that acts beside its 
 callbacks         what acts beside steps: the methods that a callback may have
 graph_builder     the model and the transport around it
 stock_graph       the graph of TensorFlow's documentation, for ``train.sync: stock``
-model_uses        how a model uses its variables and tables, and which of them servers cannot hold
+model_uses        how a model uses its variables and tables; refuses those that servers cannot hold
 joining           who gives variables their values, who waits for them, and whether all built the same ones
 step_errors       what a person can act on, in place of TensorFlow's error
 run_steps         the global step, the last one, step times and newest metrics, on ``ps:0``

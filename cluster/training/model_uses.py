@@ -1,4 +1,4 @@
-"""How a model uses its variables and tables, and which of them servers cannot hold."""
+"""Find how a model uses its variables and tables, and refuse those that servers cannot hold."""
 
 from typing import Any, Collection, Dict, List, Mapping, Optional
 
