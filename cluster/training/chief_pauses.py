@@ -26,7 +26,7 @@ from cluster.training.run_steps import NOTICE, LastStep
 from cluster.verify.verification import Verification
 
 
-class Saving(Callback):
+class ChiefSaving(Callback):
     """Save when it is due, when it is asked for, and at the end."""
 
     def __init__(

@@ -25,10 +25,9 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
 from cluster.shards import sources
-from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.async_worker import AsyncWorker, OnceAsyncWorker
 from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.steps.once_sync import OnceWorker
 from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper

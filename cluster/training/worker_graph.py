@@ -17,7 +17,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.trace.recording import Tracing
 from cluster.training.callbacks import Callback, Callbacks
-from cluster.training.chief_pauses import BestCheckpoint, Evaluating, Saving, Verifying
+from cluster.training.chief_pauses import BestCheckpoint, ChiefSaving, Evaluating, Verifying
 from cluster.training.graph_builder import Builder
 from cluster.training.job_warnings import FirstBatches, ReadArgs, UnreadArgs
 from cluster.training.joining import FirstValues, Joining
@@ -115,7 +115,7 @@ class WorkerGraph:
     def _make_pauses(self, checkpoints: Checkpoints) -> List[Callback]:
         """Make what the chief does between two steps: it saves before it measures, which it does before it compares."""
         worker, settings, activity, replica = self._worker, self._worker.settings, self._worker.activity, self.replica
-        made: List[Callback] = [Saving(worker.requests, checkpoints, replica.stepper, worker.progress, activity)]
+        made: List[Callback] = [ChiefSaving(worker.requests, checkpoints, replica.stepper, worker.progress, activity)]
         if replica.model.evaluation is not None and not settings.verify:
             made.append(Evaluating(replica.model.evaluation, replica.stepper, settings.evaluate_batches))
         if settings.best.metric:

@@ -19,9 +19,9 @@ from cluster.data import own_places
 from cluster.data.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps.async_worker import OnceAsyncWorker
 from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
