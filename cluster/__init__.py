@@ -18,13 +18,11 @@ Packages, each above those before it:
   runtime       sessions, servers, devices
   variables     which server holds which variable, in how many slices; values on their way
   sharing       several copies of a model on one set of variables
-  scoring       the values of metrics over examples
   updates       the optimizer's update, on the servers
-  tables        embedding tables, whose rows appear as ids come
-  data          examples that count once, in shards of files
+  checkpoints   written and read by the chief
+  recommend     embedding tables, examples that count once, metrics over examples
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
-  checkpoints   written and read by the chief
   trace         a timeline of one step
   verify        compare a run with one process
   serving       export a checkpoint as a SavedModel

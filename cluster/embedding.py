@@ -29,7 +29,7 @@ class Table:
 
     name: str
     width: int
-    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.tables.initializers``
+    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.recommend.tables.initializers``
     admit: int = 1  # steps that have to have an id before it gets a row
     expire: int = 0  # steps without an id after which its row is removed; 0: never
 

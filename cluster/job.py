@@ -15,16 +15,12 @@ sum, or the batch's mean. With more than one part it is another loss than in one
 """
 
 import contextlib
-import errno
 import functools
 import importlib
 import importlib.util
 import inspect
-import linecache
 import operator
-import re
 import sys
-import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -32,10 +28,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from cluster.errors import ClusterError, JobError
 from cluster.metrics import Metric
+from cluster.runtime.code_lines import described_at, is_of_optimizer, place_of
 
 _FUNCTIONS = ("inputs", "model", "optimizer")
-_OPTIMIZER = "/python/training/optimizer.py"  # TensorFlow's file of it
-_LONGEST = 100  # characters of a line that an error quotes
 
 
 @dataclass(frozen=True)
@@ -80,28 +75,12 @@ class Job:
 
         Without a line of its own it is that of the function that was called wrongly, or whose optimizer failed.
         """
-        place = _place(self.path, error)
+        place = place_of(self.path, error)
         if place == self.path:
             called = [name for name in (*_FUNCTIONS, "evaluate") if str(error).startswith(f"{name}() ")]
-            called += ["optimizer"] if _is_of_optimizer(error) else []
+            called += ["optimizer"] if is_of_optimizer(error) else []
             place = self.place(called[0]) if called else place
-        return _told(place, error)
-
-    def line_that_raised(self, error: Any) -> Optional[str]:
-        """Return ``file:line`` of this job whose Python, run by a session, raised ``error``, else None."""
-        lines = re.findall(rf'File "{re.escape(self.path)}", line (\d+)', str(error.message))
-        return f"{self.path}:{lines[-1]}" if lines else None
-
-    def line_that_made(self, error: Any, graph: Any, task: str = "") -> Optional[str]:
-        """Return ``file:line`` of this job that made an operation named by ``error``, else None.
-
-        Args:
-          error: an error of a session.
-          task: only operations on devices of it count; "" for those of any task.
-        """
-        ops = [op for op in _ops_named_by(error, graph) if op.device.startswith(task)]
-        lines = [line for op in ops for line in _lines_of_op(self.path, op)[-1:]]
-        return f"{self.path}:{lines[0]}" if lines else None
+        return described_at(place, error)
 
     def place(self, function: str) -> str:
         """``file:line`` where one of the job's functions begins."""
@@ -234,71 +213,4 @@ def _import_blamed(path: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise JobError(_told(_place(path, error), error)) from error
-
-
-def _told(place: str, error: BaseException) -> str:
-    """Return an error with its place in the job, and the text of that line."""
-    return f"{place}: {_described(error)}{quote_line(place)}{_advice(error)}"
-
-
-def quote_line(place: str) -> str:
-    """Return the text of the line at ``file:line`` as the end of a sentence; "" where there is none."""
-    path, _, line = place.rpartition(":")
-    text = linecache.getline(path, int(line)).strip() if path and line.isdigit() else ""
-    return f", in `{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`" if text else ""
-
-
-def _place(path: str, error: BaseException) -> str:
-    """Return ``file:line`` of an error in the job's file, or only the file.
-
-    The line is that of the innermost frame in the file, else of the code that made the operation at fault.
-    """
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}"
-    lines = _lines_of_frames(path, error) or _lines_of_op(path, getattr(error, "op", None))
-    return f"{path}:{lines[-1]}" if lines else path
-
-
-def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional[int]]:
-    """Return the lines of a file in which an error was raised, or that which it followed; the innermost last."""
-    if error is None:
-        return []
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return lines or _lines_of_frames(path, error.__context__)
-
-
-def _is_of_optimizer(error: BaseException) -> bool:
-    """Return whether TensorFlow's optimizer was at work."""
-    return any(frame.filename.endswith(_OPTIMIZER) for frame in traceback.extract_tb(error.__traceback__))
-
-
-def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:
-    """Return the lines of a file that made an operation, the innermost last.
-
-    For a gradient's operation, the lines that made the differentiated operation follow.
-    """
-    made = [op, getattr(op, "_original_op", None)]
-    return [frame[1] for each in made for frame in getattr(each, "traceback", None) or () if frame[0] == path]
-
-
-def _ops_named_by(error: Any, graph: Any) -> Iterator[Any]:
-    """Yield the operations that a session's ``error`` names.
-
-    Some of its names are those of copies over the network, which end in ``_S`` or ``_G`` and a number.
-    """
-    for name in re.findall(r"\[\[(?:\{\{)?(?:node )?([^\s}\]]+)", str(error.message)):
-        with contextlib.suppress(KeyError, ValueError):
-            yield graph.get_operation_by_name(re.sub(r"_[SG]\d+$", "", name))
-
-
-def _described(error: BaseException) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {text}".rstrip(":. ")
-
-
-def _advice(error: BaseException) -> str:
-    """Return the next step after an error that authors meet often, as the end of a sentence; "" for any other."""
-    # numpy and pandas have errors of their own without an error number.
-    missing = isinstance(error, OSError) and (error.errno == errno.ENOENT or str(error).endswith("not found."))
-    return "; put the file beside the job, whose folder each task works in a copy of" if missing else ""
+        raise JobError(described_at(place_of(path, error), error)) from error

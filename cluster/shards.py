@@ -9,9 +9,9 @@ same step and in the same checkpoint as the variables. So no example is lost or 
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.data import shard_files
-from cluster.data.shard_files import Reader, RecordBatch, Shard
-from cluster.data.source import Source
+from cluster.recommend.once import shard_files
+from cluster.recommend.once.shard_files import Reader, RecordBatch, Shard
+from cluster.recommend.once.source import Source
 from cluster.runtime.tf_compat import tf
 
 SHARD_BYTES = 16 * 2**20

@@ -60,7 +60,7 @@ def describe(
     pool = own_pool(task, settings)
     replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
     if warm_starts and settings.warm_start:
-        ModelNames(settings.warm_start, replica.of_model, replica.tables).source()
+        ModelNames(settings.warm_start, replica.of_model, replica.tables.warm() if replica.tables else None).source()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
     profiles = replica.layout.profiles
     embeddings = replica.tables.describe() if replica.tables else []

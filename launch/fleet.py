@@ -20,9 +20,8 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.hosts.local_host import LocalHost
 from launch.signals import Interrupts
-from launch.slurm.allocation import find
 from launch.slurm.slurm_host import SlurmHost
-from launch.slurm.srun import EndingSteps, environment
+from launch.slurm.srun import EndingSteps, environment, find_allocation
 from launch.status.task import TaskStatus
 from launch.status.values import Malformed, from_values, to_values
 
@@ -124,11 +123,19 @@ class Fleet:
         """
 
         return self.each(
-            lambda host: self._ask(host, verb, requests[host.name], timeout_s, stay_s), list(requests), interruptible
+            lambda host: self.ask_host(host, verb, requests[host.name], timeout_s, stay_s),
+            list(requests),
+            interruptible,
         )
 
-    def _ask(self, host: Host, verb: str, request: Any, timeout_s: float, stay_s: float) -> Dict[str, Any]:
-        """Return what one host answers to its request."""
+    def ask_host(
+        self, host: Host, verb: str, request: Any, timeout_s: float, stay_s: float = rpc.STAY_S
+    ) -> Dict[str, Any]:
+        """Send one host a request, and return the answer.
+
+        Raises:
+          HostProblem: the host cannot be reached, or its answer is an error.
+        """
         return rpc.ask(
             host=host,
             code=self.code,
@@ -151,7 +158,7 @@ class Fleet:
         """Ask as ``ask`` does, and return each answer as the dataclass ``kind``; another answer is a problem."""
 
         def ask(host: Host) -> T:
-            values = self._ask(host, verb, requests[host.name], timeout_s, stay_s)
+            values = self.ask_host(host, verb, requests[host.name], timeout_s, stay_s)
             try:
                 return from_values(kind, values)
             except Malformed as error:
@@ -185,7 +192,7 @@ class Fleet:
         Raises:
           HostProblem: the agent did not get ready; the text has the reason.
         """
-        return rpc.ask(host, self.code, self.spec.workdir, "start", to_values(request), START_S)
+        return self.ask_host(host, "start", request, START_S)
 
     def begin(self, host: str, function: Callable[[Host], T]) -> "Future[T]":
         """Call ``function`` for a host, in the fleet's pool of threads."""
@@ -246,7 +253,7 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
     ``closing`` closes what the hosts share.
 
     Raises:
-      CannotStart: this process cannot use the transport.
+      HostProblem: this process cannot use the transport.
     """
     hosts: Dict[str, Host] = {
         name: LocalHost(name, python, spec.before) for name, python in pythons.items() if spec.is_here(name)
@@ -267,10 +274,7 @@ def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[
 
 
 def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    try:
-        allocation = find(os.environ)
-    except HostProblem as problem:
-        raise CannotStart([problem]) from problem
+    allocation = find_allocation(os.environ)
     environ, ending = environment(os.environ, spec.secrets), EndingSteps()
     closing.callback(ending.close)
     return {name: SlurmHost(name, python, allocation, environ, ending, spec.before) for name, python in pythons.items()}

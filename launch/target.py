@@ -1,26 +1,33 @@
-"""The target of a verb: a hosts file, and the options that change its reading."""
+"""The target of a verb: a hosts file, the options that change its reading, and the machines that are meant.
 
+The launcher notes on its own machine that it began a run with ``--local``, and which run it began later without. So
+later verbs need no flag.
+
+WORKDIR/local/NAME.json     {"run": RUN, "later": RUN on the hosts of the file or null}
+"""
+
+import json
 import shlex
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Iterator, Mapping, Optional, Tuple
+from typing import ContextManager, Iterator, Mapping, Optional, Tuple
 
-import click
-
+from cluster.protocol.shared_files import replace_file
 from cluster.spec import load
 from cluster.spec.model import Spec
 from launch.agent.linux.sockets import free_ports
-from launch.agent.state.run_folder import expand
+from launch.agent.state import process_records
+from launch.agent.state.run_folder import RunFolder, expand
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.history import remembered
 from launch.hostfile.selection import chosen, narrowed
 from launch.hosts.bundle import JobCode, find_job, launcher_code
 from launch.plan.local_spec import localised, other_pythons
 from launch.plan.plan import pythons
 from launch.signals import Interrupts
+from launch.view.console import note
 
 
 @dataclass(frozen=True)
@@ -73,10 +80,9 @@ class Target:
         """Print that the tasks run on the launcher's Python, where the file names another."""
         others = other_pythons(spec, sys.executable)
         if others:
-            click.echo(
+            note(
                 f"--local: tasks run on the launcher's own Python, {sys.executable}; {self.file} names "
-                f"{' and '.join(others)} for its hosts; --set python=PATH chooses another",
-                err=True,
+                f"{' and '.join(others)} for its hosts; --set python=PATH chooses another"
             )
 
     def job(self, spec: Spec) -> JobCode:
@@ -86,16 +92,12 @@ class Target:
         workdir = expand(spec.workdir).resolve()
         return replace(code, workdir=workdir.parent if spec.local else workdir)
 
-    @contextmanager
-    def reach(self) -> Iterator[Fleet]:
+    def reach(self) -> ContextManager[Fleet]:
         """Open the fleet of the file's hosts, for a verb about an existing run."""
-        spec = self._narrowed()
-        spec = _here(spec) if self._is_here(spec) else spec
-        with self._fleet(spec, pythons(spec, sys.executable)) as fleet:
-            yield fleet
+        spec = self._of_existing_run(self._narrowed())
+        return self._fleet(spec, pythons(spec, sys.executable))
 
-    @contextmanager
-    def reach_hosts(self) -> Iterator[Fleet]:
+    def reach_hosts(self) -> ContextManager[Fleet]:
         """Open the fleet of the selected hosts, for a verb about hosts.
 
         The selected hosts need not suffice for a cluster.
@@ -104,25 +106,18 @@ class Target:
         meant = {task.host for task in chosen(spec.tasks, self.include, self.exclude)}
         if not meant:
             raise UsageError("--include, --exclude: expected at least one host to be left, found none")
-        spec = _here(spec) if self._is_here(spec) else spec
-        hosts = {host: python for host, python in pythons(spec, sys.executable).items() if host in meant}
-        with self._fleet(spec, hosts) as fleet:
-            yield fleet
+        spec = self._of_existing_run(spec)
+        return self._fleet(spec, {host: own for host, own in pythons(spec, sys.executable).items() if host in meant})
 
-    def _is_here(self, spec: Spec) -> bool:
-        """Return whether a verb about a run means this machine.
+    def _of_existing_run(self, spec: Spec) -> Spec:
+        """Return the spec of a run that has begun: on this machine, if it was begun with ``--local``.
 
-        This is so with ``--local``, or where the newest run, or the one that ``--run`` names, was begun with
-        ``--local``. Where a run of either kind could be meant, this prints which one is.
+        Where a run of either kind could be meant, this prints which one is.
         """
-        if self.local is not None:
-            return self.local
-        if self.run is not None:
-            return remembered.is_here(spec, self.run)
-        newest = remembered.newest(spec)
-        if newest.said is not None:
-            click.echo(newest.said, err=True)
-        return newest.local
+        is_here = self.local
+        if is_here is None:
+            is_here = _is_newest_here(spec) if self.run is None else _folder_here(spec, self.run).is_dir()
+        return localised(spec, [0] * len(spec.tasks)) if is_here else spec
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
@@ -130,5 +125,49 @@ class Target:
             yield fleet
 
 
-def _here(spec: Spec) -> Spec:
-    return localised(spec, [0] * len(spec.tasks))
+def remember(spec: Spec, run: str) -> None:
+    """Note that this machine has begun a run, on itself or on the hosts of the file."""
+    file = _note_file(spec)
+    with suppress(OSError):  # a run goes on without; the next verb has to be given --local then
+        if spec.local:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(file, json.dumps({"run": run, "later": None}))
+        elif _noted(file, "run") is not None:
+            replace_file(file, json.dumps({"run": _noted(file, "run"), "later": run}))
+
+
+def _is_newest_here(spec: Spec) -> bool:
+    """Return whether the newest run that this machine began is on itself; ``spec`` is that of the file."""
+    run, later = _noted(_note_file(spec), "run"), _noted(_note_file(spec), "later")
+    if run is None or not _folder_here(spec, run).is_dir():
+        return False
+    if later is None:
+        note(f"{run} is on this machine, started with --local; --no-local asks the hosts of the file")
+    elif _is_up_here(spec, run):
+        note(f"{later} is on the hosts of the file; {run} is still up on this machine: --local means it")
+    return later is None
+
+
+def _is_up_here(spec: Spec, run: str) -> bool:
+    """Return whether an agent of the run lives on this machine."""
+    workdir, hosts = expand(spec.local_workdir), (_folder_here(spec, run) / "hosts").glob("*")
+    with suppress(OSError, ValueError, KeyError):  # a record that a full disk has left in pieces names nobody
+        return any(process_records.agent_of(RunFolder(workdir, run, host.name)) for host in hosts)
+    return False
+
+
+def _folder_here(spec: Spec, run: str) -> Path:
+    """Return the folder that a run has on this machine, if it was begun with ``--local``."""
+    return expand(spec.local_workdir) / "runs" / run
+
+
+def _note_file(spec: Spec) -> Path:
+    return expand(spec.local_workdir) / f"{spec.name}.json"
+
+
+def _noted(file: Path, key: str) -> Optional[str]:
+    try:
+        value = json.loads(file.read_text())[key]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return value if isinstance(value, str) else None

@@ -20,12 +20,12 @@ from launch.cli import cli, verbs
 from launch.diagnosis.summary import DiagnoseReport
 from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
-from launch.history.known_runs import RunsReport
+from launch.history import RunsReport
 from launch.plan.outlook import PlanAnswer
-from launch.run.saved_model import ExportAnswer
 from launch.status.hook_event import EVENTS, HookEvent
 from launch.status.run import RunStatus
-from launch.teardown.down import DownAnswer
+from launch.teardown import DownAnswer
+from launch.verbs.export import ExportAnswer
 from launch.verbs.prune import PruneReport
 from launch.verbs.sweep import SweepReport
 

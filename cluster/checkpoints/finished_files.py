@@ -1,10 +1,19 @@
-"""The files of one checkpoint: give them its name, and open them."""
+"""The files of one finished checkpoint: they get its name, are opened, and are read by tasks of other hosts.
+
+A task gets files from the chief's host through its TensorFlow server: no shared filesystem, no SSH.
+"""
 
 import os
 from pathlib import Path
-from typing import Any, List
+from typing import Any, List, Optional
 
+from cluster.protocol.checkpoint_files import belongs_to_one
+from cluster.runtime.devices import worker_device
+from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
+from cluster.task import Task
+
+NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variable, by which callers know the error
 
 
 def publish(merged: str, path: str) -> None:
@@ -41,3 +50,71 @@ def largest_file(path: str) -> int:
     checkpoint is not read in pieces smaller than its own.
     """
     return max((file.stat().st_size for file in _data_files(path)), default=0)
+
+
+TIMEOUT_S = 30.0  # for one file
+_NEWEST = "newest_checkpoint"
+
+
+class Noticeboard:
+    """Publish the path of the newest checkpoint on the chief's server, for any task.
+
+    The path is in a variable on the chief itself, in no collection: neither saved nor part of the model.
+    Make a ``Noticeboard`` in the chief's graph.
+    """
+
+    def __init__(self, host: str):
+        self._path = tf.placeholder(tf.string, [])
+        with tf.device(host):
+            self._write = tf.assign(_newest(), self._path)
+
+    def show(self, session: Any, path: str) -> None:
+        """Publish ``path`` as that of the newest checkpoint."""
+        session.run(self._write, {self._path: path})
+
+
+class ChiefFiles:
+    """The chief's checkpoints, as a task on another host gets them.
+
+    Every call is bounded in time and raises ``tf.errors.OpError`` when the chief does not answer.
+    """
+
+    def __init__(self, task: Task):
+        role = task.chief_role
+        self.address = task.cluster[role][0]
+        device = worker_device(role, 0)
+        with tf.Graph().as_default() as graph, tf.device(device):
+            self._newest = _newest()
+            self._known = tf.is_variable_initialized(self._newest)
+            self._pattern = tf.placeholder(tf.string, [])
+            self._names = tf.io.matching_files(self._pattern)
+            self._content = tf.io.read_file(self._pattern)
+        config = tf.ConfigProto(device_filters=[f"/job:{role}/task:0"], operation_timeout_in_ms=int(TIMEOUT_S * 1000))
+        self._session = tf.Session(f"grpc://{self.address}", graph=graph, config=config)
+
+    def newest(self) -> Optional[str]:
+        """Return the path of the newest checkpoint on the chief's host; None before there is one."""
+        if not self._run(self._known):
+            return None
+        path: str = self._run(self._newest).decode()
+        return path
+
+    def fetch(self, path: str, folder: str) -> str:
+        """Copy a checkpoint into ``folder``, one file after the other; return its path there."""
+        for name in self._files(path):
+            with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
+                file.write(self._run(self._content, name))
+        return os.path.join(folder, os.path.basename(path))
+
+    def _files(self, path: str) -> List[str]:
+        names = [name.decode() for name in self._run(self._names, f"{path}.*")]
+        return [name for name in names if belongs_to_one(os.path.basename(name))]
+
+    def _run(self, fetch: Any, pattern: str = "") -> Any:
+        options = tf.RunOptions(timeout_in_ms=int(TIMEOUT_S * 1000))
+        return self._session.run(fetch, {self._pattern: pattern}, options=options)
+
+
+def _newest() -> Any:
+    with tf.variable_scope("noticeboard", reuse=tf.AUTO_REUSE):
+        return kept(_NEWEST, [], tf.string, "")

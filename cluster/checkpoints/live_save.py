@@ -1,6 +1,6 @@
 """One checkpoint of a run that trains on: most of it is written while the chief takes steps.
 
-ahead    a thread writes rows of embedding tables, again and again those that have changed meanwhile
+ahead    a thread writes rows (``row_pieces``), again and again those that have changed meanwhile
 write    between two steps, the chief itself writes what has changed since, and all else
 publish  a thread makes a checkpoint of these pieces, and removes old ones
 
@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from cluster.checkpoints.pieces_of_variables import Fed, SmallVariables
-from cluster.checkpoints.saved_tables import SavedTables
+from cluster.checkpoints.row_pieces import SavedRows
 from cluster.runtime.tf_compat import tf
 
 
@@ -69,74 +69,73 @@ class Background:
             raise self._error
 
 
-class Begun(NamedTuple):
-    """Pieces that are being written: the paths of all, of those with rows, and what writes them."""
+class PieceFiles(NamedTuple):
+    """Pieces of a checkpoint: the paths of all, of those with rows, and what still writes some of them."""
 
-    pieces: List[str]
+    paths: List[str]
     of_rows: List[str]
-    work: Background
+    work: Optional[Background] = None
+
+    def wait(self) -> None:
+        """Wait until all are written. Raises what a write has raised."""
+        if self.work is not None:
+            self.work.result()
 
 
 class LastPieces:
-    """Write small variables, and the rows that are left of tables. Make it on the device of the process that writes."""
+    """Write small variables, and the rows that are left. Make it on the device of the process that writes."""
 
-    def __init__(self, small: Sequence[SmallVariables], tables: Sequence[SavedTables], fed: Fed):
-        self._tables, self._path = list(tables), fed.path
+    def __init__(self, small: Sequence[SmallVariables], rows: Sequence[SavedRows], fed: Fed):
+        self._rows, self._path = list(rows), fed.path
         self._is_read = threading.Event()
         copies = [each.copies() for each in small]
-        with tf.control_dependencies([tf.group(*copies, *(each.read_last for each in tables))]):
+        with tf.control_dependencies([tf.group(*copies, *(each.read_last for each in rows))]):
             self._report = tf.py_func(self._note_read, [], [])
         with tf.control_dependencies([self._report]):  # the writes would take all threads of this process
             self._variables = [
                 each.write_copies(some, f"-copies-{number}") for number, (each, some) in enumerate(zip(small, copies))
             ]
-            for each in tables:
+            for each in rows:
                 each.make_last_writes()
 
     def _note_read(self) -> None:
         self._is_read.set()
 
-    def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> Begun:
+    def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> PieceFiles:
         """Begin to write pieces, whose paths begin with ``path``; return once all is read that they will have.
 
-        The result of the work raises why that has failed. In a rehearsal no row has changed.
+        In a rehearsal no row has changed.
         """
-        last = [each.last(is_rehearsal) for each in self._tables]
-        operations = (
-            [each.operation for each in self._variables],
-            [operations for operations, _, _ in last],
-            self._report,
-        )
-        feed = {key: value for _, fed, _ in last for key, value in fed.items()}
-        endings = [*(each.ending for each in self._variables), *(ending for _, _, some in last for ending in some)]
-        of_rows = [ending for _, _, some in last for ending in some[1:]]
+        last = [each.last(is_rehearsal) for each in self._rows]
+        variables = [each.operation for each in self._variables]
+        operations = (variables, [each.operations for each in last], self._report)
+        feed = {key: value for each in last for key, value in each.feed.items()}
+        of_all = [*([each.ending] for each in self._variables), *(each.endings for each in last)]
+        endings = [ending for some in of_all for ending in some]
+        of_rows = [ending for each in last for ending in each.endings[1:]]
         self._is_read.clear()
         work = Background(lambda goes_on: self._run(session, operations, {**feed, self._path: path}))
         self._is_read.wait()
-        return Begun([path + each for each in endings], [path + each for each in of_rows], work)
+        return PieceFiles([path + each for each in endings], [path + each for each in of_rows], work)
 
     def _run(self, session: Any, operations: Any, feed: Dict[Any, Any]) -> None:
         try:
             _, found, _ = session.run(operations, feed)
         finally:
             self._is_read.set()  # also where a server has failed
-        for tables, ran in zip(self._tables, found):
-            tables.note_last(ran)
+        for rows, ran in zip(self._rows, found):
+            rows.note_last(ran)
 
 
 class LiveSave:
     """Begin the save with ``ahead``, which asks the function that it is given whether to go on.
 
-    ``step`` is that of the checkpoint, None before it is written.
+    ``step`` is that of the checkpoint, None before it is written. ``work`` is what is under way.
     """
 
     def __init__(self, ahead: Callable[[Callable[[], bool]], None]):
         self.step: Optional[int] = None
-        self._work = Background(ahead)
-
-    def ask_to_end(self) -> None:
-        """Ask the save to end soon."""
-        self._work.ask_to_end()
+        self.work = Background(ahead)
 
     def go_on(self, step: int, write: Callable[[], Any], publish: Callable[[Any], None]) -> bool:
         """Between two steps, take what can be taken without a wait; return whether the checkpoint is there.
@@ -148,14 +147,14 @@ class LiveSave:
         Raises:
           Exception: what any of the three has raised.
         """
-        if not self._work.is_over:
+        if not self.work.is_over:
             return False
-        self._work.result()
+        self.work.result()
         if self.step is not None:
             return True
         written = write()
         self.step = step
-        self._work = Background(lambda goes_on: publish(written))
+        self.work = Background(lambda goes_on: publish(written))
         return False
 
     def give_up(self, timeout_s: float) -> bool:
@@ -163,15 +162,10 @@ class LiveSave:
 
         A checkpoint that is being published has all the time that its disk takes.
         """
-        return self._work.stop(None if self.step is not None else timeout_s)
-
-    @property
-    def quiet_s(self) -> float:
-        """Return for how long no sign has come that the save goes on."""
-        return self._work.quiet_s
+        return self.work.stop(None if self.step is not None else timeout_s)
 
     def end(self) -> bool:
         """End the save now, and return whether the checkpoint is there. Raises what the work has raised."""
-        self._work.stop()
-        self._work.result()
+        self.work.stop()
+        self.work.result()
         return self.step is not None

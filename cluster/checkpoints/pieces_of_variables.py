@@ -14,6 +14,7 @@ from cluster.variables.layout import Saved
 from cluster.variables.profile import Shape, elements
 
 Box = Tuple[Shape, Shape]  # where it begins, and its size
+Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
 
 
 def boxes(shape: Shape, most: int) -> Iterator[Box]:
@@ -34,7 +35,7 @@ class Write(NamedTuple):
     """An operation that writes a piece, and what it is fed beside the path.
 
     ``ending`` is what it adds to the path by itself, so that several can run at once. ``has_rows``: whether the piece
-    has rows of embedding tables.
+    has rows that a delta need not write again.
     """
 
     operation: Any

@@ -2,23 +2,18 @@
 
 import contextlib
 import os
-import shutil
-import socket
 import time
-from pathlib import Path
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 
+from cluster.checkpoints.finished_files import Noticeboard
 from cluster.checkpoints.live_save import LiveSave
-from cluster.checkpoints.ownership import Owner, Ownership
-from cluster.checkpoints.remote_files import Noticeboard
-from cluster.checkpoints.restorer import Restorer
+from cluster.checkpoints.owned_folder import NOT_WRITTEN, OwnedFolder
+from cluster.checkpoints.row_pieces import RowsOf
 from cluster.checkpoints.streamed_saver import StreamedSaver, WrittenPieces
 from cluster.errors import CheckpointError
 from cluster.protocol import checkpoint_files
 from cluster.protocol.checkpoint_files import StoredCheckpoint
-from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import reason_of
-from cluster.tables.stores import Stores
 from cluster.task import Checkpoint
 from cluster.variables.masters import saved_variables
 
@@ -34,8 +29,9 @@ class Checkpoints:
 
     Make it while the chief's graph is the default one. With no folder it does nothing.
     Training goes on when a save fails; ``problem`` then has the reason, until one succeeds.
-    In the context that ``still`` makes of a session, variables and places of examples are of one moment.
-    ``while_training``: whether training may go on during a save, so that ``step`` is of the past when it changes.
+    In the context that ``still`` makes of a session, variables and places of examples are of one moment. ``rows`` makes
+    what saves the rows that a model has beside its variables. ``while_training``: whether training may go on during a
+    save, so that ``step`` is of the past when it changes.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class Checkpoints:
         folder: Optional[str],
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
-        tables: Optional[Stores] = None,
+        rows: Optional[RowsOf] = None,
         still: Callable[[Any], ContextManager[Any]] = lambda session: contextlib.nullcontext(),
         while_training: bool = True,
     ):
@@ -61,11 +57,9 @@ class Checkpoints:
         self._clock, self._pause = clock, pause
         self._saved_at = self._whole_at = clock()
         self._is_delta = False  # the newest save
-        self._where = f"{folder} on {socket.gethostname()}"
-        self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
         deltas = self._delta_every_s is not None
-        self._saver = StreamedSaver(saved_variables(variables), host, tables=tables, deltas=deltas)
-        self._restorer = Restorer(self._saver, folder)
+        self._saver = StreamedSaver(saved_variables(variables), host, rows=rows, deltas=deltas)
+        self._files = OwnedFolder(folder, self._saver.restore)
         self._board, self._still = Noticeboard(host), still
         self._durable: Optional[int] = None  # the step of the newest checkpoint that is safe on the disk
         self._while_training = while_training
@@ -80,19 +74,16 @@ class Checkpoints:
         Raises:
           CheckpointError: another chief has replaced this one.
         """
-        if self._owner is None:
-            return
         try:
-            self._owner.take()
+            self._files.take()
         except OSError as error:
-            self._unwritable = reason_of(error)
-            self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
-        checkpoint_files.remove_unfinished(Path(str(self.folder)))
-        self._saver.forget()  # the rows that were removed with it
+            self._note_unwritable(error)
+        self._files.remove_unfinished()
+        self._saver.rows.forget()  # the rows that were removed with it
 
     def restore(self, session: Any) -> bool:
-        """Give the variables the values of the newest checkpoint that can be read; see ``Restorer.restore``."""
-        found = self._restorer.restore(session, self.step)
+        """Give the variables the values of the newest checkpoint that can be read; see ``OwnedFolder.restore``."""
+        found = self._files.restore(session, self.step)
         if found is not None:
             self.path, self.step = found.path, found.step
         return found is not None
@@ -100,14 +91,12 @@ class Checkpoints:
     def adopt(self) -> None:
         """Find what an earlier chief of this run has saved, without restoring it."""
         with contextlib.suppress(OSError):
-            for newest in self._restorer.stored()[:1]:
+            for newest in self._files.stored()[:1]:
                 self.path, self.step = newest.path, newest.step
 
     def path_of(self, step: Optional[int]) -> Optional[str]:
         """Return the path of the checkpoint of a step; None where it is not there."""
-        with contextlib.suppress(OSError):
-            return next((each.path for each in self._restorer.stored() if each.step == step), None)
-        return None
+        return self._files.path_of(step)
 
     # -- writing
 
@@ -119,9 +108,9 @@ class Checkpoints:
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
         if self._live is not None:
-            self._go_on(session, step)
+            self._go_on(self._live, session, step)
         elif self.folder and self._clock() - self._whole_at >= every_s:
-            if self._while_training and self._saver.has_rows:
+            if self._while_training and self._saver.rows.saved:
                 self._begin_live(session, step, is_delta=False)
             else:
                 self.save_now(session, step)
@@ -136,7 +125,7 @@ class Checkpoints:
     def save_quickly(self, session: Any, step: int) -> None:
         """Save as ``save_now``, as a delta if this run makes deltas and has a checkpoint to continue from."""
         has_ahead = self._end_live()
-        self._save(session, step, is_delta=has_ahead or self._saver.has_base)
+        self._save(session, step, is_delta=has_ahead or self._saver.rows.has_base)
 
     def save_now(self, session: Any, step: int) -> None:
         """Save unless this step is saved already; training goes on if that fails."""
@@ -162,13 +151,15 @@ class Checkpoints:
         """Inside, a save may fail; training goes on."""
         try:
             yield
-        except _FAILURES as error:
+        except NOT_WRITTEN as error:
             self._live = None
-            self._unwritable = reason_of(error)
             if self._durable != step:  # so that a full disk is not filled further
-                shutil.rmtree(self._prefix(step) + checkpoint_files.PARTIAL, ignore_errors=True)
-                checkpoint_files.remove(self._prefix(step))
-            self._say(f"checkpoints cannot be written into {self._where}: {self._unwritable}")
+                self._files.remove(step)
+            self._note_unwritable(error)
+
+    def _note_unwritable(self, error: Exception) -> None:
+        self._unwritable = reason_of(error)
+        self._say(f"checkpoints cannot be written into {self._files.described}: {self._unwritable}")
 
     def save_last(self, session: Any, step: int) -> None:
         """Save the final checkpoint, trying for ``LAST_S`` seconds.
@@ -190,7 +181,7 @@ class Checkpoints:
     def progress_fields(self) -> Dict[str, Any]:
         """Return the fields of ``Progress`` on checkpoints."""
         fields = {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
-        passed = self._restorer.passed_over
+        passed = self._files.passed_over
         if passed is not None:
             fields.update(passed_over=passed.text, passed_over_from=passed.newest, passed_over_to=passed.restored)
         return fields
@@ -198,39 +189,31 @@ class Checkpoints:
     @property
     def has_passed_over(self) -> bool:
         """Return whether checkpoints that cannot be read were passed over."""
-        return self._restorer.passed_over is not None
+        return self._files.passed_over is not None
 
     def _has(self, step: int) -> bool:
         return self.step == step and os.path.exists(f"{self.path}.index")
 
-    def _take_folder(self) -> None:
-        if self._owner is not None:
-            self._owner.check()
-        Path(str(self.folder)).mkdir(parents=True, exist_ok=True)
-
     def _write(self, session: Any, step: int, is_delta: bool) -> WrittenPieces:
-        self._take_folder()
+        self._files.check()
         with self._still(session):
-            return self._saver.write(session, self._prefix(step), is_delta)
+            return self._saver.write(session, self._files.prefix(step), is_delta)
 
     def _publish(self, session: Any, written: WrittenPieces, step: int) -> None:
         """Make a checkpoint of what is written, and remove old ones. No variable is read: training may go on."""
-        folder, path = Path(str(self.folder)), written.path
-        if self._owner is not None:
-            self._owner.check()
+        self._files.check()
         self._saver.publish(session, written)
-        checkpoint_files.make_durable(path)  # before older ones go
+        checkpoint_files.make_durable(written.path)  # before older ones go
         self._durable = step
-        kept = checkpoint_files.prune(folder, StoredCheckpoint(step, path), self._keep, self.spared)
-        checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
-        self._board.show(session, os.path.abspath(path))
+        self._files.prune(StoredCheckpoint(step, written.path), self._keep, self.spared)
+        self._board.show(session, os.path.abspath(written.path))
 
     def _conclude(self, step: int) -> None:
-        self.path, self.step = self._prefix(step), step
+        self.path, self.step = self._files.prefix(step), step
         self.whole_saves += not self._is_delta
         self._end_deltas_without_links()
         if self._unwritable is not None:
-            print(f"checkpoints are written again into {self._where}, step {step}", flush=True)
+            print(f"checkpoints are written again into {self._files.described}, step {step}", flush=True)
         self.problem = self._unwritable = None
 
     # -- writing while training goes on
@@ -248,7 +231,7 @@ class Checkpoints:
         if not self._while_training:
             self.save_quickly(session, step)
         elif self._live is None:
-            self._begin_live(session, step, self._saver.has_base)
+            self._begin_live(session, step, self._saver.rows.has_base)
         elif self._live.step is not None:  # it has no step that is still to come
             self._follows = True
 
@@ -257,27 +240,25 @@ class Checkpoints:
             return
         self._note_begin(is_delta)
         with self._problems_noted(step):
-            self._take_folder()
-            path = self._prefix(step)
+            self._files.check()
+            path = self._files.prefix(step)
             self._live = LiveSave(lambda goes_on: self._saver.write_ahead(session, path, is_delta, goes_on))
 
-    def _go_on(self, session: Any, step: int) -> None:
-        live = self._live
-        if live is None:
-            return
+    def _go_on(self, live: LiveSave, session: Any, step: int) -> None:
         with self._problems_noted(step if live.step is None else live.step):
             if live.go_on(
                 step,
-                lambda: self._write(session, step, self._saver.has_rows_ahead),
+                lambda: self._write(session, step, self._saver.rows.are_ahead),
                 lambda written: self._publish(session, written, step),
             ):
                 self._live = None
                 self._conclude(int(live.step or 0))
-            elif live.quiet_s > QUIET_S:
-                self._say(f"a checkpoint is not written on into {self._where} for {QUIET_S:.0f} s: see its disk")
+            elif live.work.quiet_s > QUIET_S:
+                where = self._files.described
+                self._say(f"a checkpoint is not written on into {where} for {QUIET_S:.0f} s: see its disk")
         if self._live is None and self._follows:
             self._follows = False
-            self._begin_live(session, step, self._saver.has_base)
+            self._begin_live(session, step, self._saver.rows.has_base)
 
     def _end_live(self) -> bool:
         """End a live save at once; return whether the next save can go on from rows that were written ahead."""
@@ -285,16 +266,15 @@ class Checkpoints:
         if live is None:
             return False
         with self._problems_noted(live.step or 0):
-            if live.end():
-                self._conclude(int(live.step or 0))
-                return False
-            return self._saver.has_rows_ahead
+            if not live.end():
+                return self._saver.rows.are_ahead
+            self._conclude(int(live.step or 0))
         return False
 
     def ask_to_end(self) -> None:
         """Ask a live save to end soon, of a session that is about to be closed."""
         if self._live is not None:
-            self._live.ask_to_end()
+            self._live.work.ask_to_end()
 
     def give_up(self) -> None:
         """Forget a live save, and the rows that were written, of a session that is closed.
@@ -304,32 +284,17 @@ class Checkpoints:
         """
         live, self._live, self._follows = self._live, None, False
         if live is not None and not live.give_up(GIVEN_UP_S):
-            raise CheckpointError(f"a save into {self._where} does not end {GIVEN_UP_S:.0f} s after its session")
-        self._saver.forget()
+            where = self._files.described
+            raise CheckpointError(f"a save into {where} does not end {GIVEN_UP_S:.0f} s after its session")
+        self._saver.rows.forget()
 
     def _end_deltas_without_links(self) -> None:
-        if self._delta_every_s is not None and not self._saver.deltas:
+        if self._delta_every_s is not None and not self._saver.rows.deltas:
             self._delta_every_s = None
-            print(f"no delta checkpoints in {self._where}: its file system has no hard links", flush=True)
-
-    def _prefix(self, step: int) -> str:
-        return os.path.join(str(self.folder), f"{checkpoint_files.OURS}-{step}")
+            print(f"no delta checkpoints in {self._files.described}: its file system has no hard links", flush=True)
 
     def _say(self, problem: str) -> None:
         """Print a problem once, however often it occurs."""
         if problem != self.problem:
             print(problem, flush=True)
         self.problem = problem
-
-
-_FAILURES = (
-    OSError,
-    ValueError,
-    tf.errors.NotFoundError,
-    tf.errors.PermissionDeniedError,
-    tf.errors.FailedPreconditionError,
-    tf.errors.ResourceExhaustedError,
-    tf.errors.OutOfRangeError,  # a file that would be too large
-    tf.errors.UnknownError,
-    tf.errors.InternalError,
-)

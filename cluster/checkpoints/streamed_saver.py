@@ -7,24 +7,21 @@ is read here.
 
 Pieces of one checkpoint are read at different moments, as are the variables in TensorFlow's own.
 
-Rows of embedding tables may be written ahead of their checkpoint, while training goes on. The checkpoint then has these
+Rows (``row_pieces``) may be written ahead of their checkpoint, while training goes on. The checkpoint then has these
 pieces, and what has changed since: it is a delta.
 """
 
 import os
 import shutil
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence
 
-from cluster.checkpoints.finished_files import largest_file, open_reader, publish
-from cluster.checkpoints.live_save import Background, LastPieces
-from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Write, group_by_size
-from cluster.checkpoints.row_pieces import MOST_PIECES, RowFiles, RowPieces
-from cluster.checkpoints.saved_tables import saved_tables
-from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT, largest_file, open_reader, publish
+from cluster.checkpoints.live_save import LastPieces, PieceFiles
+from cluster.checkpoints.pieces_of_variables import Fed, LargeVariable, SmallVariables, Step, Write, group_by_size
+from cluster.checkpoints.row_pieces import MOST_PIECES, RowFiles, RowPieces, RowsOf
 from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.process import return_large_blocks, trim_memory
 from cluster.runtime.tf_compat import tf
-from cluster.tables.stores import Stores
 from cluster.variables.layout import Saved
 from cluster.variables.profile import Shape
 
@@ -32,26 +29,17 @@ from cluster.variables.profile import Shape
 # of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
 PIECE_BYTES = 36 << 20
 
-_Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
-# The paths of all pieces, of those with rows, and what still writes some of them.
-_Pieces = Tuple[List[str], List[str], Optional[Background]]
-
 
 class WrittenPieces(NamedTuple):
     """All pieces of a checkpoint, in a folder of their own: what is left is to merge them.
 
-    Attributes:
-      of_rows: those of its own pieces that have rows.
-      base: what has the rows of its other pieces; None if it has no others.
-      last: what still writes the last of them, from values that are read.
+    ``base`` has rows that were written before; None if all are in pieces of its own.
     """
 
     path: str
     folder: str
-    pieces: List[str]
-    of_rows: List[str]
+    pieces: PieceFiles
     base: Optional[RowFiles]
-    last: Optional[Background]
 
 
 class StreamedSaver:
@@ -60,8 +48,8 @@ class StreamedSaver:
     Make it before the graph is finalized. A piece is of ``piece_bytes`` or less, but for models so large that
     there would be more than ``MOST_PIECES``.
 
-    A delta writes those rows of tables that have changed since the last checkpoint, and links to all others.
-    ``deltas``: whether to prepare for them.
+    A delta writes those rows that have changed since the last checkpoint, and links to all others.
+    ``deltas``: whether to prepare for them. ``rows``, once it is made: what is written of them already.
     """
 
     def __init__(
@@ -69,7 +57,7 @@ class StreamedSaver:
         saved: Sequence[Saved],
         host: str,
         piece_bytes: int = PIECE_BYTES,
-        tables: Optional[Stores] = None,
+        rows: Optional[RowsOf] = None,
         deltas: bool = False,
     ):
         self._saved = list(saved)
@@ -87,39 +75,19 @@ class StreamedSaver:
                 SmallVariables(some, self._fed, f"-variables-{number}")
                 for number, some in enumerate(group_by_size(small, self._piece_bytes))
             ]
-            self._rows = RowPieces(saved_tables(tables, self._fed), self._fed, deltas)
+            self.rows = RowPieces(rows(self._fed) if rows else [], self._fed, deltas)
             # More small variables than a piece has would take more memory of servers, and of this process.
-            copied = self._together[:1] if self.has_rows else []
-            self._last = LastPieces(copied, self._rows.tables, self._fed)
+            copied = self._together[:1] if self.rows.saved else []
+            self._last = LastPieces(copied, self.rows.saved, self._fed)
         self._warm_for: Any = None  # the session that has prepared all operations of a save
 
     # -- writing
-
-    @property
-    def has_rows(self) -> bool:
-        """Return whether there are embedding tables, whose rows can be written ahead."""
-        return bool(self._rows.tables)
-
-    @property
-    def deltas(self) -> bool:
-        """Return whether deltas are prepared for: not once the file system turns out to have no hard links."""
-        return self._rows.deltas
-
-    @property
-    def has_base(self) -> bool:
-        """Return whether a delta can be saved: there is a checkpoint of this process, whose links are not too many."""
-        return self._rows.has_base
-
-    @property
-    def has_rows_ahead(self) -> bool:
-        """Return whether all rows are written that a delta does not write, however many pieces they are."""
-        return self._rows.base is not None
 
     def save(self, session: Any, path: str, is_delta: bool = False) -> None:
         """Write a checkpoint at ``path``, in place of one that is there; either all of it or nothing is found there.
 
         Args:
-          is_delta: whether to link the rows of tables that have not changed since the last call, if these are known.
+          is_delta: whether to link the rows that have not changed since the last call, if these are known.
 
         Raises:
           tf.errors.OpError: a file cannot be written, or a variable cannot be read.
@@ -129,7 +97,7 @@ class StreamedSaver:
 
     def write(self, session: Any, path: str, is_delta: bool = False) -> WrittenPieces:
         """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
-        are_few_left, base = self._rows.are_few_left, self._rows.take_base()
+        are_few_left, base = self.rows.are_few_left, self.rows.take_base()
         if base is not None and not is_delta:
             base.remove()
             base = None
@@ -138,36 +106,35 @@ class StreamedSaver:
         os.mkdir(partial)
         try:
             with return_large_blocks():
-                old = self._rows.pieces_of(base, partial) if base is not None else []
+                old = self.rows.pieces_of(base, partial) if base is not None else []
                 if base is not None and are_few_left:
-                    pieces, of_rows, last = self._write_at_once(session, partial)
+                    own = self._write_at_once(session, partial)
                 else:
-                    pieces, of_rows, last = self._write(session, partial, self._writes(session, base is not None))
+                    own = self._write(session, partial, self._writes(session, base is not None))
         except BaseException:
             _give_up(partial, base)
             raise
         self._warm_for = session
-        return WrittenPieces(path, partial, [*old, *pieces], of_rows, base, last)
+        return WrittenPieces(path, partial, own._replace(paths=[*old, *own.paths]), base)
 
     def publish(self, session: Any, written: WrittenPieces) -> None:
         """Make a checkpoint of its pieces: the part of ``save`` during which variables may change."""
         merged, base = os.path.join(written.folder, "merged"), written.base
         try:
-            if written.last is not None:
-                written.last.result()
-            base = self._rows.base_with(written.path, base, written.of_rows)
-            session.run(self._merge, {self._fed.names: written.pieces, self._fed.path: merged})
+            written.pieces.wait()
+            base = self.rows.base_with(written.path, base, written.pieces.of_rows)
+            session.run(self._merge, {self._fed.names: written.pieces.paths, self._fed.path: merged})
             publish(merged, written.path)
         except BaseException:
             _give_up(written.folder, base)
             raise
         shutil.rmtree(written.folder, ignore_errors=True)
-        self._rows.base = base
+        self.rows.base = base
 
     def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
         """Write rows for the checkpoint of ``path`` while training goes on, so that few are left for a delta.
 
-        Afterwards ``has_base`` is true, if all rows have been written at least once.
+        Afterwards ``rows.has_base`` is true, if all rows have been written at least once.
 
         Args:
           is_delta: whether to go on from the last checkpoint, if its rows are known.
@@ -177,13 +144,9 @@ class StreamedSaver:
           tf.errors.OpError, OSError: as for ``save``.
         """
         self._warm_up(session, path + PARTIAL)
-        if self._rows.tables:
-            self._rows.write_ahead(session, path, self._piece_bytes, is_delta, goes_on)
+        if self.rows.saved:
+            self.rows.write_ahead(session, path, self._piece_bytes, is_delta, goes_on)
             trim_memory()
-
-    def forget(self) -> None:
-        """Forget what was written: in another session, or after others had the folder, a checkpoint is whole."""
-        self._rows.base = None
 
     def _warm_up(self, session: Any, folder: str) -> None:
         """Let TensorFlow prepare the operations of ``write``, which takes it as long as many steps."""
@@ -192,8 +155,8 @@ class StreamedSaver:
         os.makedirs(folder, exist_ok=True)
         try:
             path = os.path.join(folder, "warm")
-            self._last.begin(session, path, is_rehearsal=True).work.result()
-            counts = [write for tables in self._rows.tables for write in tables.counts()]
+            self._last.begin(session, path, is_rehearsal=True).wait()
+            counts = [write for saved in self.rows.saved for write in saved.counts()]
             large = [Write(each.write, next(each.feeds(self._piece_bytes))) for each in self._large]
             for write in [*large, *counts]:
                 session.run(write.operation, {**write.feed, self._fed.path: path})
@@ -201,7 +164,7 @@ class StreamedSaver:
             shutil.rmtree(folder, ignore_errors=True)
         self._warm_for = session
 
-    def _write(self, session: Any, folder: str, writes: Iterable[Write]) -> _Pieces:
+    def _write(self, session: Any, folder: str, writes: Iterable[Write]) -> PieceFiles:
         """Write one piece after the other into ``folder``."""
         pieces: List[str] = []
         of_rows: List[str] = []
@@ -211,28 +174,29 @@ class StreamedSaver:
             pieces.append(path + write.ending)
             of_rows += pieces[-1:] if write.has_rows else []
             trim_memory()
-        return pieces, of_rows, None
+        return PieceFiles(pieces, of_rows)
 
-    def _write_at_once(self, session: Any, folder: str) -> _Pieces:
+    def _write_at_once(self, session: Any, folder: str) -> PieceFiles:
         """Do as ``_write``, where few rows are left, but for them return before they are written."""
-        pieces, _, _ = self._write(session, folder, self._others())
+        others = self._write(session, folder, self._others())
         last = self._last.begin(session, os.path.join(folder, "last"))
-        return [*pieces, *last.pieces], last.of_rows, last.work
+        return last._replace(paths=[*others.paths, *last.paths])
 
     def _others(self) -> Iterator[Write]:
         """Yield what writes the pieces that are not the last."""
         yield from (together.write for together in self._together[1:])
         yield from self._of_large()
-        for tables in self._rows.tables:
-            yield from tables.counts()
+        for saved in self.rows.saved:
+            yield from saved.counts()
 
     def _writes(self, session: Any, is_delta: bool) -> Iterator[Write]:
         """Yield what writes each piece."""
         yield from (together.write for together in self._together)
         yield from self._of_large()
-        for tables in self._rows.tables:
-            yield from tables.rows(session, self._piece_bytes, is_delta)
-            yield from tables.rest()
+        for saved in self.rows.saved:
+            yield from saved.rows(session, self._piece_bytes, is_delta)
+            yield from saved.counts()
+            yield saved.head()
 
     def _of_large(self) -> Iterator[Write]:
         for large in self._large:
@@ -252,17 +216,17 @@ class StreamedSaver:
           tf.errors.InvalidArgumentError: a variable is of another shape or type.
           tf.errors.DataLossError, tf.errors.OutOfRangeError: a file is damaged, or ends too early.
         """
-        self._rows.base = None
+        self.rows.forget()
         self._refuse_others(path)
         with return_large_blocks():
             for operation, feed in self._loads(session, max(self._piece_bytes, largest_file(path))):
                 session.run(operation, {**feed, self._fed.path: path})
                 trim_memory()
-            for tables in self._rows.tables:
-                for operation, feed in tables.loads(open_reader(path)):
+            for saved in self.rows.saved:
+                for operation, feed in saved.loads(open_reader(path)):
                     session.run(operation, {**feed, self._fed.path: path})
 
-    def _loads(self, session: Any, piece_bytes: int) -> Iterator[_Step]:
+    def _loads(self, session: Any, piece_bytes: int) -> Iterator[Step]:
         """Yield for each piece the operation that reads it, and what that is fed."""
         for together in self._together:
             yield together.load, {}
@@ -285,8 +249,8 @@ class StreamedSaver:
             found = dtypes[each.name], tuple(shapes[each.name])
             if found != (each.dtype, each.full_shape):
                 raise tf.errors.InvalidArgumentError(None, None, _differs(each, *found))
-        for tables in self._rows.tables:
-            tables.refuse_others(reader)
+        for saved in self.rows.saved:
+            saved.refuse_others(reader)
 
 
 def _give_up(folder: str, base: Optional[RowFiles]) -> None:

@@ -7,14 +7,14 @@ piece by piece, and sends the values to the servers. What the optimizer keeps an
 import difflib
 import os
 import socket
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.checkpoints.finished_files import open_reader
-from cluster.checkpoints.renamed_rows import RenamedRows
-from cluster.checkpoints.stored_tables import StoredTable, stored_tables
+from cluster.checkpoints.pieces_of_variables import Fed, Step
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.errors import CheckpointError, TrainingError
 from cluster.protocol.checkpoint_files import list_checkpoints
@@ -22,7 +22,6 @@ from cluster.protocol.quantity import quantity
 from cluster.runtime.process import return_large_blocks, trim_memory
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
-from cluster.tables.stores import Stores
 from cluster.task import WarmStart
 from cluster.variables.layout import Saved
 from cluster.variables.masters import saved_variables
@@ -137,23 +136,43 @@ _DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.Permis
 
 
 class WarmSource(NamedTuple):
-    """A checkpoint that has everything that is chosen.
-
-    ``tables``: the stored table of each chosen one, by its name in the model.
-    """
+    """A checkpoint that has everything that is chosen."""
 
     path: str
     reader: Any
-    tables: Dict[str, StoredTable]
+
+
+class WarmRows(ABC):
+    """Tables of rows that a model has beside its variables, and to which a warm start gives rows.
+
+    ``widths``: of a row, by the name of its table.
+    """
+
+    widths: Dict[str, int]
+
+    @abstractmethod
+    def stored(self, reader: Any) -> Dict[str, int]:
+        """Return the widths of the tables in a checkpoint, by name. Raises ``tf.errors.OpError``."""
+
+    @abstractmethod
+    def make_loads(self, fed: Fed) -> None:
+        """Make the operations of ``loads``, on the current device."""
+
+    @abstractmethod
+    def loads(self, reader: Any, chosen: Mapping[str, str]) -> Iterator[Step]:
+        """Yield the operations that give chosen tables rows, by their names here and there, fed all but the path."""
+
+    @abstractmethod
+    def size(self, session: Any) -> int:
+        """Return how many rows all tables have."""
 
 
 class ModelNames:
     """The variables and tables of a model that a warm start can give values."""
 
-    def __init__(self, settings: WarmStart, variables: Sequence[Any], stores: Optional[Stores]):
-        self._settings, self.saved = settings, saved_variables(variables)
-        self.kinds = list(stores.by_kind.values()) if stores else []
-        self.widths = {each.name: each.width for kind in self.kinds for each in kind[0].all_tables}
+    def __init__(self, settings: WarmStart, variables: Sequence[Any], rows: Optional[WarmRows]):
+        self._settings, self.saved, self._rows = settings, saved_variables(variables), rows
+        self.widths = rows.widths if rows else {}
         names = dict.fromkeys(each.name for each in self.saved)
         self.choice: Choice = choose(settings, names, self.widths)
 
@@ -172,12 +191,12 @@ class ModelNames:
         path = find_checkpoint(self._settings.checkpoint)
         try:
             reader = open_reader(path)
-            tables = stored_tables(reader)
+            tables = self._rows.stored(reader) if self._rows else {}
         except tf.errors.OpError as error:
             raise _unreadable(path, error) from None
         self._refuse_other_variables(path, reader)
         self._refuse_other_tables(path, tables)
-        return WarmSource(path, reader, {name: tables[there] for name, there in self.choice.tables.items()})
+        return WarmSource(path, reader)
 
     def _refuse_other_variables(self, path: str, reader: Any) -> None:
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -192,11 +211,11 @@ class ModelNames:
                 expected = _kind(each.dtype, each.full_shape)
                 raise _other(path, there, f"{expected}, as {each.name!r} is here", _kind(*found))
 
-    def _refuse_other_tables(self, path: str, stored: Dict[str, StoredTable]) -> None:
+    def _refuse_other_tables(self, path: str, stored: Mapping[str, int]) -> None:
         for name, there in self.choice.tables.items():
             if there not in stored:
                 raise lacking(name, there, list(stored), path)
-            width, found = self.widths[name], stored[there].width
+            width, found = self.widths[name], stored[there]
             if found != width:
                 raise _other(
                     path, there, f"rows of {width} numbers, as the table {name!r} has here", f"rows of {found}"
@@ -210,12 +229,13 @@ class WarmLoader:
       TrainingError: ``train.warm_start`` has a name that is none of the model's.
     """
 
-    def __init__(self, settings: WarmStart, variables: Sequence[Any], stores: Optional[Stores], host: str):
-        self._model = ModelNames(settings, variables, stores)
+    def __init__(self, settings: WarmStart, variables: Sequence[Any], rows: Optional[WarmRows], host: str):
+        self._model, self._rows = ModelNames(settings, variables, rows), rows
         self._saver = StreamedSaver(self._model.chosen, host)
-        with tf.device(host):
-            self._path = tf.placeholder(tf.string, [])
-            self._rows = [RenamedRows(each, self._path) for each in self._model.kinds]
+        if rows is not None:
+            with tf.device(host):
+                self._fed = Fed.make()
+                rows.make_loads(self._fed)
 
     def load(self, session: Any) -> str:
         """Give the values, once all variables and tables have first values; return one line about them.
@@ -234,14 +254,15 @@ class WarmLoader:
         return self._described(session, source)
 
     def _load_rows(self, session: Any, source: WarmSource) -> None:
+        if self._rows is None:
+            return
         with return_large_blocks():
-            for kind in self._rows:
-                for operation, feed in kind.loads(source.reader, source.tables):
-                    session.run(operation, {**feed, self._path: source.path})
-                    trim_memory()
+            for operation, feed in self._rows.loads(source.reader, self._model.choice.tables):
+                session.run(operation, {**feed, self._fed.path: source.path})
+                trim_memory()
 
     def _described(self, session: Any, source: WarmSource) -> str:
-        choice, rows = self._model.choice, sum(kind.size(session) for kind in self._rows)
+        choice, rows = self._model.choice, self._rows.size(session) if self._rows else 0
         of_tables = f" and {quantity(rows, 'row')} of {quantity(len(choice.tables), 'table')}" if choice.tables else ""
         others = len({each.name for each in self._model.saved}) + len(self._model.widths) - sum(map(len, choice))
         own = "1 other of the model begins with its first value"

@@ -7,10 +7,10 @@ model must not depend on each other: an object that outlives a call of ``model``
 import inspect
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
-from cluster.data.source import Source
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.model_state import place
+from cluster.recommend.once.source import Source
 from cluster.runtime.tf_compat import tf
 from cluster.shards import PLACE
 from cluster.sharing.variables import Sharing

@@ -20,9 +20,9 @@ from cluster.model.job_results import (
 )
 from cluster.model.mirrors import NotedInitializers, read_before_loops
 from cluster.model.shares import Parts
+from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.metric_columns import Columns
 from cluster.shards import COUNTS, sources
 from cluster.sharing.graph_collections import own_entries
 from cluster.sharing.variables import Sharing

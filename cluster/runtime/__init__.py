@@ -5,6 +5,7 @@ devices       names of devices, and which of a task's each tower takes
 server        the TensorFlow server of a task, sessions that reach the others, and the end of a run
 waiting       waits with a timeout and the name of what they wait for
 tf_errors     the words of a TensorFlow error that name the cause
+code_lines    the line of a file at which an error is
 server_state  variables of one operation, locks and queues that servers keep
 process       the memory that this process may take and gives back, and its log on a full disk
 gradients     merging rows, copying, clipping and measuring gradients

@@ -23,11 +23,11 @@ from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.job_results import batch_of
+from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.tf_compat import tf
 from cluster.shards import COUNTS, PLACE
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
-from cluster.tables.frozen import FrozenTables
 from cluster.task import Task
 
 
@@ -113,11 +113,10 @@ class Model(NamedTuple):
 
 
 class Predictor(NamedTuple):
-    """A graph that predicts: its inputs and outputs by name, its variables and its tables."""
+    """A graph that predicts: its inputs and outputs by name, and its tables."""
 
     inputs: Dict[str, Any]
     outputs: Dict[str, Any]
-    variables: List[Any]
     tables: FrozenTables
 
 
@@ -150,14 +149,14 @@ def predictor(job: Job, args: Mapping[str, Any], model: Model, tables: FrozenTab
             " labels, which returns {name: tensor}"
         )
     inputs = Inputs(job, model.columns, _names(job, model))
-    step = tf.train.get_or_create_global_step()
+    tf.train.get_or_create_global_step()
     sharing = Sharing()
     with job.blame(), tower_on(["/device:CPU:0"]), rows_from(tables.look_up), _resources():
         output = sharing.call(_bound(job.predict, args), inputs.batch, "predict", "predict", training=False)
     outputs = _outputs(job, output)
     _refuse_other_variables(job, model, sharing.counted_names)
     _refuse_python(job, tf.get_default_graph())
-    return Predictor(inputs.fed, outputs, [each for each in tf.global_variables() if each is not step], tables)
+    return Predictor(inputs.fed, outputs, tables)
 
 
 def _check(job: Job, expected: str, found: Any, ok: bool) -> None:

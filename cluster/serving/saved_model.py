@@ -8,15 +8,14 @@ import os
 import shutil
 from typing import Any, Dict, Mapping
 
-from cluster.checkpoints.finished_files import open_reader
-from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT, StoredRows, load_frozen, stored_tables
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT, open_reader
 from cluster.embedding import Table
 from cluster.errors import CheckpointError
 from cluster.job import Job
+from cluster.recommend.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
 from cluster.serving.predictor import Predictor, predictor, trained_model
-from cluster.tables.frozen import PIECE_BYTES, FrozenTables
 from cluster.task import Task
 
 _DEVICE = "/device:CPU:0"
@@ -74,7 +73,7 @@ def _restore(session: Any, reader: Any, made: Predictor) -> None:
         if shapes[name] != expected:
             raise tf.errors.InvalidArgumentError(None, None, f"{name}: expected {expected}, found {shapes[name]}")
         session.run(variable.initializer, {variable.initializer.inputs[1]: reader.get_tensor(name)})
-    load_frozen(session, reader, list(made.tables.all.values()))
+    made.tables.load(session, reader)
 
 
 def _write(session: Any, made: Predictor, folder: str) -> None:

@@ -20,7 +20,7 @@ import time
 from dataclasses import replace
 from typing import Any, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.data.own_places import NOT_ADMITTED, OwnPlaces
+from cluster.recommend.once.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.runtime.gradients import clip, copy_gradient, divide, scalars_of, values_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts

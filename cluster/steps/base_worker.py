@@ -14,13 +14,13 @@ import time
 from dataclasses import dataclass
 from typing import Any, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.data.shard_places import Places
 from cluster.protocol.flight_records import Wait
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.tables.lookahead import Lookahead
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Exchange
-from cluster.tables.lookahead import Lookahead
 from cluster.task import Task
 
 STILL_S = 5.0

@@ -6,14 +6,14 @@
     chief      moves the places, counts the step, sends the tokens
 
 ``OnceSyncOptimizer`` builds such a step. ``OnceWorker`` takes it, and has the rules for a worker that starts again: it
-rejoins without losing or repeating an example. ``cluster.data.shard_places`` has the places.
+rejoins without losing or repeating an example. ``cluster.recommend.once.shard_places`` has the places.
 """
 
 from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
-from cluster.data.shard_places import Places
+from cluster.recommend.once.shard_places import Places
 from cluster.runtime.gradients import copy_gradient, values_of, without_rows
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Any, List, Optional, Union
 
-from cluster.data.shard_places import Places
 from cluster.model.model_graph import ModelGraph
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.tables.stores import Stores
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.stock_worker import StockWorker
 from cluster.steps.sync_worker import SyncWorker
-from cluster.tables.stores import Stores
 from cluster.variables.layout import Bucket, Layout
 from cluster.variables.placement import Placement
 

@@ -15,20 +15,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Dict, Iterator, Mapping, Optional
 
-from cluster.checkpoints.finished_files import open_reader
-from cluster.checkpoints.remote_files import ChiefFiles
-from cluster.checkpoints.stored_tables import load_frozen
+from cluster.checkpoints.finished_files import ChiefFiles, open_reader
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome, Progress, Reporter
+from cluster.recommend.scoring.measures import in_words
+from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
-from cluster.scoring.readings import in_words
-from cluster.tables.frozen import FrozenTables
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
 
@@ -127,7 +125,7 @@ class EvaluationGraph:
 
     def _restore(self, path: str) -> None:
         self._saver.restore(self._session, path)
-        load_frozen(self._session, open_reader(path), list(self._tables.all.values()))
+        self._tables.load(self._session, open_reader(path))
 
     @contextmanager
     def _deferring_sigterm(self) -> Iterator[None]:

@@ -12,8 +12,6 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, List, Mapping, Optional, Sequence
 
-from cluster.data.own_places import OwnPlaces
-from cluster.data.shard_places import Places
 from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
@@ -21,6 +19,10 @@ from cluster.model.job_results import make_optimizer
 from cluster.model.mirrors import Mirrors, device_setter
 from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.model.model_state import with_updates
+from cluster.recommend.once.own_places import OwnPlaces
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.tables.lookahead import Lookahead
+from cluster.recommend.tables.table_refusals import refuse_staleness
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
@@ -32,8 +34,6 @@ from cluster.steps.once_sync import OnceWorker
 from cluster.steps.overlapped_worker import OverlappedWorker
 from cluster.steps.replica import Replica, Stepper
 from cluster.steps.sync_worker import SyncWorker
-from cluster.tables.lookahead import Lookahead
-from cluster.tables.table_refusals import refuse_staleness
 from cluster.task import Task, Train
 from cluster.training.model_uses import ModelUses, refuse_backup_of_changing, refuse_too_large
 from cluster.training.run_steps import counting_by, servers_step

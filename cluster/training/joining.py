@@ -62,7 +62,8 @@ class FirstValues:
             self._begin, self._end = complete.initializer, tf.assign(complete, 1).op
         self.state = [complete]
         if is_chief:
-            self._loader = WarmLoader(warm_start, self._replica.of_model, self._replica.tables, host)
+            rows = self._replica.tables.warm() if self._replica.tables else None
+            self._loader = WarmLoader(warm_start, self._replica.of_model, rows, host)
 
     def are_complete(self, session: Any) -> bool:
         """Return whether no chief is in the middle of giving values. Call it when ``state`` has values."""

@@ -8,9 +8,10 @@ from cluster.job import Job
 from cluster.model.mirrors import read_once
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, settle
+from cluster.recommend.tables.stores import Stores
+from cluster.recommend.tables.table_kinds import Travel
+from cluster.recommend.tables.table_refusals import refuse
 from cluster.runtime.tf_compat import tf
-from cluster.tables.stores import Stores
-from cluster.tables.table_refusals import refuse
 from cluster.task import Train
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.variables.profile import VariableProfile, profile_variables
@@ -82,17 +83,11 @@ class ModelUses:
             del self._model.variables[name]
         self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
         waits = self._train.mode == "sync"
-        stores = Stores(
-            lookups=found,
-            trained=list(self.row_grads),
-            optimizer=self._model.optimizer,
-            servers=len(self._task.cluster["ps"]),
-            waits=waits,
-            ahead=self._train.table_staleness,
-            wire=Wire(self._train.wire if waits else "float32"),
-        )
+        wire = Wire(self._train.wire if waits else "float32")
+        travel, servers = Travel(waits, self._train.table_staleness, wire), len(self._task.cluster["ps"])
+        stores = Stores(found, list(self.row_grads), self._model.optimizer, servers, travel)
         for name in self._model.variables:
-            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.by_kind)
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
             self._model.job.check("model", "no variable with the name of the tables' rows", name, ok)
         return stores
 

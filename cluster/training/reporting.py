@@ -16,7 +16,7 @@ from cluster.model.device_pool import PoolMember
 from cluster.protocol.flight_records import PsExchange
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.protocol.quantity import quantity
-from cluster.scoring.readings import in_words
+from cluster.recommend.scoring.measures import in_words
 from cluster.steps.replica import Replica, Stepper
 from cluster.task import NO_LIMIT, Train
 from cluster.training.callbacks import Step

@@ -11,7 +11,8 @@ from typing import Any, Iterator, Optional
 
 from cluster import towers
 from cluster.errors import JobError, NonFiniteError
-from cluster.job import Job, quote_line
+from cluster.job import Job
+from cluster.runtime.code_lines import line_that_made, line_that_raised, quote_line
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, raise_only_the_cause
@@ -75,7 +76,7 @@ def _of_python(job: Job, error: Any) -> Optional[str]:
     kind = getattr(builtins, found.group(2), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, _OF_CODE)):
         return None
-    place = job.line_that_raised(error) or job.place("inputs")
+    place = line_that_raised(job.path, error) or job.place("inputs")
     return f"{place}: {found.group(1)}{quote_line(place)}"
 
 
@@ -83,9 +84,9 @@ def _of_operation(job: Job, task: Task, error: Any, graph: Any) -> Optional[str]
     """Return what is wrong with an operation that the job made; None if another attempt may not meet it."""
     place = None
     if isinstance(error, tf.errors.InvalidArgumentError):
-        place = job.line_that_made(error, graph)
+        place = line_that_made(job.path, error, graph)
     elif isinstance(error, tf.errors.FailedPreconditionError):  # another task's state may be gone with that task
-        place = job.line_that_made(error, graph, worker_device(task.role, task.index, ""))
+        place = line_that_made(job.path, error, graph, worker_device(task.role, task.index, ""))
     elif isinstance(error, tf.errors.UnimplementedError):
-        place = job.line_that_made(error, graph) or job.path
+        place = line_that_made(job.path, error, graph) or job.path
     return f"{place}: {line_of(error)}{quote_line(place)}" if place else None

@@ -11,11 +11,11 @@ from cluster.embedding import lookups
 from cluster.errors import JobError
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, place, settle, with_updates
+from cluster.recommend.tables.table_refusals import refuse_anywhere, refuse_settings_of_none
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
-from cluster.tables.table_refusals import refuse_anywhere, refuse_settings_of_none
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.updates.nan_guard import guard
 from cluster.variables.layout import Layout

@@ -89,7 +89,7 @@ class WorkerGraph:
             self.replica.variables,
             host,
             self._worker.folder,
-            tables=self.replica.tables,
+            rows=self.replica.tables.saved if self.replica.tables else None,
             still=self.replica.stepper.paused,
             while_training=not settings.best.metric,  # which measures what it saves
         )

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from cluster.protocol.addresses import host_of, port_of
+from cluster.protocol.addresses import port_of
 from launch.agent.wire.check_request import CheckFacts, CheckRequest, OpenedPorts
 from launch.agent.wire.host_facts import Clock, FactsRequest
 from launch.agent.wire.run_request import TaskRequest
@@ -38,16 +38,12 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
     for task in plan.tasks:
         tasks[task.host].append(task)
     local = tuple(host for host in plan.hosts if plan.spec.is_here(host))
-    targets = dials(plan)
-    names = {
-        id(shared): tuple(dict.fromkeys(host_of(address) for address, _ in shared))
-        for shared in {id(each): each for each in targets.values()}.values()
-    }
+    dialled = dials(plan)
     return {
         host: CheckRequest(
             run=RunReference(plan.spec.name, host, plan.spec.workdir), words=tuple(words), within_s=deadline_s,
             ports=_ports(plan, host, tasks[host]), here=local if host in local else (host,),
-            facts=_facts(plan, host, tasks[host]), names=names[id(targets[host])], targets=targets[host],
+            facts=_facts(plan, host, tasks[host]), names=dialled[host].names, targets=dialled[host].targets,
             knock_s=min(KNOCK_S, deadline_s / 4), guard=plan.spec.guard is not None,
             limits={each.name: each.limits for each in tasks[host] if each.limits is not None},
             programs=_programs(plan, host, tasks[host]),

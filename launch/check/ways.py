@@ -9,6 +9,7 @@ so every way must be open. The agents of all hosts dial the lead's.
 from collections import defaultdict
 from typing import Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
+from cluster.protocol.addresses import host_of
 from launch.agent.network.doors import DialTarget
 from launch.agent.wire.check_request import Unreached
 from launch.agent.wire.run_request import TaskRequest
@@ -23,20 +24,28 @@ _IN_GRAPH: _Ways = {"worker": ("ps", "worker"), "ps": ("worker",)}
 _ANY: _Ways = {"worker": ("ps", "worker"), "ps": ("ps", "worker")}
 
 
-def dials(plan: Plan) -> Dict[str, Tuple[DialTarget, ...]]:
-    """Return the targets that each host dials.
+class Dials(NamedTuple):
+    """The targets that a host dials, and the names in their addresses."""
 
-    Hosts with tasks of the same roles share one tuple, so the result stays small.
+    targets: Tuple[DialTarget, ...]
+    names: Tuple[str, ...]
+
+
+def dials(plan: Plan) -> Dict[str, Dials]:
+    """Return what each host dials.
+
+    Hosts with tasks of the same roles share it, so the result stays small.
     """
     homes = _homes(plan)
-    shared: Dict[FrozenSet[str], Tuple[DialTarget, ...]] = {}
+    shared: Dict[FrozenSet[str], Dials] = {}
     found = {}
     for host, roles in _roles(plan).items():
         reached = frozenset(reached for role in roles for reached in _reached(plan, role))
         if plan.control is not None and host != plan.lead:
             reached |= {CONTROL}
         if reached not in shared:
-            shared[reached] = tuple(target for role in sorted(reached) for target in homes[role])
+            targets = tuple(target for role in sorted(reached) for target in homes[role])
+            shared[reached] = Dials(targets, tuple(dict.fromkeys(host_of(target.address) for target in targets)))
         found[host] = shared[reached]
     return found
 

@@ -1,23 +1,55 @@
-"""The findings of a diagnosis in words: the run, what looks wrong, the newest steps, a line for each host."""
+"""The findings of a diagnosis: in words, as JSON, and as an archive, which only its owner can read."""
 
-from collections import Counter
+import io
+import json
+import os
+import tarfile
+import time
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from cluster.protocol.quantity import quantity
-from cluster.spec.model import Spec
 from launch.agent.wire.diagnose_request import Live
 from launch.diagnosis.collect import HostReport
-from launch.diagnosis.symptoms import newest_run, run_status, signs
+from launch.diagnosis.symptoms import Diagnosis
+from launch.errors import UsageError
+from launch.page.run_page import document, facts
 from launch.status.values import to_values
-from launch.teardown.leftovers_text import by_host
+from launch.teardown import by_host
 from launch.timeline import drawing
-from launch.timeline.clock_shifts import ClockShift
-from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
+from launch.timeline.drawing import drawn
 from launch.timeline.waits import stall
 from launch.view.console import fold
 
 MOST_LINES = 40  # of a status' causes
+README = """The archive of `launch diagnose`. It omits all secrets that the command knows: read it before you share it.
+
+summary.txt                     start here: the run, the symptoms, a line for each host
+launcher.json                   the launcher's machine: its Python, and the time
+page.html                       the page of the run, with a drawing of the newest steps of all tasks
+hosts/HOST/
+  machine.json                  kernel, load, memory, pressure, limits, control groups, mounts
+  disks.json                    free space and inodes of the important folders
+  versions.json                 the tasks' Python, its packages, the hashes of the code
+  clock.json                    difference of its clock from the launcher's, and the error of that
+  environment.json              names of variables of a session there; values only of harmless variables
+  gpus.json, nvidia-smi*.txt    GPUs, their users, their errors; only with a driver
+  kernel.txt                    kernel messages on memory, GPUs, disks, hung tasks since the run began
+  plan.json                     the launcher's request to the host
+  status.json                   the newest status of its agent; on the lead that of the whole run
+  report.json                   on the lead: first causes, consequences, actions, losses
+  agent.json, processes.json    recorded pids;  agent.log: the end of the agent's own log
+  live.json, processes.txt      live processes: state, memory, what each waits for
+  stacks/PID.txt                stacks of their threads
+  connections.txt               their TCP connections with the queues; those that hang come first
+  tasks/ROLE.INDEX/             progress and outcome of the task, its newest steps (spans.json), the end of the log of
+                                every attempt
+  trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and their paths on the host
+  logs.txt                      size of each log, and of its part in the archive
+  missing.json                  missing sections, and the reasons
+"""
 
 
 @dataclass(frozen=True)
@@ -71,26 +103,68 @@ class DiagnoseReport:
     hosts: List[DiagnosedHost]
 
 
-def text(name: str, found: List[HostReport], when: str, steps: Optional[TimeLine] = None) -> str:
-    """Return the text of ``summary.txt``, with the newest ``steps`` of the tasks where they are known."""
-    wrong = signs(found)
-    counts = Counter(host for host, _ in wrong)
+def pack(path: Path, found: Diagnosis, launcher: Any) -> int:
+    """Write the archive, with the summary as its first file; return its size in bytes.
+
+    Raises:
+      UsageError: the archive cannot be written there.
+    """
+    root, now = path.name.split(".tar")[0], time.time()
+    when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now))
+    front = [("summary.txt", text(found, when)), ("README.txt", README), ("launcher.json", launcher)]
+    if found.status:
+        page = document(facts(found.status), steps=drawn(found.steps) if found.steps else None)
+        front.append(("page.html", page))
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            for member, content in [*front, *_of_hosts(found.hosts)]:
+                _add(archive, f"{root}/{member}", content, now)
+        os.replace(str(partial), str(path))
+        return path.stat().st_size
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another place with -o") from error
+
+
+def _of_hosts(found: List[HostReport]) -> Iterator[Tuple[str, Any]]:
+    for each in found:
+        folder = f"hosts/{each.host}"
+        for member, content in sorted(each.files.items()):
+            yield f"{folder}/{member}", content
+        missing = {**each.missing, **({"host": each.problem} if each.problem else {})}
+        clock = each.facts.clock and to_values(each.facts.clock)
+        for member, content in (("clock.json", clock), ("missing.json", missing)):
+            if content:
+                yield f"{folder}/{member}", content
+
+
+def _add(archive: tarfile.TarFile, name: str, content: Any, now: float) -> None:
+    text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
+    data = text.encode(errors="replace")
+    member = tarfile.TarInfo(name)
+    member.size, member.mtime, member.mode = len(data), int(now), 0o600
+    archive.addfile(member, io.BytesIO(data))
+
+
+def text(found: Diagnosis, when: str) -> str:
+    """Return the text of ``summary.txt``."""
+    counts = Counter(host for host, _ in found.signs)
     parts = [
-        [f"{newest_run(found) or name}, at {when}", ""],
+        [f"{found.run or found.name}, at {when}", ""],
         ["# The run", *_run(found), ""],
-        ["# Symptoms", *(by_host(wrong, []) or ["no known symptom"]), ""],
-        *([["# Steps", *drawing.lines(steps), ""]] if steps else []),
-        ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found), []), ""],
+        ["# Symptoms", *(by_host(found.signs, []) or ["no known symptom"]), ""],
+        *([["# Steps", *drawing.lines(found.steps), ""]] if found.steps else []),
+        ["# Hosts", *by_host(((each.host, _host(each, counts[each.host])) for each in found.hosts), []), ""],
     ]
     return "\n".join(line for part in parts for line in part)
 
 
-def _run(found: List[HostReport]) -> Iterator[str]:
-    reports = [each.facts.report for each in found if each.facts.report and each.run == newest_run(found)]
-    status = run_status(found)
+def _run(found: Diagnosis) -> Iterator[str]:
+    status = found.status
     if status is None:
-        told = [each.host for each in found if each.run]
-        yield "no host reports its state" if told else "no run of this name has been on these hosts"
+        was_there = any(each.run for each in found.hosts)
+        yield "no host reports its state" if was_there else "no run of this name has been on these hosts"
         return
     yield f"state: {status.state}"
     if status.global_step is not None:
@@ -98,6 +172,7 @@ def _run(found: List[HostReport]) -> Iterator[str]:
         yield f"step: {status.global_step}{of}, last checkpoint at {status.checkpoint_step}"
     if status.cause:
         yield f"cause: {status.cause}"
+    reports = [each.facts.report for each in found.hosts if each.facts.report and each.run == found.run]
     yield from (reports[0].words or []) if reports else []
     ill = [task for task in status.tasks if task.cause][:MOST_LINES]
     yield from (f"{task.title} {task.state}: {task.cause}" for task in ill)
@@ -114,13 +189,14 @@ def _host(host: HostReport, count: int) -> str:
     return f"{agent}, {living}; {wrong}"
 
 
-def as_values(found: List[HostReport], archive: str, size: int, steps: Optional[TimeLine] = None) -> Dict[str, Any]:
+def as_values(found: Diagnosis, archive: str, size: int) -> Dict[str, Any]:
     """Return the object of ``diagnose --json``."""
-    by: Dict[str, List[str]] = {}
-    for host, sign in signs(found):
-        by.setdefault(host, []).append(sign)
-    hosts = [_diagnosed(each, by.get(each.host, [])) for each in found]
-    return to_values(DiagnoseReport(newest_run(found), archive, size, drawing.lines(steps) if steps else [], hosts))
+    by: Dict[str, List[str]] = defaultdict(list)
+    for host, sign in found.signs:
+        by[host].append(sign)
+    hosts = [_diagnosed(each, by[each.host]) for each in found.hosts]
+    steps = drawing.lines(found.steps) if found.steps else []
+    return to_values(DiagnoseReport(found.run, archive, size, steps, hosts))
 
 
 def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
@@ -128,28 +204,14 @@ def _diagnosed(host: HostReport, looks_wrong: List[str]) -> DiagnosedHost:
     return DiagnosedHost(host.host, host.problem, host.run, sorted(host.files), missing, looks_wrong)
 
 
-def spoken(found: List[HostReport], archive: str, size: int, steps: Optional[TimeLine] = None) -> List[str]:
+def spoken(found: Diagnosis, archive: str, size: int) -> List[str]:
     """Return the lines that the verb prints: the symptoms, and the task that others wait for."""
-    now = stall(steps) if steps else None
-    silent = [each.host for each in found if not each.files]
-    told = f"{len(found) - len(silent)} of {len(found)} hosts answered"
+    now = stall(found.steps) if found.steps else None
+    silent = [each.host for each in found.hosts if not each.files]
+    answered = f"{len(found.hosts) - len(silent)} of {len(found.hosts)} hosts answered"
     of_silent = f"; no answer from {fold(silent)}" if silent else ""
     return [
-        *by_host(signs(found), []),
+        *by_host(found.signs, []),
         *(drawing.stalled(now) if now else []),
-        f"{archive}: {told}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
+        f"{archive}: {answered}, {size / 1e6:.1f} MB{of_silent}; start with its summary.txt",
     ]
-
-
-def time_line_of(found: List[HostReport], spec: Spec) -> Optional[TimeLine]:
-    """Return the time line of the newest run; None where no host has sent the spans of a task."""
-    run = newest_run(found)
-    answers = {each.host: HostSpans(each.flights, _clock(each)) for each in found if each.run == run and each.flights}
-    if not answers:
-        return None
-    return time_line(answers, run_status(found), spec.chief.host, has_common_steps(spec))
-
-
-def _clock(report: HostReport) -> Optional[ClockShift]:
-    clock = report.facts.clock
-    return None if clock is None else ClockShift(clock.offset_s, clock.error_s)

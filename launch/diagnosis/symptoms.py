@@ -4,12 +4,15 @@ from collections import Counter
 from typing import Iterator, List, Optional, Tuple
 
 from cluster.protocol.quantity import quantity
+from cluster.spec.model import Spec
 from launch.agent.wire.diagnose_request import DiagnosisFacts
 from launch.check import fleet_rules, host_rules
 from launch.check.findings import Survey
 from launch.diagnosis.collect import HostReport
 from launch.status.run import ENDED, RunStatus
 from launch.status.values import utc
+from launch.timeline.clock_shifts import ClockShift
+from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 
 MEMORY_SHARE = 0.05  # that should be available
 LOAD_PER_CORE = 4.0
@@ -17,6 +20,21 @@ SWAPPED_BYTES = 100_000_000
 SHOWN = 200  # characters of a message
 
 Sign = Tuple[str, str]  # host, what looks wrong there
+
+
+class Diagnosis:
+    """The reports of all hosts, and what they amount to.
+
+    Attributes:
+      name: the name that runs of the file share.
+      run: the run that verbs mean; None where no host reports one.
+      status: the newest status of that run; None where its lead's host did not report one.
+      steps: the newest steps of all tasks, where they are known.
+    """
+
+    def __init__(self, name: str, hosts: List[HostReport], steps: Optional[TimeLine] = None):
+        self.name, self.hosts, self.steps = name, hosts, steps
+        self.run, self.status, self.signs = newest_run(hosts), run_status(hosts), signs(hosts)
 
 
 def signs(found: List[HostReport]) -> List[Sign]:
@@ -128,3 +146,17 @@ def _differing(survey: Survey) -> Iterator[Sign]:
     known = {host: facts.versions.code for host, facts in survey.facts.items() if facts.versions}
     for few, shown in fleet_rules.differing({host: fleet_rules.digests(code or {}) for host, code in known.items()}):
         yield from ((host, f"the code of the run {shown}") for host in few)
+
+
+def time_line_of(found: List[HostReport], spec: Spec) -> Optional[TimeLine]:
+    """Return the time line of the newest run; None where no host has sent the spans of a task."""
+    run = newest_run(found)
+    answers = {each.host: HostSpans(each.flights, _clock(each)) for each in found if each.run == run and each.flights}
+    if not answers:
+        return None
+    return time_line(answers, run_status(found), spec.chief.host, has_common_steps(spec))
+
+
+def _clock(report: HostReport) -> Optional[ClockShift]:
+    clock = report.facts.clock
+    return None if clock is None else ClockShift(clock.offset_s, clock.error_s)

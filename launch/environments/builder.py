@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from launch.environments.identity import Order
-from launch.environments.packages import CHUNK
+from launch.environments.identity import CHUNK, Order
 from launch.errors import HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence

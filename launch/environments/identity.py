@@ -1,4 +1,8 @@
-"""The Python environment that a hosts file's ``setup`` asks for, and the name of its place on a host.
+"""The Python environment that a hosts file's ``setup`` asks for: its packages, and the name of its place on a host.
+
+A lock file has the format that pip's ``--require-hashes`` takes. ``uv pip compile --generate-hashes`` and
+``pip-compile --generate-hashes`` write that format. Each package is pinned, with the hashes of its allowed files.
+Comments do not count: a lock that differs in comments alone is the same lock.
 
 An environment is named by a hash of its ingredients: the lock, and the Python that it is built on. So the
 launcher computes the place of an environment without asking a host. An environment that is there need not be
@@ -9,17 +13,123 @@ import hashlib
 import json
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Mapping, Optional
+from typing import AbstractSet, Dict, FrozenSet, Iterator, Mapping, Optional, Tuple
 
 from cluster.spec.model import Setup, Spec
 from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
-from launch.environments.packages import LockFile, files_of, read_lock
 from launch.errors import UsageError
 from launch.hosts.bundle import PROJECT
 
 PYTHON = "{environment}/bin/python"  # of a task; its host's agent knows where the environment is
 ANY = "*"  # every version of Python that has no lock of its own
+TOOLS = ("packaging", "pip", "setuptools", "wheel")  # an old pip does not know today's wheels: these go first
+_PINNED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?\s*(===?|@)\s*\S")
+CHUNK = 1 << 20
+_KINDS = (".whl", ".tar.gz", ".zip")  # of the files in a folder of wheels
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
+
+
+@dataclass(frozen=True)
+class LockFile:
+    """A lock file that was read.
+
+    ``requirements`` has a (name, line) for every package, in the order of the file.
+    """
+
+    path: Path
+    requirements: Tuple[Tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """Return every requirement, as pip reads it."""
+        return "".join(line + "\n" for _, line in self.requirements)
+
+    @property
+    def tools(self) -> str:
+        """Return the requirements on which pip itself, and packages to be built, depend."""
+        return "".join(line + "\n" for name, line in self.requirements if name in TOOLS)
+
+    @property
+    def hashes(self) -> FrozenSet[str]:
+        """Return the SHA-256 of every file that the lock allows."""
+        return frozenset(_HASH.findall(self.text))
+
+
+def read_lock(path: Path) -> LockFile:
+    """Read the lock file at ``path``.
+
+    Raises:
+      UsageError: the file cannot be read, or a line of it does not pin a package by hash.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"setup.lock: expected a lock file at {path}, found: {reason}; see docs/setup.md") from error
+    return LockFile(path, tuple(_requirement(path, number, line) for number, line in _lines(text)))
+
+
+def _lines(text: str) -> Iterator[Tuple[int, str]]:
+    """Yield each logical line with the number of its first physical line.
+
+    The function joins continued lines, and leaves out comments and blank lines.
+    """
+    joined, began = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        words = re.sub(r"(^|\s)#.*$", "", line).strip()
+        began = began if joined else number
+        joined += words.rstrip("\\").rstrip() + " "
+        if not words.endswith("\\"):
+            if joined.strip():
+                yield began, joined.strip()
+            joined = ""
+    if joined.strip():
+        yield began, joined.strip()
+
+
+def _requirement(path: Path, number: int, line: str) -> Tuple[str, str]:
+    pinned = _PINNED.match(line)
+    if pinned is None or not _HASH.search(line):
+        found = line if len(line) <= 60 else line[:57] + "…"
+        hint = (
+            "name an index in setup.index_url, and write the rest with `uv pip compile --generate-hashes`"
+            if line.startswith("-")
+            else "write it with `uv pip compile --generate-hashes`"
+        )
+        raise UsageError(f"{path}:{number}: expected NAME==VERSION --hash=sha256:…, found {found!r}; {hint}")
+    return re.sub(r"[-_.]+", "-", pinned.group("name")).lower(), line
+
+
+def files_of(folder: Path, locks: AbstractSet[LockFile]) -> Dict[str, Path]:
+    """Return the files of ``folder`` that one of ``locks`` allows: {SHA-256: file}.
+
+    Raises:
+      UsageError: the folder cannot be read, or has none of them.
+    """
+    allowed = frozenset().union(*(lock.hashes for lock in locks))
+    try:
+        packed = [path for path in sorted(folder.iterdir()) if path.name.endswith(_KINDS)]
+        found = {digest: path for digest, path in ((_digest(path), path) for path in packed) if digest in allowed}
+    except OSError as error:
+        raise UsageError(f"setup.wheels: expected a folder of wheels at {folder}, found: {error.strerror}") from error
+    if not found:
+        names = " or ".join(sorted(str(lock.path) for lock in locks))
+        raise UsageError(
+            f"setup.wheels: expected files that {names} names in {folder}, found none among its "
+            f"{len(packed)} packages; fetch them with the hosts' Python: "
+            f"`pip download --no-deps --require-hashes -r LOCK -d {folder}`"
+        )
+    return found
+
+
+def _digest(path: Path) -> str:
+    seen = hashlib.sha256()
+    with open(str(path), "rb") as file:
+        for chunk in iter(lambda: file.read(CHUNK), b""):
+            seen.update(chunk)
+    return seen.hexdigest()
 
 
 def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
@@ -78,7 +188,9 @@ def _possible(python: str, locks: Mapping[str, LockFile]) -> Mapping[str, LockFi
 class Order:
     """The environments that hosts are asked to build.
 
-    ``files`` has what can be sent to the hosts, by SHA-256.
+    Attributes:
+      hosts: the hash of each host's environment.
+      files: what can be sent to the hosts, by SHA-256.
 
     Raises:
       UsageError: the hosts file has no key ``setup``, or a lock or wheel folder cannot be used.
@@ -93,22 +205,17 @@ class Order:
         self._spec, self._setup = spec, spec.setup
         self._locks = locks_of(spec, spec.setup)
         self._pythons = dict(pythons)
-        self._identities = _identities(pythons, self._locks)
+        self.hosts = _identities(pythons, self._locks)
         folder = wheels or (beside(spec, spec.setup.wheels) if spec.setup.wheels else None)
         self._offline = folder is not None and spec.setup.index_url is None
         self.files: Dict[str, Path] = files_of(folder, frozenset(self._locks.values())) if folder else {}
-
-    @property
-    def hosts(self) -> Mapping[str, str]:
-        """Return {host: hash of its environment}."""
-        return self._identities
 
     def request(self, host: str) -> BuildRequest:
         """Return the request to the agent of ``host``."""
         locks = _possible(self._pythons[host], self._locks)
         return BuildRequest(
             self._spec.workdir,
-            self._identities[host],
+            self.hosts[host],
             {version: LockText(lock.text, lock.tools) for version, lock in locks.items()},
             tuple(WheelFile(path.name, digest, path.stat().st_size) for digest, path in self.files.items()),
             self._offline,

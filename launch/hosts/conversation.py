@@ -59,17 +59,13 @@ class Conversation:
 
         A program that takes no more bytes gives the reason in its last answer.
         """
-        try:
+        with self._breaks_explained():
             self._channel.send(data)
-        except OSError as error:
-            raise self._broke(error) from error
 
     def send(self, values: Mapping[str, Any]) -> None:
         """Send one JSON line. Raises HostProblem."""
-        try:
+        with self._breaks_explained():
             self._channel.send_line(values)
-        except OSError as error:
-            raise self._broke(error) from error
 
     def skip_to(self, mark: bytes, most: int, timeout_s: float) -> None:
         """Drop what others than our program print before ``mark``, ``most`` bytes of it.
@@ -78,14 +74,11 @@ class Conversation:
           HostProblem: the mark did not come; the text has the last line that did.
         """
         try:
-            found = self._channel.skip_to(mark, most, timeout_s)
+            with self._breaks_explained():
+                found = self._channel.skip_to(mark, most, timeout_s)
         except Silence:
             printed = self._channel.last_words()
             raise self._late(timeout_s, f"; it printed {printed!r}" if printed else "") from None
-        except Noise as error:
-            raise self.noise_problem(str(error)) from None
-        except OSError as error:
-            raise self._broke(error) from error
         if not found:
             raise self.end_problem()
 
@@ -101,12 +94,8 @@ class Conversation:
 
     def receive_line(self, timeout_s: float) -> Optional[Dict[str, Any]]:
         """Return the next line, whatever it holds, or None at the end. Raises Silence and HostProblem."""
-        try:
+        with self._breaks_explained():
             answer = self._channel.receive_line(timeout_s)
-        except Noise as error:
-            raise self.noise_problem(str(error)) from None
-        except OSError as error:
-            raise self._broke(error) from error
         if answer is None and self._channel.is_torn:
             raise self._broke("it ended in the middle of a line")
         return answer
@@ -161,10 +150,8 @@ class Conversation:
 
     def end(self) -> None:
         """Send nothing more, and go on listening. Raises HostProblem."""
-        try:
+        with self._breaks_explained():
             self._channel.end()
-        except OSError as error:
-            raise self._broke(error) from error
 
     def close(self) -> None:
         """End the conversation; the program there ends with it."""
@@ -173,6 +160,16 @@ class Conversation:
     def noise_problem(self, what: str) -> HostProblem:
         """Return the problem of a host whose answer is no answer of ours."""
         return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
+
+    @contextmanager
+    def _breaks_explained(self) -> Iterator[None]:
+        """Turn a broken channel, and what is no line of ours, into the host's problem."""
+        try:
+            yield
+        except Noise as error:
+            raise self.noise_problem(str(error)) from None
+        except OSError as error:
+            raise self._broke(error) from error
 
     def _late(self, timeout_s: float, printed: str = "") -> HostProblem:
         late = f"{self._words.late} within {timeout_s:.0f} s{printed}"

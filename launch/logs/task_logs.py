@@ -17,7 +17,7 @@ from launch.agent.text import mask
 from launch.agent.wire.verb_requests import LogsRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import AnyTask, Fleet, names_by_host
-from launch.history.known_runs import locate, status_in
+from launch.history import locate, status_in
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.logs.folding import Folded, LogLine, Window, shown

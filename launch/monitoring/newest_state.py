@@ -12,7 +12,7 @@ from launch.agent.wire.flight import HostFlights
 from launch.agent.wire.verb_requests import FlightRequest
 from launch.errors import HostProblem
 from launch.fleet import AnyTask, Fleet, names_by_host
-from launch.history.known_runs import status_in
+from launch.history import status_in
 from launch.hosts import rpc
 from launch.hosts.channel import Host
 from launch.hosts.conversation import noise_if_malformed
@@ -47,14 +47,13 @@ class LeadConnection:
 
     def ask(self) -> LeadAnswer:
         """Ask for the newest run's status now, and return the answer."""
-        host, spec = self._fleet.hosts[self.name], self._fleet.spec
+        host = self._fleet.hosts[self.name]
         try:
             if self._broken:
                 host.close()
                 host.connect()
             self._broken = True
-            reference = to_values(self._fleet.reference(self.name))
-            answer = rpc.ask(host, self._fleet.code, spec.workdir, "status", reference, ANSWER_S)
+            answer = self._fleet.ask_host(host, "status", self._fleet.reference(self.name), ANSWER_S)
             status = status_in(self.name, answer)
         except HostProblem as problem:
             return LeadAnswer(None, str(problem))

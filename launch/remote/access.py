@@ -159,7 +159,7 @@ class Access:
         found = self._lookup(name)
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
-            raise HostProblem("this machine", ProblemKind.HERE, f"ssh.key: expected a private key, found no file {key}")
+            raise HostProblem.here(f"ssh.key: expected a private key, found no file {key}")
         return [*([key] if key else []), *found.get("identityfile", [])], found.get("identitiesonly", "no") == "yes"
 
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import paramiko
 
-from launch.errors import HostProblem, ProblemKind
+from launch.errors import HostProblem
 
 USUAL = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 TRIES = 3
@@ -126,7 +126,7 @@ class LoginKeys:
 
 
 def _problem(what: str, path: str) -> HostProblem:
-    return HostProblem("this machine", ProblemKind.HERE, what, advice=f"unlock it with `ssh-add {path}`")
+    return HostProblem.here(what, advice=f"unlock it with `ssh-add {path}`")
 
 
 def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
@@ -144,7 +144,7 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
         if passphrase:
             raise Locked from error
         text = f"expected a private key in {path}, found none that can be used ({error})"
-        raise HostProblem("this machine", ProblemKind.HERE, text, advice=f"try `ssh-keygen -lf {path}`") from error
+        raise HostProblem.here(text, advice=f"try `ssh-keygen -lf {path}`") from error
 
 
 def public_part(path: str) -> Optional[bytes]:

@@ -1,13 +1,10 @@
 """``launch up`` and the verbs that act on a run that lives.
 
-lifecycle       start a run, follow it, take it down, report
-draft           a run before it starts: plan, requests, generation, and the hosts that return to it after a boot
-start           start its agents; take the start back where one fails
-graph_check     find a mistake in a job before its tasks start
-follower        receive the run's status from its lead, over connections made again; look at somebody else's run
-attached        follow a run in a terminal: its lease, Ctrl-C, Ctrl-Z
-agent_restarts  start agents again that died under an attached run
-resume          bring the newest checkpoint to the chief's host
-failover        begin the run again where the chief's host was lost
-saved_model     fetch the SavedModel of a checkpoint from the chief's host
+lifecycle    start a run, follow it, take it down, report; begin it again where the chief's host was lost
+draft        a run before it starts: plan, requests, generation, and the hosts that return to it after a boot
+start        start its agents; take the start back where one fails
+graph_check  find a mistake in a job before its tasks start
+follower     receive a run's status from its lead, over connections made again
+attached     follow a run in the terminal that started it: its lease, its agents, Ctrl-C, Ctrl-Z
+resume       bring the newest checkpoint to the chief's host
 """

@@ -1,25 +1,33 @@
-"""Follow an attached run: receive its status, renew its lease, and react to Ctrl-C and Ctrl-Z.
+"""Follow an attached run: receive its status, renew its lease, restart its agents, and react to Ctrl-C and Ctrl-Z.
 
 Ctrl-Z pauses the launcher and not the run: the launcher asks the lead to wait for the next beat without a time limit.
+
+The launcher restarts agents that died, or whose hosts were away. It sends a host's agent the request that started it,
+with ``again`` set. An agent that lives is left alone, since only its connection was cut. Each try opens its own
+connection, because the state of the previous connection is unknown.
 """
 
 import signal
 import time
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from launch.agent.supervision.agents import Ends
+from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.hosts.channel import Silence
+from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.follower import BEAT_S, Follower
-from launch.signals import Interrupts
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
 
+ENDING_S = 20.0  # for tries under way, when the run is over
+PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a part of how long it is silent
 PAUSE_S = 3.0  # for the lead to confirm a pause
 PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"
 UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher continues within {:.0f} s"
@@ -30,53 +38,43 @@ class Attached(Follower):
 
     beat = "beat"
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        plan: Plan,
-        view: View,
-        interrupts: Interrupts,
-        restarts: AgentRestarts,
-        detach: bool = False,
-    ):
-        reference = fleet.reference(plan.lead, plan.run)
-        super().__init__(fleet, reference, RunStatus(plan.run, plan.spec.name, "starting"), view)
-        self._interrupts, self._restarts, self._detach = interrupts, restarts, detach
+    def __init__(self, fleet: Fleet, plan: Plan, requests: Mapping[str, RunRequest], view: View, detach: bool = False):
+        super().__init__(fleet, RunStatus(plan.run, plan.spec.name, "starting"), view)
+        self._interrupts, self._restarts, self._detach = fleet.interrupts, AgentRestarts(fleet, requests), detach
         self._relayed = 0
         self._paused = False  # the lead may wait for our next beat for ever
         self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
 
-    def go(self) -> Conversation:
-        """Let the run begin: its lead starts the tasks as soon as the agents of all hosts have joined."""
-        return self.attach()
-
     def attach(self) -> Conversation:
-        """Open a conversation, and send ``go`` in it: an earlier ``go`` may have been lost with its connection.
+        """Open a conversation, and let the run begin: its lead starts the tasks once all agents have joined.
 
-        A lead whose run has begun ignores ``go``.
+        Each conversation sends ``go``: an earlier one may have been lost with its connection. A lead whose run has
+        begun ignores ``go``.
         """
         lead = super().attach()
         lead.send({"do": "go"})
         return lead
 
-    def follow(self, attached: Conversation) -> RunStatus:
-        """Follow the run from its first conversation on, and return its last status.
+    def go(self) -> RunStatus:
+        """Let the run begin, follow it to its end or until it is up, and return its last status.
 
-        When ``follow`` returns, no agent is being started any more.
+        When ``go`` returns, no agent is being started any more.
         """
         try:
             with self._interrupts.pausable():
-                return super().follow(attached)
+                return self.follow()
         finally:
             self._restarts.close()
 
-    def is_satisfied(self, lead: Conversation) -> bool:
+    def is_unwanted(self) -> bool:
+        """Return False: after a signal the launcher follows the run to its end."""
+        return False
+
+    def is_over(self, lead: Conversation) -> bool:
         """Return whether a detached run is up, and the lead has confirmed the detachment."""
         up = self._detach and self._status.state == "running" and not self._interrupts.received
-        return up and self._leave(lead)
-
-    def _leave(self, lead: Conversation) -> bool:
-        """Send ``detach``; return whether the lead confirms that the run goes on without the launcher."""
+        if not up:
+            return False
         lead.send({"do": "detach"})
         return self._confirmed(lead, "detached", LEASE_S)
 
@@ -117,10 +115,11 @@ class Attached(Follower):
         if self._interrupts.pause_asked:
             self._pause(lead)
         if not self._interrupts.received:
-            for line in self._restarts.look(self._silent_ones()):
+            silent = [host for host in self._status.silent if host in self._fleet.hosts]
+            for line in self._restarts.look(silent):
                 self._view.note(line)
-        while self._relayed < min(2, len(self._interrupts.received)):
-            name = signal.Signals(self._interrupts.received[self._relayed]).name
+        for number in self._interrupts.received[self._relayed : 2]:
+            name = signal.Signals(number).name
             self._relayed += 1
             if self._relayed == 1:
                 self._view.note(f"{name}: stopping the workers, then the ps; a second signal kills them at once")
@@ -128,9 +127,6 @@ class Attached(Follower):
             else:
                 self._view.note(f"{name}: killing every task")
                 lead.send({"do": "kill", "reason": f"second {name} to launch up"})
-
-    def _silent_ones(self) -> List[str]:
-        return [host for host in self._status.silent if host in self._fleet.hosts]
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """Record that an answered beat has ended a pause."""
@@ -165,3 +161,100 @@ class Attached(Follower):
             if task.host == self._lead:
                 self._tasks[name] = replace(task, state="lost", cause=cause)
         self._status = replace(self._status, state="failed", cause=cause)
+
+
+class Try:
+    """The tries to restart the agent of one host, which fell silent at ``since``."""
+
+    def __init__(self, since: float) -> None:
+        self.under_way: Optional[Future[Dict[str, Any]]] = None
+        self.since = self.next_at = since
+        self.begun = False
+        self.said = ""
+
+    def end(self, now: float) -> None:
+        """Record the end of a try, and schedule the next one.
+
+        The first pauses are short, because the keeper of a frozen agent kills that agent within seconds.
+        """
+        self.under_way = None
+        self.next_at = now + min(LONGEST_S, max(LEAST_S, PART * (now - self.since)))
+
+
+class AgentRestarts:
+    """Keep the agents of an attached run alive.
+
+    ``look`` never waits, because the tries run in the fleet's pool.
+
+    Args:
+      requests: the request that started the agent of each host.
+    """
+
+    def __init__(self, fleet: Fleet, requests: Mapping[str, RunRequest], clock: Callable[[], float] = time.monotonic):
+        self._fleet, self._requests, self._clock = fleet, requests, clock
+        self._tries: Dict[str, Try] = {}
+        self._ends = Ends()  # of the lead's agent
+
+    def look(self, silent: Sequence[str]) -> List[str]:
+        """Begin tries for the hosts that are silent now, and return news in lines."""
+        now = self._clock()
+        news: List[str] = []
+        for host in [host for host in self._tries if host not in silent]:
+            news += self._end_silence(host, now)
+        for host in silent:
+            tries = self._tries.setdefault(host, Try(now))
+            if tries.under_way is not None and tries.under_way.done():
+                news += _news(host, tries)
+                tries.end(now)
+            if tries.under_way is None and now >= tries.next_at:
+                news += [] if tries.begun else [f"{host}: its agent is silent; restarting it"]
+                tries.begun = True
+                tries.under_way = self._fleet.begin(host, self._start)
+        return news
+
+    def _end_silence(self, host: str, now: float) -> List[str]:
+        """Forget the tries for a host that is back, so that its next silence is another one; return news in lines.
+
+        A try that is under way ends by itself.
+        """
+        tries = self._tries[host]
+        if tries.under_way is not None and not tries.under_way.done():
+            tries.since, tries.begun = now, False
+            return []
+        return _news(host, self._tries.pop(host))
+
+    def start_lead(self) -> bool:
+        """Restart the dead agent of the lead; return False where it has died too often.
+
+        Raises:
+          HostProblem: the agent cannot be started now.
+        """
+        now = self._clock()
+        if self._ends.too_many(now):
+            return False
+        if not self._start(self._fleet.hosts[self._fleet.lead]).get("lives"):
+            self._ends.add(now)
+        return True
+
+    def _start(self, host: Host) -> Dict[str, Any]:
+        host.close()
+        host.connect()
+        return self._fleet.start_agent(host, replace(self._requests[host.name], again=True))
+
+    def close(self) -> None:
+        """Wait for the tries under way, so that no agent starts after the run's end."""
+        pending = {tries.under_way: host for host, tries in self._tries.items() if tries.under_way is not None}
+        _, late = wait_for(pending, timeout=ENDING_S)
+        for each in late:
+            self._fleet.hosts[pending[each]].close()  # what waits for the host there gets to know it
+
+
+def _news(host: str, tries: Try) -> List[str]:
+    """Return a line with the reason that a finished try failed, where the reason is new."""
+    error = tries.under_way.exception() if tries.under_way is not None else None
+    if error is not None and not isinstance(error, (HostProblem, OSError)):
+        raise error
+    reason = error.reason if isinstance(error, HostProblem) else str(error)
+    said = f"{host}: its agent did not restart: {reason}" if error else ""
+    changed, tries.said = said != tries.said, said
+    return [said] if said and changed else []

@@ -6,12 +6,12 @@ seconds since 1970. So runs of hosts that had none in common are in order, as fa
 """
 
 import os
-import platform
 import pwd
 import re
 import secrets
 import sys
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -19,7 +19,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple
 from cluster.protocol.command_template import fill, names_in
 from cluster.spec.model import Hook, Spec
 from launch.agent.wire.run_request import RunRequest
-from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hosts.answer_shapes import KNOWS
 from launch.hosts.bundle import Code, launcher_code, with_folder
@@ -29,133 +29,12 @@ from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
 from launch.run.start import read_secrets
 from launch.target import Target
 
-_URL = re.compile(r"https?://[!-.0-~][!-~]*")
-_HEADER = re.compile(r"[\t -~]*")
-
-
-def refuse_unusable(spec: Spec, secrets: Mapping[str, str]) -> None:
-    """Refuse a spec whose hooks cannot be used with these secrets; the text has no part of any.
-
-    Raises:
-      CannotStart: names each such secret.
-    """
-    found = dict.fromkeys(problem for hook in spec.hooks for problem in _hook_problems(hook, secrets))
-    if found:
-        raise CannotStart([HostProblem("this machine", ProblemKind.HERE, what, advice) for what, advice in found])
-
-
-def _hook_problems(hook: Hook, secrets: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
-    """Yield the fact and the advice for each text that the secrets spoil."""
-    if hook.url is not None and not _URL.fullmatch(fill(hook.url, secrets)):
-        expected = "a URL of printable ASCII characters that begins with https:// or http://"
-        yield f"on.{hook.event}: expected {expected}, found another value of {_names_of(hook.url)}", "export it again"
-    for name, text in hook.headers.items():
-        if not _HEADER.fullmatch(fill(text, secrets)):
-            found = f"found another character in {_names_of(text)}"
-            yield f"on.{hook.event}: header {name}: expected printable ASCII characters, {found}", "export it again"
-
-
-def _names_of(text: str) -> str:
-    return " and ".join(dict.fromkeys(names_in(text)))
-
-
+GENERATION_S = 60.0  # for a host to look through its runs
 RETURN_S = 540.0  # for a host that boots, before it is lost; tasks wait a little longer for each other
 DESERTED_S = 300.0  # for the agent of a lead's host that answers already: folders may be mounted late
 ELASTIC_REJOIN_S = 60.0  # for members after a boot of the lead's host: all may have lost power, and boot one by one
-
-
-class Fragile(NamedTuple):
-    """Hosts of which each ends a detached run by a reboot, and the reason; "" for this machine."""
-
-    hosts: Tuple[str, ...]
-    why: str
-
-
-def with_returns(
-    plan: Plan, requests: Mapping[str, RunRequest], obstacles: Mapping[str, Optional[str]]
-) -> Dict[str, RunRequest]:
-    """Return the requests of a detached run in which hosts return after a boot, where nothing is in the way."""
-    reasons = boot_obstacles(plan, obstacles)
-    returning = [host for host in plan.hosts if host not in reasons]
-    return {host: _with_return(plan, request, returning) for host, request in requests.items()}
-
-
-def _with_return(plan: Plan, request: RunRequest, returning: List[str]) -> RunRequest:
-    if plan.lead in returning:
-        request = replace(request, stay_s=RETURN_S, deserted_s=DESERTED_S)
-    run_plan = request.run_plan
-    if run_plan is not None and returning:
-        patience = {} if plan.spec.elastic else {host: RETURN_S for host in returning if host != plan.lead}
-        run_plan = replace(run_plan, patience=patience, rejoin_s=ELASTIC_REJOIN_S if plan.spec.elastic else RETURN_S)
-    return replace(request, returns=request.host in returning, run_plan=run_plan)
-
-
-def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[str, str]:
-    """Return the reason for each host whose boot would not start its agent again.
-
-    What the launcher starts on its own machine has the launcher's environment, which is nobody's to keep.
-    """
-    spec = plan.spec
-    if spec.transport == "slurm":
-        return dict.fromkeys(plan.hosts, "Slurm started it")
-    here = {host: "" for host in plan.hosts if spec.is_here(host)}
-    if spec.secrets:
-        return {**dict.fromkeys(plan.hosts, "its secrets are in no file"), **here}
-    return {**{host: why for host, why in obstacles.items() if why is not None}, **here}
-
-
-def fragile(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> List[Fragile]:
-    """Return the hosts of which each ends a detached run by a reboot; those with one reason stand together."""
-    reasons = boot_obstacles(plan, obstacles)
-    needed = [host for host in (plan.hosts if plan.spec.elastic is None else [plan.lead]) if host in reasons]
-    by_reason = {
-        why: tuple(host for host in needed if reasons[host] == why) for why in map(reasons.__getitem__, needed)
-    }
-    return [Fragile(hosts, why) for why, hosts in by_reason.items()]
-
-
-GENERATION_S = 60.0  # for a host to look through its runs
-
-
-def next_generation(highest: Iterable[int], now: float) -> int:
-    """Return the generation of a run that starts at the time ``now``.
-
-    ``highest`` has the highest generation that each host knows.
-    """
-    return max(int(now), 1 + max(highest, default=0))
-
-
-class Numbered(NamedTuple):
-    """The request to each host with the run's generation, and what else the hosts know of a start.
-
-    Attributes:
-      is_free: whether the run's own name is free on all hosts.
-      boot_obstacles: for each host the reason why no boot would start its agent again; None where one would.
-    """
-
-    requests: Dict[str, RunRequest]
-    is_free: bool
-    boot_obstacles: Dict[str, Optional[str]]
-
-
-def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
-    """Return requests that have the run's generation.
-
-    Raises:
-      CannotStart: a host cannot be asked.
-      HostProblem: its answer is not of the shape that is read.
-      Interrupted: a signal came.
-    """
-    asked = {host: fleet.reference(host, request.run) for host, request in requests.items()}
-    answers, problems = fleet.ask("find", asked, GENERATION_S)
-    if problems:
-        raise CannotStart(problems)
-    for host, answer in answers.items():
-        fit(host, answer, KNOWS)
-    generation = next_generation((answer["highest"] for answer in answers.values()), time.time())
-    numbered = {host: replace(request, generation=generation) for host, request in requests.items()}
-    obstacles = {host: answer.get("boot_obstacle") for host, answer in answers.items()}
-    return Numbered(numbered, not any(answer["taken"] for answer in answers.values()), obstacles)
+_URL = re.compile(r"https?://[!-.0-~][!-~]*")
+_HEADER = re.compile(r"[\t -~]*")
 
 
 class RunStart(NamedTuple):
@@ -170,6 +49,13 @@ class RunStart(NamedTuple):
     needed: bool = True
     source: Optional[str] = None
     detach: bool = False
+
+
+class Fragile(NamedTuple):
+    """Hosts of which each ends a detached run by a reboot, and the reason; "" for this machine."""
+
+    hosts: Tuple[str, ...]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -226,4 +112,114 @@ def user() -> str:
         name = pwd.getpwuid(number).pw_name
     except KeyError:  # as in a container
         name = f"uid{number}"
-    return f"{name}@{platform.node()}"
+    return f"{name}@{os.uname().nodename}"
+
+
+def next_generation(highest: Iterable[int], now: float) -> int:
+    """Return the generation of a run that starts at the time ``now``.
+
+    ``highest`` has the highest generation that each host knows.
+    """
+    return max(int(now), 1 + max(highest, default=0))
+
+
+class Numbered(NamedTuple):
+    """The request to each host with the run's generation, and what else the hosts know of a start.
+
+    Attributes:
+      is_free: whether the run's own name is free on all hosts.
+      boot_obstacles: for each host the reason why no boot would start its agent again; None where one would.
+    """
+
+    requests: Dict[str, RunRequest]
+    is_free: bool
+    boot_obstacles: Dict[str, Optional[str]]
+
+
+def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
+    """Return requests that have the run's generation.
+
+    Raises:
+      CannotStart: a host cannot be asked.
+      HostProblem: its answer is not of the shape that is read.
+      Interrupted: a signal came.
+    """
+    asked = {host: fleet.reference(host, request.run) for host, request in requests.items()}
+    answers, problems = fleet.ask("find", asked, GENERATION_S)
+    if problems:
+        raise CannotStart(problems)
+    for host, answer in answers.items():
+        fit(host, answer, KNOWS)
+    generation = next_generation((answer["highest"] for answer in answers.values()), time.time())
+    numbered = {host: replace(request, generation=generation) for host, request in requests.items()}
+    obstacles = {host: answer.get("boot_obstacle") for host, answer in answers.items()}
+    return Numbered(numbered, not any(answer["taken"] for answer in answers.values()), obstacles)
+
+
+def with_returns(
+    plan: Plan, requests: Mapping[str, RunRequest], obstacles: Mapping[str, Optional[str]]
+) -> Dict[str, RunRequest]:
+    """Return the requests of a detached run in which hosts return after a boot, where nothing is in the way."""
+    reasons = boot_obstacles(plan, obstacles)
+    returning = [host for host in plan.hosts if host not in reasons]
+    return {host: _with_return(plan, request, returning) for host, request in requests.items()}
+
+
+def _with_return(plan: Plan, request: RunRequest, returning: List[str]) -> RunRequest:
+    if plan.lead in returning:
+        request = replace(request, stay_s=RETURN_S, deserted_s=DESERTED_S)
+    run_plan = request.run_plan
+    if run_plan is not None and returning:
+        patience = {} if plan.spec.elastic else {host: RETURN_S for host in returning if host != plan.lead}
+        run_plan = replace(run_plan, patience=patience, rejoin_s=ELASTIC_REJOIN_S if plan.spec.elastic else RETURN_S)
+    return replace(request, returns=request.host in returning, run_plan=run_plan)
+
+
+def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[str, str]:
+    """Return the reason for each host whose boot would not start its agent again.
+
+    What the launcher starts on its own machine has the launcher's environment, which is nobody's to keep.
+    """
+    spec = plan.spec
+    if spec.transport == "slurm":
+        return dict.fromkeys(plan.hosts, "Slurm started it")
+    here = {host: "" for host in plan.hosts if spec.is_here(host)}
+    if spec.secrets:
+        return {**dict.fromkeys(plan.hosts, "its secrets are in no file"), **here}
+    return {**{host: why for host, why in obstacles.items() if why is not None}, **here}
+
+
+def fragile(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> List[Fragile]:
+    """Return the hosts of which each ends a detached run by a reboot; those with one reason stand together."""
+    reasons = boot_obstacles(plan, obstacles)
+    by_reason: Dict[str, List[str]] = defaultdict(list)
+    for host in plan.hosts if plan.spec.elastic is None else [plan.lead]:
+        if host in reasons:
+            by_reason[reasons[host]].append(host)
+    return [Fragile(tuple(hosts), why) for why, hosts in by_reason.items()]
+
+
+def refuse_unusable(spec: Spec, secrets: Mapping[str, str]) -> None:
+    """Refuse a spec whose hooks cannot be used with these secrets; the text has no part of any.
+
+    Raises:
+      CannotStart: names each such secret.
+    """
+    found = dict.fromkeys(problem for hook in spec.hooks for problem in _hook_problems(hook, secrets))
+    if found:
+        raise CannotStart([HostProblem.here(what, advice) for what, advice in found])
+
+
+def _hook_problems(hook: Hook, secrets: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
+    """Yield the fact and the advice for each text that the secrets spoil."""
+    if hook.url is not None and not _URL.fullmatch(fill(hook.url, secrets)):
+        expected = "a URL of printable ASCII characters that begins with https:// or http://"
+        yield f"on.{hook.event}: expected {expected}, found another value of {_names_of(hook.url)}", "export it again"
+    for name, text in hook.headers.items():
+        if not _HEADER.fullmatch(fill(text, secrets)):
+            found = f"found another character in {_names_of(text)}"
+            yield f"on.{hook.event}: header {name}: expected printable ASCII characters, {found}", "export it again"
+
+
+def _names_of(text: str) -> str:
+    return " and ".join(dict.fromkeys(names_in(text)))

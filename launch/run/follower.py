@@ -1,80 +1,51 @@
 """Receive a run's status and every change from its lead, over a connection that is renewed when it breaks.
 
-The launcher that started a run is ``Attached``: it lets the run begin, keeps the run alive, and stops it. A launcher
-that only looks at a run that somebody else has started is an ``Observer``: it renews no lease, so that the run does
-not notice it.
+A follower looks at a run that somebody else has started: it renews no lease, so that the run does not notice it. The
+launcher that started a run is ``Attached``: it also lets the run begin, keeps the run alive, and stops it.
 """
 
 import time
-from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
-from launch.agent.wire.verb_requests import RunReference
-from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.history.known_runs import locate
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation, as_run, noise_if_malformed
 from launch.plan.agent_requests import LEASE_S
 from launch.status.run import ENDED, RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import from_values, updated
-from launch.view.console import fold
 from launch.view.plain_view import View
 
 BEAT_S = 1.0
 SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made again
 
 
-class Follower(ABC):
-    """Follow one run until it has ended, or the follower has a reason of its own to stop.
+class Follower:
+    """Follow one run until it has ended or a signal comes.
 
-    The lead answers every beat. The follower calls ``give_up`` where the lead is silent, and out of reach for
-    ``LEASE_S`` seconds.
+    The lead answers every beat. The follower gives up where the lead is silent, and out of reach for ``LEASE_S``
+    seconds.
 
     Args:
-      reference: names the run on its lead.
+      fleet: its lead is that of the run.
       status: the status that is known before the lead has sent any.
     """
 
     beat = "ping"
 
-    def __init__(self, fleet: Fleet, reference: RunReference, status: RunStatus, view: View):
-        self._fleet, self._reference, self._view = fleet, reference, view
-        self._lead = reference.host
+    def __init__(self, fleet: Fleet, status: RunStatus, view: View):
+        self._fleet, self._view = fleet, view
+        self._lead = fleet.lead
+        self._reference = fleet.reference(fleet.lead, status.run)
         self._status = status  # of whose tasks only ``_tasks`` is kept current
         self._tasks = by_name(status)
         self._beat_at = 0.0
         self._received_at = 0.0
         self._looked_at = time.monotonic()
 
-    @abstractmethod
-    def give_up(self, problem: HostProblem) -> None:
-        """React to a lead out of reach for a whole lease; ``problem`` has the reason."""
-
-    @abstractmethod
-    def relay(self, lead: Conversation) -> None:
-        """Pass the user's signals on to the lead; called twice a second."""
-
-    def note_answer(self, change: Mapping[str, Any]) -> None:
-        """React to a line that the lead has sent."""
-        return
-
-    def is_unwanted(self) -> bool:
-        """Return whether nobody wants to receive more."""
-        return False
-
-    def is_satisfied(self, lead: Conversation) -> bool:
-        """Return whether the follower has received enough, though the run goes on.
-
-        The follower calls this method twice a second.
-        """
-        return False
-
-    def restart_lead(self) -> bool:
-        """Restart the lead's agent, which has died, and return whether that was done. Raises HostProblem."""
-        return False
+    # -- what a launcher that is attached does otherwise
 
     def attach(self) -> Conversation:
         """Open a conversation in which the lead reports every change of the run. Raises HostProblem."""
@@ -82,9 +53,38 @@ class Follower(ABC):
         lead.send({"do": "watch"})
         return lead
 
-    def follow(self, attached: Conversation) -> RunStatus:
-        """Follow the run from its first conversation on, and return its last status."""
-        lead: Optional[Conversation] = attached
+    def relay(self, lead: Conversation) -> None:
+        """Pass the user's signals on to the lead, twice a second; here none, because they are for this process."""
+
+    def note_answer(self, change: Mapping[str, Any]) -> None:
+        """React to a line that the lead has sent."""
+
+    def is_over(self, lead: Conversation) -> bool:
+        """Return whether the follower has received enough, though the run goes on; asked twice a second."""
+        return self.is_unwanted()
+
+    def is_unwanted(self) -> bool:
+        """Return whether nobody wants to receive more: a signal has come."""
+        return bool(self._fleet.interrupts.received)
+
+    def restart_lead(self) -> bool:
+        """Restart the lead's agent, which has died, and return whether that was done. Raises HostProblem."""
+        return False
+
+    def give_up(self, problem: HostProblem) -> None:
+        """React to a lead out of reach for a whole lease; ``problem`` has the reason.
+
+        Raises:
+          CannotStart: that reason, with the advice that the run may go on.
+        """
+        out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
+        raise CannotStart([out_of_reach.with_advice("the run may continue there")])
+
+    # -- the same for both
+
+    def follow(self) -> RunStatus:
+        """Follow the run, and return its last status. Raises HostProblem where its lead is out of reach now."""
+        lead: Optional[Conversation] = self.attach()
         while lead is not None:
             why = ""
             try:
@@ -126,7 +126,7 @@ class Follower(ABC):
                 return self._knows_the_run()
             if change.get("run") is not None:
                 self._take(change)
-            if self.is_unwanted() or self.is_satisfied(lead):
+            if self.is_over(lead):
                 return True
         return False
 
@@ -178,12 +178,10 @@ class Follower(ABC):
         return None
 
     def _ended_meanwhile(self) -> bool:
-        answers, problems = self._fleet.ask("status", {self._lead: self._reference}, LEASE_S, interruptible=False)
-        if problems:
-            raise problems[0]
-        if answers[self._lead].get("died") and self.restart_lead():
+        answer = self._fleet.ask_host(self._fleet.hosts[self._lead], "status", self._reference, LEASE_S)
+        if answer.get("died") and self.restart_lead():
             return False
-        values = answers[self._lead]["status"]
+        values = answer["status"]
         if values is None:
             return False
         status = as_run(self._lead, values)
@@ -197,55 +195,3 @@ class Follower(ABC):
 def by_name(status: RunStatus) -> Dict[str, TaskStatus]:
     """Return the tasks of a run by name."""
     return {task.name: task for task in status.tasks}
-
-
-class Observer(Follower):
-    """Follow a run until it has ended or a signal comes; the run does not notice the observer."""
-
-    def __init__(self, fleet: Fleet, status: RunStatus, view: View):
-        super().__init__(fleet, fleet.reference(fleet.lead, run=status.run), status, view)
-
-    def relay(self, lead: Conversation) -> None:
-        """Send nothing, because a signal is for this process alone."""
-
-    def is_unwanted(self) -> bool:
-        """Return whether a signal has come, which ends the observation."""
-        return bool(self._fleet.interrupts.received)
-
-    def give_up(self, problem: HostProblem) -> None:
-        """Raise CannotStart, with the advice that the run may go on out of reach."""
-        out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
-        raise CannotStart([out_of_reach.with_advice("the run may continue there")])
-
-
-def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
-    """Return the status of the newest run of ``asked``, or of the run that ``--run`` names.
-
-    The status comes from the run's agent or, when that agent is gone, from its files.
-
-    Args:
-      warn: takes a line for each host that could not be asked and may know a newer run.
-
-    Raises:
-      CannotStart: the lead's host is out of reach; the text has the command that goes on without that host.
-      HostProblem: the lead's answer is no run's status.
-      UsageError: there has been no run, or the file does not name its lead any more.
-    """
-    try:
-        found, missed, run = locate(fleet)
-    except CannotStart as error:
-        if len(fleet.hosts) == 1:
-            raise
-        advice = (
-            f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"
-        )
-        raise CannotStart(error.problems, advice) from error
-    if found is None and run is not None:
-        raise UsageError(f"{run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`")
-    if found is None:
-        raise UsageError(
-            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"
-        )
-    for problem in missed:
-        warn(f"{problem}; a newer run may be there")
-    return found

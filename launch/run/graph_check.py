@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Callable, Optional
@@ -41,41 +41,34 @@ class GraphCheck:
     def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
         self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
         self._asks_at_once = useful and plan.spec.train.warm_start is not None
-        self._folder: Optional[str] = None
         self._building: Optional[subprocess.Popen[bytes]] = None
         self._until = 0.0
+        self._ending = ExitStack()  # of the process, and then of its folder
 
     def __enter__(self) -> "GraphCheck":
         self._until = time.monotonic() + PATIENCE_S
         if self._useful and not self._asks_at_once:
-            self._folder = tempfile.mkdtemp(prefix="launch-graph-")
             with suppress(OSError):  # then the tasks find out
-                self._building = self._begin(Path(self._folder))
+                self._building = self._begin()
         return self
 
-    def _begin(self, folder: Path) -> "subprocess.Popen[bytes]":
-        job = self._job
+    def _begin(self) -> "subprocess.Popen[bytes]":
+        folder, job = Path(tempfile.mkdtemp(prefix="launch-graph-")), self._job
+        self._ending.callback(shutil.rmtree, str(folder), ignore_errors=True)
         if job.folder is not None:
             # The job may write beside itself, and may be ended in the middle of that: it gets a copy.
             unpack(self._code.bundles["job"], folder)
             job = replace(job, folder=folder)
-        return subprocess.Popen(
+        building = subprocess.Popen(
             estimate.command(self._plan, job, self._python), env=estimate.environment(self._plan, job), cwd=str(folder),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True, preexec_fn=die_with(os.getpid()),
         )  # fmt: skip
+        self._ending.callback(_end, building)
+        return building
 
     def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        if self._building is not None:
-            if self._building.poll() is None:
-                os.killpg(self._building.pid, signal.SIGKILL)  # not reaped, so the number is still its own
-            self._building.wait()
-            self._building = None
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        self._ending.close()
 
     def mistake(self, fleet: Fleet, request: RunRequest, before_asking: Callable[[], None]) -> Optional[LaunchError]:
         """Return the mistake that this machine and the chief's host find; None where there is none, or a signal came.
@@ -85,7 +78,7 @@ class GraphCheck:
           before_asking: called before that host is asked, which takes seconds.
         """
         fails = self._asks_at_once or self._fails(fleet.interrupts)
-        self._end()
+        self._ending.close()
         if not fails or fleet.interrupts.received:
             return None
         before_asking()
@@ -103,6 +96,13 @@ class GraphCheck:
                 if left_s <= 0:
                     return False
         return False
+
+
+def _end(building: "subprocess.Popen[bytes]") -> None:
+    """End the process and its children."""
+    if building.poll() is None:
+        os.killpg(building.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+    building.wait()
 
 
 def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:

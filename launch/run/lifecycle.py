@@ -1,29 +1,39 @@
-"""One run: start it, follow it, take it down, and print how it ended."""
+"""One run: start it, follow it, take it down, and print how it ended; begin it again where its chief's host is lost.
 
+Only an attached launcher begins a run again, where the run is ``elastic`` and has copies of its checkpoints
+(``train.checkpoint.replicas``). The successor is a new run of the same name. Its chief is the first worker that is
+left, and it goes on from the newest copy.
+"""
+
+import time
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, Collection, List, NamedTuple, Optional, Sequence
 
 from cluster.protocol.quantity import quantity
+from cluster.spec.model import Spec, TaskSpec
+from cluster.task import TRAINERS
 from launch.errors import SUCCEEDED
 from launch.fleet import Fleet
-from launch.history.remembered import remember
+from launch.hostfile.selection import renumbered
 from launch.logs.task_logs import print_log_of_culprit
+from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
+from launch.run.follower import SILENT_S
 from launch.run.graph_check import GraphCheck, is_useful
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
-from launch.target import Target
-from launch.teardown.down import failures, in_lines, take_down
+from launch.target import Target, remember
+from launch.teardown import STOP_S, failures, in_lines, take_down
 from launch.view import run_end
 from launch.view.console import fold, say
 from launch.view.plain_view import View
 
+MARGIN_S = 2.0  # beyond the lease of a lost lead
 Ending = Callable[[RunStatus], List[str]]  # the last lines of a run, from its status
 
 
@@ -43,6 +53,21 @@ class Ended(NamedTuple):
     out_of_reach: Sequence[str] = ()
 
 
+def train_with_failover(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
+    """Train; each time the chief's host is lost, train on with the hosts that are left.
+
+    Raises:
+      LaunchError: a run cannot start.
+      Interrupted: a signal came while the lost lead may still have had its lease.
+    """
+    while True:
+        ended = train(target, start, interrupts, ending)
+        following = _successor(start, ended, interrupts)
+        if following is None:
+            return ended
+        start = following
+
+
 def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
     """Start a run, follow it to its end or until it is up, take it down, and print how it ended.
 
@@ -59,19 +84,13 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
-            attached = Attached(fleet, run.plan, view, interrupts, AgentRestarts(fleet, run.requests), start.detach)
-            status = attached.follow(attached.go())
+            attached = Attached(fleet, run.plan, run.requests, view, start.detach)
+            status = attached.go()
         if status.state == "running":
-            resumes = start.spec.command is None
-            ends = [] if fleet.slurm_job else [(_described(run.plan, hosts), why) for hosts, why in run.fragile]
-            say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
+            _report_detached(fleet, run, target)
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)
     return Ended(run_end.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
-
-
-def _described(plan: Plan, hosts: Sequence[str]) -> str:
-    return "this machine" if all(map(plan.spec.is_here, hosts)) else fold(hosts)
 
 
 def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
@@ -107,6 +126,17 @@ def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
     return replace(planned, requests=returning, fragile=fragile(planned.plan, numbered.boot_obstacles))
 
 
+def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
+    """Print how to follow and end a run that goes on without the launcher, and whose reboot would end it."""
+
+    def named(hosts: Sequence[str]) -> str:
+        return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
+
+    ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
+    resumes = fleet.spec.command is None
+    say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
+
+
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:
     """End what is left of the run, print how it ended, and return the hosts that are out of reach."""
     left = take_down(
@@ -118,3 +148,59 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
     print_log_of_culprit(fleet, status, say)
     say(*(failures(left) if left.clean else in_lines(left)), *ending(status))
     return [problem.host for problem in left.problems]
+
+
+def _successor(start: RunStart, ended: Ended, interrupts: Interrupts) -> Optional[RunStart]:
+    """Wait until the successor of an ended run may begin, and return it; else None. Raises Interrupted."""
+    if ended.lead_lost_at is None or interrupts.received:
+        return None
+    spec = start.spec
+    follows = without(spec, {spec.chief.host, *ended.out_of_reach})
+    if follows is None:
+        return None
+    gone, chief = [host for host in spec.hosts if host not in follows.hosts], follows.chief.host
+    say(f"continuing without {fold(gone)}, from the newest copy of the checkpoints, with the chief on {chief}")
+    await_lease(spec, ended.lead_lost_at, interrupts)
+    return RunStart(follows, resume=True, needed=False, detach=start.detach)
+
+
+def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
+    """Return the successor's spec without the lost hosts; None where no successor is possible."""
+    if spec.elastic is None or spec.train.checkpoint.replicas == 0:
+        return None
+    left = _with_spares([task for task in spec.tasks if task.host not in lost], len(spec.tasks_of("ps")))
+    workers = sum(task.role in TRAINERS for task in left)
+    serves = any(task.role == "ps" and not task.spare for task in left)
+    if not serves or workers < max(1, spec.elastic.min_workers):
+        return None
+    return replace(spec, tasks=renumbered(left))
+
+
+def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
+    """Replace lost ps by spares, until there are as many ps as before.
+
+    Where too few spares are left, the result has fewer ps.
+    """
+    wanting = servers - sum(task.role == "ps" and not task.spare for task in left)
+    tasks = []
+    for task in left:
+        moves = task.spare and wanting > 0
+        wanting -= moves
+        tasks.append(replace(task, spare=False) if moves else task)
+    return tasks
+
+
+def await_lease(spec: Spec, lost_at: float, interrupts: Interrupts) -> None:
+    """Wait until the lost lead's lease has ended, however late a beat reached that lead.
+
+    Where both runs save into one folder, the wait also gives the lead the time to end its tasks.
+
+    Args:
+      lost_at: the time at which the launcher last received from the lead, by ``time.monotonic()``.
+
+    Raises:
+      Interrupted: a signal came.
+    """
+    shared = spec.train.checkpoint.dir is not None
+    until = lost_at + SILENT_S + LEASE_S + MARGIN_S + (STOP_S if shared else 0.0)
+    interrupts.wait(max(0.0, until - time.monotonic()))

@@ -7,9 +7,9 @@ the host that died.
 
 import secrets
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.spec.model import Spec
 from launch.agent.state.runs import name_of
@@ -17,7 +17,7 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history import known_runs
+from launch.history import find_named
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import peers
@@ -126,7 +126,7 @@ def bring_newest(
     found = newest(held, plan.lead)
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
     if found is None and source is not None:
-        known_runs.find_named(fleet, source)
+        find_named(fleet, source)
         raise UsageError(
             f"--run: expected a run that left a checkpoint on {fold(plan.hosts)}, found '{source}', which left none"
         )
@@ -180,26 +180,17 @@ def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:
 def _await(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> None:
     """Receive from all conversations until one sends ``word``. Raises HostProblem."""
     received_at, open_ones = time.monotonic(), list(conversations)
-    while open_ones:
+    while open_ones and time.monotonic() - received_at <= QUIET_S:
         fleet.interrupts.check()
         for conversation in list(open_ones):
-            line = _next_line(conversation)
-            if line is None:
-                open_ones.remove(conversation)
-            elif line:
+            with suppress(Silence):
+                line = conversation.receive(LOOK_S)
+                if line is None:
+                    open_ones.remove(conversation)
+                    continue
                 received_at = time.monotonic()
-            if line and word in line:
-                return
-        if time.monotonic() - received_at > QUIET_S:
-            break
+                if word in line:
+                    return
     hosts = " and ".join(conversation.host for conversation in conversations)
     quiet = f"the checkpoint did not arrive: no answer for {QUIET_S:.0f} s, or an early end"
     raise HostProblem(hosts, ProblemKind.SILENT, quiet)
-
-
-def _next_line(conversation: Conversation) -> Optional[Dict[str, Any]]:
-    """Return a host's next answer: {} for nothing yet, None for the end. Raises HostProblem."""
-    try:
-        return conversation.receive(LOOK_S)
-    except Silence:
-        return {}

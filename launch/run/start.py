@@ -11,8 +11,7 @@ from launch.fleet import Fleet
 from launch.hosts.channel import Host
 from launch.run.follower import BEAT_S
 from launch.run.graph_check import GraphCheck
-from launch.teardown.down import take_down
-from launch.teardown.leftovers_text import by_host
+from launch.teardown import by_host, take_down
 
 LAST_BEAT_S = 10.0
 _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
@@ -61,12 +60,7 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
     if missing:
         raise CannotStart(
             [
-                HostProblem(
-                    "this machine",
-                    ProblemKind.HERE,
-                    f"secrets: expected {name} in the environment, found none",
-                    advice="export it first",
-                )
+                HostProblem.here(f"secrets: expected {name} in the environment, found none", "export it first")
                 for name in missing
             ]
         )

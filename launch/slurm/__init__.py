@@ -1,7 +1,6 @@
 """Hosts reached by ``srun``, inside an allocation of Slurm, where nodes refuse SSH from each other.
 
-    allocation  the Slurm job around this process, and its nodes
-    srun        the command line and environment of one ``srun``, why it started no step, and the end of its processes
+    srun        the job around this process; one ``srun``: its command, environment, complaints, and its end
     slurm_host  one host: each program on it is a step of the job, each connection to a port of it too
 
 Slurm ends every process of a step when the step's program ends, agents too. So the program that the launcher starts

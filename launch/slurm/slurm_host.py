@@ -12,8 +12,7 @@ from launch.hosts.channel import Channel, Host, Silence
 from launch.hosts.conversation import Conversation, Words
 from launch.hosts.local_host import LocalChannel
 from launch.slurm import srun
-from launch.slurm.allocation import Allocation
-from launch.slurm.srun import EndingSteps, leave
+from launch.slurm.srun import Allocation, EndingSteps, leave
 
 ANSWER_S = 20.0
 LOOK_S = 60.0

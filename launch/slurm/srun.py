@@ -1,4 +1,4 @@
-"""Run one program on one node by ``srun``: its command, its complaints, and the ends of its processes.
+"""Slurm's job around this process, and one program on one of its nodes by ``srun``.
 
 On stderr it writes why it started no step, and how the program of a step ended. Most of its processes end with what
 the launcher asks; some last as long as an agent.
@@ -6,14 +6,64 @@ the launcher asks; some last as long as an agent.
 
 import contextlib
 import re
+import shutil
 import subprocess
 import threading
 import time
-from typing import Collection, Dict, List, Mapping, Optional, Sequence
+from dataclasses import dataclass
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from cluster.errors import SpecError
 from launch.errors import HostProblem, ProblemKind
+from launch.hostfile.import_formats import from_slurm
 from launch.hosts.channel import command_line
-from launch.slurm.allocation import JOB
+from launch.view.console import fold
+
+JOB, NODES = "SLURM_JOB_ID", "SLURM_JOB_NODELIST"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A job and its nodes; () where the environment names a job and not its nodes, as outside of the job."""
+
+    job: str
+    nodes: Tuple[str, ...] = ()
+
+    def problem_of(self, host: str) -> Optional[HostProblem]:
+        """Return the problem of a host that is none of the job's nodes; None where it is one."""
+        if not self.nodes or host in self.nodes:
+            return None
+        return HostProblem(
+            host,
+            ProblemKind.UNKNOWN_NAME,
+            f"expected a node of Slurm's job {self.job}, which has {fold(self.nodes)}",
+            advice="write the names that Slurm uses into the hosts file; `launch import --slurm` does",
+        )
+
+
+def find_allocation(environ: Mapping[str, str]) -> Allocation:
+    """Return the allocation that the environment names.
+
+    Raises:
+      HostProblem: there is none, or no ``srun`` to use it with.
+    """
+    if not environ.get(JOB):
+        missing = f"transport: slurm: expected an allocation of Slurm ({JOB}), found none"
+        raise HostProblem.here(missing, "start it in an sbatch script or in a shell of salloc")
+    if shutil.which("srun", path=environ.get("PATH")) is None:
+        missing = "transport: slurm: expected srun on PATH, found none"
+        raise HostProblem.here(missing, "start it on a machine with Slurm's commands, or use transport: ssh")
+    return Allocation(environ[JOB], _nodes(environ))
+
+
+def _nodes(environ: Mapping[str, str]) -> Tuple[str, ...]:
+    if not environ.get(NODES):
+        return ()
+    try:
+        return tuple(listed.host for listed in from_slurm({NODES: environ[NODES]}))
+    except SpecError as error:
+        raise HostProblem.here(str(error)) from error
+
 
 # A step shares all of the job with the job's other steps, and takes all that the job has on the node: processors,
 # memory and GPUs. Everything that an environment or a partition may choose otherwise is chosen here.

@@ -12,7 +12,7 @@ import click
 
 from launch.errors import SUCCEEDED, CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.history.known_runs import locate
+from launch.history import locate
 from launch.hosts.channel import CHUNK, Silence
 from launch.hosts.conversation import Conversation
 from launch.target import Target

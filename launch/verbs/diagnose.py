@@ -11,12 +11,10 @@ from typing import Optional
 import click
 
 from launch.diagnosis import summary
-from launch.diagnosis.archive import pack
 from launch.diagnosis.collect import gather
-from launch.diagnosis.summary import time_line_of
-from launch.diagnosis.symptoms import newest_run
+from launch.diagnosis.symptoms import Diagnosis, time_line_of
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history import known_runs
+from launch.history import find_named
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
@@ -48,17 +46,17 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
     with target.reach_hosts() as fleet:
         if fleet.run is not None:
             with suppress(CannotStart):  # a host that does not answer may know the run, and is in the archive
-                known_runs.find_named(fleet, fleet.run)
-        found = gather(fleet, deadline_s)
-        steps = time_line_of(found, fleet.spec)
-        name, unknown = fleet.spec.name, [each for each in fleet.spec.secrets if each not in os.environ]
-    path = Path(output or f"diagnose-{newest_run(found) or name}.tar.gz")
+                find_named(fleet, fleet.run)
+        hosts = gather(fleet, deadline_s)
+        found = Diagnosis(fleet.spec.name, hosts, time_line_of(hosts, fleet.spec))
+        unknown = [each for each in fleet.spec.secrets if each not in os.environ]
+    path = Path(output or f"diagnose-{found.run or found.name}.tar.gz")
     launcher = {"python": sys.version, "platform": platform.platform(), "time": time.time(), "file": target.file}
-    size = pack(path, name, found, launcher, steps)
+    size = summary.pack(path, found, launcher)
     missing = (
         f"secrets: expected the values of {', '.join(unknown)} in this environment, found none; "
         "search the archive's logs for them before you share it"
     )
-    lines = [*summary.spoken(found, str(path), size, steps), *([missing] if unknown else [])]
-    tell(as_json, summary.as_values(found, str(path), size, steps), lines)
+    lines = [*summary.spoken(found, str(path), size), *([missing] if unknown else [])]
+    tell(as_json, summary.as_values(found, str(path), size), lines)
     return SUCCEEDED

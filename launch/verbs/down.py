@@ -4,7 +4,7 @@ import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.target import Target
-from launch.teardown.down import as_values, in_lines, look_and_take_down, refuse_part
+from launch.teardown import as_values, in_lines, look_and_take_down, refuse_part
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 
 

@@ -1,19 +1,164 @@
-"""``launch export``"""
+"""``launch export``: fetch the SavedModel of a run's checkpoint, which the chief's host builds."""
 
+import base64
+import binascii
 import os
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Dict, Iterator, Mapping, Optional
+import shutil
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Callable, Dict, Iterator, Mapping, Optional
 
 import click
 
 from cluster.protocol.quantity import quantity
-from launch.errors import SUCCEEDED, UsageError
-from launch.run.follower import newest_status
-from launch.run.saved_model import ExportAnswer, fetch, request_of
+from launch.agent.wire.verb_requests import ExportRequest
+from launch.errors import SUCCEEDED, HostProblem, LaunchError, ProblemKind, UsageError
+from launch.fleet import Fleet
+from launch.history import newest_status
+from launch.hosts.channel import Silence
+from launch.hosts.conversation import Conversation
+from launch.run.draft import RunStart, draft
+from launch.signals import Interrupts
+from launch.status.run import RunStatus
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 from launch.view.console import note
+
+QUIET_S = 120.0  # without a sign from the host, it does not go on any more
+LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class ExportAnswer:
+    """All of ``export --json``.
+
+    Attributes:
+      run: Name of the run.
+      checkpoint: Name of the checkpoint that was exported.
+      folder: Path of the SavedModel, on this machine.
+      inputs: For each input of the signature, by name: `dtype`, and `shape` with null for any size.
+      outputs: The same for each output.
+      tables: Rows of each embedding table, by name.
+    """
+
+    run: str
+    checkpoint: str
+    folder: str
+    inputs: Dict[str, Any]
+    outputs: Dict[str, Any]
+    tables: Dict[str, int]
+
+
+def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str]) -> ExportRequest:
+    """Return the request to the host of the run's chief; from here on ``fleet`` has the job's code, as it is now.
+
+    Args:
+      checkpoint: the step of one, or its path on that host; None for the newest, which a run that trains saves first.
+
+    Raises:
+      UsageError: the file has ``command``.
+      LaunchError: the job or a secret is missing.
+    """
+    spec = fleet.spec
+    if spec.command is not None:
+        raise UsageError(f"export: expected a hosts file with the key job, found command in {spec.path}")
+    planned = draft(target, RunStart(spec), datetime.now(timezone.utc))
+    fleet.code = planned.code
+    of_chief = planned.requests[planned.plan.lead]
+    chief = tuple(task for task in of_chief.tasks if task.chief)
+    run = replace(of_chief, run=status.run, host=fleet.lead, tasks=chief, run_plan=None)
+    if checkpoint is None:
+        return ExportRequest(run, save=status.state == "running")
+    return ExportRequest(run, step=int(checkpoint)) if checkpoint.isdecimal() else ExportRequest(run, path=checkpoint)
+
+
+def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
+    """Write the SavedModel into ``folder``, which does not exist; all of it is there, or nothing.
+
+    Returns:
+      the host's last answer.
+
+    Raises:
+      HostProblem: the host cannot be reached, or has none to give.
+      LaunchError: the folder cannot be written.
+      Interrupted: a signal came.
+    """
+    partial = folder.with_name(f"{folder.name}.partial")
+    try:
+        shutil.rmtree(str(partial), ignore_errors=True)
+        partial.mkdir(parents=True)
+        with closing(fleet.contact(fleet.lead, "export", request)) as conversation:
+            found = _receive(conversation, partial, fleet.interrupts, note)
+        os.rename(str(partial), str(folder))
+        return found
+    except OSError as error:
+        raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+    finally:
+        shutil.rmtree(str(partial), ignore_errors=True)
+
+
+def _receive(
+    conversation: Conversation, folder: Path, interrupts: Interrupts, note: Callable[[str], None]
+) -> Dict[str, Any]:
+    """Receive files until the host has sent all of them. Raises HostProblem, OSError, Interrupted."""
+    file: Optional[IO[bytes]] = None
+    left, stage = 0, ""
+    try:
+        while True:
+            answer = _next(conversation, interrupts)
+            if ("data" in answer) != (left > 0):
+                raise conversation.noise_problem("expected what is left of a file, found another answer")
+            if "stage" in answer:
+                if answer["stage"] != stage:
+                    stage = answer["stage"]
+                    note(f"{conversation.host}: {stage}")
+            elif "file" in answer:
+                if file is not None:
+                    file.close()
+                file, left = _open(conversation, folder, answer["file"]), answer["bytes"]
+            elif file is not None and "data" in answer:
+                left -= file.write(_decoded(conversation, answer["data"]))
+            else:
+                return answer
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _next(conversation: Conversation, interrupts: Interrupts) -> Dict[str, Any]:
+    until = time.monotonic() + QUIET_S
+    while True:
+        interrupts.check()
+        try:
+            answer = conversation.receive(LOOK_S)
+        except Silence:
+            if time.monotonic() >= until:
+                silent = f"no answer for {QUIET_S:.0f} s while it exports"
+                raise HostProblem(conversation.host, ProblemKind.SILENT, silent) from None
+            continue
+        if answer is None:
+            raise conversation.end_problem()
+        return answer
+
+
+def _open(conversation: Conversation, folder: Path, name: str) -> IO[bytes]:
+    """Open a file of the SavedModel, which lies in ``folder`` whatever the host has named it."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name:
+        raise conversation.noise_problem(f"expected the name of a file in a SavedModel, found {name[:200]!r}")
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return open(str(path), "xb")
+
+
+def _decoded(conversation: Conversation, data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise conversation.noise_problem(f"expected base64, found {data[:80]!r}") from None
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 import click
 
 from launch.errors import SUCCEEDED, CannotStart, UsageError
-from launch.history.known_runs import locate
+from launch.history import locate
 from launch.logs.task_logs import print_first_cause, print_logs, select
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, with_hosts_file

@@ -5,7 +5,7 @@ from contextlib import suppress
 import click
 
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history.known_runs import locate
+from launch.history import locate
 from launch.monitoring.newest_state import LeadConnection, NewestAnswer
 from launch.target import Target
 from launch.verbs.options import OF_RUN, port_option, with_hosts_file

@@ -8,12 +8,12 @@ import click
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED
 from launch.fleet import AnyTask, Fleet
+from launch.history import newest_status
 from launch.logs.task_logs import print_logs, select
 from launch.monitoring.newest_state import LeadConnection, NewestAnswer, newest_steps
 from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, STEPS_EVERY_S, PageServer, Repeated
 from launch.monitoring.web_server import WebServer
 from launch.page.run_page import clean, document, facts, lines_of_each
-from launch.run.follower import newest_status
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
 from launch.view.console import note, say

@@ -15,7 +15,7 @@ from launch.hostfile.keep import rule_of
 from launch.status.removals import PruneAnswer, Removable
 from launch.status.values import to_values
 from launch.target import Target
-from launch.teardown.leftovers_text import AnyHost, by_host, unasked
+from launch.teardown import AnyHost, by_host, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
 from launch.view.console import of_bytes
 

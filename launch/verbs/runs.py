@@ -6,7 +6,7 @@ import click
 
 from cluster.protocol.quantity import quantity
 from launch.errors import SUCCEEDED, CannotStart
-from launch.history.known_runs import as_values, list_runs
+from launch.history import as_values, list_runs
 from launch.status.run import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file

@@ -5,7 +5,8 @@ import json
 import click
 
 from launch.errors import SUCCEEDED, UsageError
-from launch.run.follower import Observer, newest_status
+from launch.history import newest_status
+from launch.run.follower import Follower
 from launch.status.run import ENDED
 from launch.status.values import to_values
 from launch.target import Target
@@ -37,8 +38,7 @@ def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
         found = newest_status(fleet, str(target), warn=note)
         if watch and found.state not in ENDED:
             with live_view.for_terminal() as view:
-                observer = Observer(fleet, found, view)
-                found = observer.follow(observer.attach())
+                found = Follower(fleet, found, view).follow()
             say(*([f"cause: {found.cause}"] if found.cause else []))
         elif as_json:
             click.echo(json.dumps(to_values(found)))

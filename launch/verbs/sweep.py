@@ -11,7 +11,7 @@ from launch.fleet import Fleet
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
 from launch.status.values import to_values
 from launch.target import Target
-from launch.teardown.leftovers_text import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
+from launch.teardown import NOTHING_LEFT, AnyHost, by_host, ended, in_words, remains, unasked
 from launch.verbs.options import JSON, tell, with_hosts_file
 
 ANSWER_S = 120.0

@@ -8,8 +8,9 @@ import click
 from launch.agent.wire.verb_requests import DrainRequest, RestartRequest
 from launch.errors import FAILED, SUCCEEDED, UsageError
 from launch.fleet import Fleet
+from launch.history import newest_status
 from launch.logs.task_logs import select
-from launch.run.follower import by_name, newest_status
+from launch.run.follower import by_name
 from launch.status.run import ALIVE, ENDED, RunStatus
 from launch.status.task import TaskStatus
 from launch.target import Target

@@ -7,8 +7,7 @@ import click
 
 from launch.errors import UsageError
 from launch.run.draft import RunStart
-from launch.run.failover import with_failover
-from launch.run.lifecycle import Ended, train
+from launch.run.lifecycle import train_with_failover
 from launch.run.resume import refuse_resume
 from launch.signals import Interrupts
 from launch.status.run import RunStatus
@@ -33,9 +32,6 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     """
     began = time.monotonic()
 
-    def train_once(start: RunStart) -> Ended:
-        return train(target, start, interrupts, ending)
-
     def ending(status: RunStatus) -> List[str]:
         return run_end.ending(status, time.monotonic() - began, str(target), bool(target.local))
 
@@ -45,4 +41,5 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     if resume:
         refuse_resume(spec, target.run)
     with Interrupts() as interrupts:
-        return with_failover(train_once, RunStart(spec, resume, True, target.run, detach), interrupts).code
+        start = RunStart(spec, resume=resume, source=target.run, detach=detach)
+        return train_with_failover(target, start, interrupts, ending).code

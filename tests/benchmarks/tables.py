@@ -21,10 +21,10 @@ from typing import Any, Dict, List
 import numpy as np
 
 from cluster import embedding
+from cluster.recommend.tables.row_optimizers import RowOptimizer, rule_of, slots_of
+from cluster.recommend.tables.store import Store
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
-from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
-from cluster.tables.store import Store
 from launch.agent.linux.sockets import free_ports
 
 IDS, AT_ONCE = 5000, 10_000

@@ -13,15 +13,16 @@ from launch.check.report import judge
 from launch.cli import verbs
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values as diagnose_values
+from launch.diagnosis.symptoms import Diagnosis
 from launch.environments.builder import SetupOutcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
-from launch.history.known_runs import Listing
-from launch.history.known_runs import as_values as runs_values
-from launch.run.saved_model import ExportAnswer
+from launch.history import Listing
+from launch.history import as_values as runs_values
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
 from launch.status.run import RunRecord
-from launch.teardown.down import as_values
+from launch.teardown import as_values
+from launch.verbs.export import ExportAnswer
 from launch.verbs.prune import Pruned
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.sweep import as_values as sweep_values
@@ -138,7 +139,7 @@ def of_diagnose(launch: Launcher, folder: Path) -> Iterator[Answer]:
         HostReport("a", {"agent.log": ""}, {"gpus": "not done within 9 s"}, run="r-1"),
         HostReport("b", problem="off"),
     ]
-    yield diagnose_values(found, "x.tar.gz", 9)
+    yield diagnose_values(Diagnosis("r", found), "x.tar.gz", 9)
 
 
 def of_export(launch: Launcher, folder: Path) -> Iterator[Answer]:

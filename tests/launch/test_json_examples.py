@@ -17,8 +17,8 @@ from launch.environments.identity import Order
 from launch.hosts.bundle import JobCode
 from launch.plan import estimate
 from launch.plan.outlook import shown_tasks, write_json
-from launch.teardown.down import as_values as down_values
-from launch.teardown.down import look_and_take_down
+from launch.teardown import as_values as down_values
+from launch.teardown import look_and_take_down
 from launch.verbs.sweep import as_values as sweep_values
 from launch.verbs.sweep import look_for_leftovers
 from launch.view.host_progress import HostProgress

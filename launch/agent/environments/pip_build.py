@@ -31,19 +31,34 @@ _STAGES = (
     (re.compile(r"^Building wheels? for collected packages: (.*)"), "building {}"),
     (re.compile(r"^Installing collected packages: (.*)"), "installing {}"),
 )
-_UNREACHABLE = (
-    "connection broken",
-    "NewConnectionError",
-    "ConnectTimeout",
-    "ReadTimeout",
-    "ProxyError",
-    "SSLError",
-    "MaxRetryError",
-)
 _ADDRESS = re.compile(r"host='([^']+)', port=(\d+)")
-_LACKING = re.compile(r"No module named '?(ensurepip|venv)\b")
-_NO_MATCH = re.compile(r"No matching distribution found for ([^\s;(]+)")
 _WRONG_HASH = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+) from (\S+)", re.MULTILINE)
+_FULL = "the disk is full ({free_mib} MB are free); free some space, or move workdir to a larger disk"
+# Signs of a failure in pip's output, the more exact ones first, and its text; {0} is what the sign names.
+_FAILURES = (
+    (re.compile(r"No space left on device|Disk quota exceeded"), _FULL),
+    (
+        re.compile(r"No module named '?(ensurepip|venv)\b"),
+        "Python {python} has no {0}, which makes environments; install it (Debian: apt install python{python}-venv), "
+        "or name another Python with the key python",
+    ),
+    (
+        re.compile(
+            r"connection broken|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|MaxRetryError"
+        ),
+        "the package index {index} cannot be reached from there; name one that can in setup.index_url, or send the "
+        "wheels from here: launch setup --wheels DIR (pip's output: {log})",
+    ),
+    (
+        re.compile(r"No matching distribution found for ([^\s;(]+)"),
+        "no file of {0} suits Python {python} here; add one to the wheel folder or the index, or name another Python "
+        "with the key python (pip's output: {log})",
+    ),
+    (
+        re.compile(r"DO NOT MATCH THE HASHES"),
+        "the index has another file of {wrong} than the lock names; write the lock again (pip's output: {log})",
+    ),
+)
 
 
 def stage_of(lines: Iterable[str]) -> Optional[str]:
@@ -70,37 +85,23 @@ def explain_failure(output: str, log: str, python: str, free_mib: int, index: st
       python: the interpreter the environment is built on, as ``3.7``.
       index: the host of the package index, where it is known.
     """
-    if "No space left on device" in output or "Disk quota exceeded" in output or free_mib == 0:
-        return f"the disk is full ({free_mib} MB are free); free some space, or move workdir to a larger disk"
-    lacking = _LACKING.search(output)
-    if lacking:
-        return (
-            f"Python {python} has no {lacking.group(1)}, which makes environments; install it (Debian: apt install "
-            f"python{python}-venv), or name another Python with the key python"
-        )
-    missing = _NO_MATCH.search(output)
-    if missing and not any(word in output for word in _UNREACHABLE):
-        return (
-            f"no file of {missing.group(1)} suits Python {python} here; add one to the wheel folder or the index, "
-            f"or name another Python with the key python (pip's output: {log})"
-        )
-    if any(word in output for word in _UNREACHABLE):
-        return (
-            f"the package index {index or _address(output)} cannot be reached from there; name one that can in "
-            f"setup.index_url, or send the wheels from here: launch setup --wheels DIR (pip's output: {log})"
-        )
-    if "DO NOT MATCH THE HASHES" in output:
-        wrong = _WRONG_HASH.search(output)
-        what = wrong.group(1) if wrong else "a package"
-        return f"the index has another file of {what} than the lock names; write the lock again (pip's output: {log})"
+    address, wrong = _ADDRESS.search(output), _WRONG_HASH.search(output)
+    known = {
+        "log": log,
+        "python": python,
+        "free_mib": free_mib,
+        "index": index or (f"{address[1]}:{address[2]}" if address else "that pip is set up with"),
+        "wrong": wrong[1] if wrong else "a package",
+    }
+    if free_mib == 0:
+        return _FULL.format(**known)
+    for sign, text in _FAILURES:
+        found = sign.search(output)
+        if found:
+            return text.format(*found.groups(), **known)
     printed = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in printed if line.startswith("ERROR:")]
     return f"{(errors or printed or ['no reason given'])[-1]}; correct that and retry (the whole output: {log})"
-
-
-def _address(output: str) -> str:
-    found = _ADDRESS.search(output)
-    return f"{found.group(1)}:{found.group(2)}" if found else "that pip is set up with"
 
 
 LOOK_S = 0.2

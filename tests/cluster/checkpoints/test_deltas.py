@@ -3,32 +3,27 @@
 import os
 import uuid
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import pytest
 
 from cluster import embedding
+from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.saver import Checkpoints
-from cluster.checkpoints.stored_tables import StoredRows, stored_tables
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import ROWS, remove_unfinished
+from cluster.recommend.tables import row_keys
+from cluster.recommend.tables.row_optimizers import RowOptimizer, rule_of, slots_of
+from cluster.recommend.tables.saved_tables import SavedTables
+from cluster.recommend.tables.store import Store
+from cluster.recommend.tables.stored_tables import StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
-from cluster.tables import row_keys
-from cluster.tables.row_optimizers import RowOptimizer, rule_of, slots_of
-from cluster.tables.store import Store
-from cluster.tables.stores import Kind
 from cluster.task import Checkpoint
-from tests.cluster.tables import plain
+from tests.cluster.recommend.tables import plain
 
 WIDTH, SERVERS, HERE = 4, 2, "/cpu:0"
 Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (table, id)
-
-
-class Servers(NamedTuple):
-    """What ``saved_tables`` asks of stores."""
-
-    by_kind: Dict[Kind, List[Store]]
 
 
 class Model:
@@ -53,13 +48,15 @@ class Model:
             self._update = [each.apply_gradients([(pair, store.rows)])
                             for each, pair, store in zip(rows, pairs, made)]  # fmt: skip
             self.first = [store.first() for store in made]
-            stores: Any = Servers({Kind("", WIDTH): made})
+            self.stores = made
             self.step = tf.train.get_or_create_global_step()
-            self.saver = StreamedSaver([], HERE, piece_bytes, stores, deltas)
-            self.whole = StreamedSaver([], HERE, piece_bytes, stores)
-            self.stores = stores
+            self.saver = StreamedSaver([], HERE, piece_bytes, self.rows, deltas)
+            self.whole = StreamedSaver([], HERE, piece_bytes, self.rows)
         self.session = tf.Session(graph=graph)
         self.session.run([self.first, self.step.initializer])
+
+    def rows(self, fed: Fed) -> List[SavedTables]:
+        return [SavedTables(f"embeddings_{WIDTH}", self.stores, fed)]
 
     def train(self, ids: np.ndarray, of: np.ndarray, random: Any) -> None:
         """Makes a step with distinct pairs of id and table."""
@@ -70,9 +67,9 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
-    monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
-    monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.recommend.tables.store.CANDIDATES", 12)
+    monkeypatch.setattr("cluster.recommend.tables.store._FRESH", 12)
 
 
 def content(path: str, expire: int = 0) -> Content:
@@ -128,7 +125,7 @@ def test_a_base_and_twenty_deltas_are_a_whole_checkpoint_to_the_bit(seed: int, t
             model.train(*drawn(random, 30, 40), random)
         delta, whole = str(tmp_path / piece.format(number)), str(tmp_path / "whole" / piece.format(number))
         os.makedirs(os.path.dirname(whole), exist_ok=True)
-        assert model.saver.has_base == (number > 0)
+        assert model.saver.rows.has_base == (number > 0)
         model.saver.save(model.session, delta, is_delta=number > 0)
         model.whole.save(model.session, whole)
         expected = content(whole)
@@ -138,7 +135,7 @@ def test_a_base_and_twenty_deltas_are_a_whole_checkpoint_to_the_bit(seed: int, t
         assert content(whole + "-again") == expected and counted(whole + "-again") == counted(whole)
         for table in model.tables:
             assert rows_in(delta, table) == rows_in(whole, table)
-    assert not again.saver.has_base  # its next one is whole
+    assert not again.saver.rows.has_base  # its next one is whole
 
 
 def disk(folder: Path) -> int:
@@ -187,7 +184,7 @@ def test_after_a_save_that_failed_the_next_one_is_whole(
         patch.setattr("cluster.checkpoints.streamed_saver.publish", failing)
         with pytest.raises(FileNotFoundError):
             model.saver.save(model.session, str(tmp_path / "model-1"), is_delta)
-    assert not model.saver.has_base and not (tmp_path / ROWS).exists()
+    assert not model.saver.rows.has_base and not (tmp_path / ROWS).exists()
 
 
 def refused(*_: Any) -> None:
@@ -204,7 +201,7 @@ def test_the_chief_saves_deltas_between_whole_checkpoints(
     with model.session.graph.as_default():
         settings = Checkpoint(every_s=60, delta_every_s=10, keep=100)
         place = (HERE, str(tmp_path), lambda: now[0])
-        saves = Checkpoints(settings, [model.step], *place, tables=model.stores, while_training=False)
+        saves = Checkpoints(settings, [model.step], *place, rows=model.rows, while_training=False)
     write = StreamedSaver.write
 
     def noted(saver: StreamedSaver, session: Any, path: str, is_delta: bool) -> Any:

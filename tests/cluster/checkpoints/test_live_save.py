@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cluster.checkpoints.row_pieces import RowPieces
-from cluster.checkpoints.saved_tables import SavedTables
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import PARTIAL, ROWS, list_checkpoints
+from cluster.recommend.tables.saved_tables import SavedTables
 from cluster.runtime.tf_compat import tf
 from cluster.task import Checkpoint
 from tests.cluster.checkpoints.test_deltas import HERE, Model, content, counted, drawn, refused
@@ -24,9 +24,9 @@ PIECE = 2000  # bytes: so that many steps come between the pieces
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.02)
-    monkeypatch.setattr("cluster.tables.store.CANDIDATES", 12)
-    monkeypatch.setattr("cluster.tables.store._FRESH", 12)
+    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.02)
+    monkeypatch.setattr("cluster.recommend.tables.store.CANDIDATES", 12)
+    monkeypatch.setattr("cluster.recommend.tables.store._FRESH", 12)
     monkeypatch.setattr(StreamedSaver.__init__, "__defaults__", (PIECE, None, False))
     monkeypatch.setattr(os, "fsync", lambda _: None)  # of many pieces: a busy disk takes long
 
@@ -40,9 +40,7 @@ class Run:
         self.whole.mkdir()
         with self.model.session.graph.as_default():
             place = (HERE, str(self.folder))
-            self.saves = Checkpoints(
-                Checkpoint(keep=100, **settings), [self.model.step], *place, tables=self.model.stores
-            )
+            self.saves = Checkpoints(Checkpoint(keep=100, **settings), [self.model.step], *place, rows=self.model.rows)
 
     @property
     def session(self) -> Any:
@@ -138,7 +136,7 @@ def test_what_changed_last_is_written_after_training_has_gone_on(
     for number in (1, 2):
         run.train(300)
         run.saves.save_live(run.session, run.step)
-        eventually("rows ahead", lambda: run.saves._saver.has_rows_ahead, 60)
+        eventually("rows ahead", lambda: run.saves._saver.rows.are_ahead, 60)
         steps, is_read = run.session.run(run.model.step), HeldReport()
         run.saves._saver._last._is_read = is_read
 
@@ -173,7 +171,7 @@ def test_a_live_save_has_variables_of_every_type(tmp_path: Path, monkeypatch: py
     with run.session.graph.as_default():
         kept = [tf.Variable(_of_type(values, name), name=name, use_resource=True) for name in names]
         place = (HERE, str(run.folder))
-        run.saves = Checkpoints(Checkpoint(keep=100), [run.model.step, *kept], *place, tables=run.model.stores)
+        run.saves = Checkpoints(Checkpoint(keep=100), [run.model.step, *kept], *place, rows=run.model.rows)
         run.session.run([each.initializer for each in kept])
     run.train(300)
     run.saves.save_live(run.session, run.step)
@@ -321,7 +319,7 @@ def test_a_place_that_goes_to_another_id_while_its_row_is_read_is_left_out(monke
             model.train(np.array([next(others)], np.int64), of, random)
         return np.bool_(True)
 
-    gather, stores = tf.gather, [store for some in model.stores.by_kind.values() for store in some]
+    gather, stores = tf.gather, model.stores
 
     ids: List[Any] = []
     others = itertools.count(100)
@@ -354,7 +352,7 @@ def test_a_place_that_goes_to_another_id_while_its_row_is_read_is_left_out(monke
 def test_an_update_that_has_its_number_but_not_yet_changed_rows_is_in_the_checkpoint(tmp_path: Path) -> None:
     model, random, path = Model(), np.random.RandomState(0), str(tmp_path / "model-1")
     model.train(np.arange(20), np.zeros(20, np.int32), random)
-    (stores,) = model.stores.by_kind.values()
+    stores = model.stores
     with model.session.graph.as_default():
         number = [tf.assign_add(store.updates, 1) for store in stores]
         rows = [tf.scatter_update(store.rows, [0], tf.fill([1, store.width], 9.0)) for store in stores]

@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from cluster.checkpoints.ownership import NOTE, Owner, Ownership
+from cluster.checkpoints.owned_folder import NOTE, Owner, Ownership
 from cluster.errors import CheckpointError
 
 

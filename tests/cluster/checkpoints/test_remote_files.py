@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster.checkpoints.remote_files import ChiefFiles, Noticeboard
+from cluster.checkpoints.finished_files import ChiefFiles, Noticeboard
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task

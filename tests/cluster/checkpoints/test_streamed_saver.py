@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from cluster.checkpoints import streamed_saver
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
 from cluster.checkpoints.pieces_of_variables import boxes
-from cluster.checkpoints.stored_tables import NOT_IN_CHECKPOINT
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import PARTIAL
 from cluster.runtime.devices import ps_device, worker_device

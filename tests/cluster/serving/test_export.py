@@ -14,8 +14,8 @@ from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.serving.saved_model import export
 from cluster.task import Task
-from tests.cluster.tables import plain
-from tests.cluster.tables.test_checkpoints import rows_in
+from tests.cluster.recommend.tables import plain
+from tests.cluster.recommend.tables.test_checkpoints import rows_in
 from tests.support.training.jobs import served
 from tests.support.training.processes import Cluster
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from cluster import shards
-from cluster.data import own_places
-from cluster.data.own_places import OwnPlaces
+from cluster.recommend.once import own_places
+from cluster.recommend.once.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import OnceAsyncWorker

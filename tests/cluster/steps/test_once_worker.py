@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cluster import shards
-from cluster.data.shard_places import Places
+from cluster.recommend.once.shard_places import Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts

@@ -83,7 +83,7 @@ def test_a_chief_that_starts_again_goes_on_with_the_patience_of_the_one_before(t
 
 
 def test_deltas_are_saved_and_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.tables.store._PART_OF_MEMORY", 0.05)
+    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
     measured, run, steps = [], Evaluation.run, 8
 
     def count(*args: Any) -> Dict[str, float]:

@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 import numpy as np
 import pytest
 
-from cluster.checkpoints.remote_files import Noticeboard
+from cluster.checkpoints.finished_files import Noticeboard
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.job import Job
 from cluster.runtime.devices import worker_device

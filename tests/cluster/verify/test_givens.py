@@ -8,8 +8,8 @@ import pytest
 
 from cluster import embedding, shards
 from cluster.model.shares import Parts
+from cluster.recommend.tables import store
 from cluster.runtime.tf_compat import tf
-from cluster.tables import store
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
 

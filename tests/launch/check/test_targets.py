@@ -9,7 +9,7 @@ from tests.support.launch.facts import plan_of
 
 
 def addresses(plan: Plan) -> Dict[str, List[str]]:
-    return {host: sorted(target.address for target in targets) for host, targets in dials(plan).items()}
+    return {host: sorted(target.address for target in found.targets) for host, found in dials(plan).items()}
 
 
 def test_workers_and_ps_dial_each_other_and_every_agent_dials_the_leads() -> None:

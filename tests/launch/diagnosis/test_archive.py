@@ -3,30 +3,29 @@
 import stat
 import tarfile
 from pathlib import Path
-from typing import List
 
 import pytest
 
-from launch.diagnosis.archive import pack
 from launch.diagnosis.collect import HostReport
-from launch.diagnosis.summary import as_values, spoken, text
+from launch.diagnosis.summary import as_values, pack, spoken, text
+from launch.diagnosis.symptoms import Diagnosis
 from launch.errors import UsageError
 from tests.launch.diagnosis.evidence import RUN, status, told
 
 
 @pytest.fixture
-def found() -> List[HostReport]:
+def found() -> Diagnosis:
     """A run that failed, on two hosts that told and one that did not."""
     words = ["1. at 3.0 s worker:0@a: killed by SIGKILL"]
     lead = told("a", status=status("a", cause="worker:0@a: killed by SIGKILL"), report={"words": words})
     lead.files["tasks/worker.0/attempt_0.log"] = "up\n"
     lead.missing["gpus"] = "not done within 9 s"
-    return [lead, told("b"), told("c"), HostReport("d", problem="is off")]
+    return Diagnosis("r", [lead, told("b"), told("c"), HostReport("d", problem="is off")])
 
 
-def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Path, found: List[HostReport]) -> None:
+def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Path, found: Diagnosis) -> None:
     path = tmp_path / "x.tar.gz"
-    size = pack(path, "r", found, {"python": "3"})
+    size = pack(path, found, {"python": "3"})
     assert size == path.stat().st_size and stat.S_IMODE(path.stat().st_mode) == 0o600
     with tarfile.open(str(path)) as archive:
         names = archive.getnames()
@@ -37,11 +36,11 @@ def test_what_to_read_first_is_in_front_and_nobody_else_may_read_it(tmp_path: Pa
 
 def test_where_it_cannot_be_written_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot write .*: No such file or directory; choose another place with -o"):
-        pack(tmp_path / "none" / "x.tar.gz", "r", [], {})
+        pack(tmp_path / "none" / "x.tar.gz", Diagnosis("r", []), {})
 
 
-def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[HostReport]) -> None:
-    assert text("r", found, "now").splitlines() == [
+def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: Diagnosis) -> None:
+    assert text(found, "now").splitlines() == [
         f"{RUN}, at now",
         "",
         "# The run",
@@ -62,21 +61,22 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: List[H
 
 
 def test_the_summary_of_a_run_to_the_end_of_its_data_names_no_last_step() -> None:
-    assert "step: 7, last checkpoint at 5" in text("r", [told("a", status=status("a", steps=None))], "now").splitlines()
+    endless = Diagnosis("r", [told("a", status=status("a", steps=None))])
+    assert "step: 7, last checkpoint at 5" in text(endless, "now").splitlines()
 
 
 def test_a_summary_of_no_run_says_so() -> None:
-    assert "no run of this name has been on these hosts" in text("r", [HostReport("a")], "now")
-    assert text("r", [HostReport("a")], "now").startswith("r, at now")
+    of_none = text(Diagnosis("r", [HostReport("a")]), "now")
+    assert "no run of this name has been on these hosts" in of_none and of_none.startswith("r, at now")
 
 
-def test_what_is_said_names_the_archive_and_who_told_nothing(found: List[HostReport]) -> None:
+def test_what_is_said_names_the_archive_and_who_told_nothing(found: Diagnosis) -> None:
     assert spoken(found, "x.tar.gz", 1_500_000)[-1] == (
         "x.tar.gz: 3 of 4 hosts answered, 1.5 MB; no answer from d; start with its summary.txt"
     )
 
 
-def test_the_json_has_every_host_and_what_looks_wrong_there(found: List[HostReport]) -> None:
+def test_the_json_has_every_host_and_what_looks_wrong_there(found: Diagnosis) -> None:
     values = as_values(found, "x.tar.gz", 9)
     assert (values["run"], values["archive"], values["bytes"]) == (RUN, "x.tar.gz", 9)
     assert [host["error"] for host in values["hosts"]] == [None, None, None, "is off"]

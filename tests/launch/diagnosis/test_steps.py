@@ -9,7 +9,8 @@ import pytest
 from cluster.spec import Spec, load
 from launch.agent.wire.host_facts import Clock
 from launch.diagnosis.collect import HostReport
-from launch.diagnosis.summary import as_values, spoken, text, time_line_of
+from launch.diagnosis.summary import as_values, spoken, text
+from launch.diagnosis.symptoms import Diagnosis, time_line_of
 from launch.status.values import to_values
 from tests.launch.diagnosis.evidence import status, told
 from tests.launch.timeline.simulated import Recording
@@ -45,14 +46,14 @@ def stalled() -> Recording:
 
 
 def test_the_summary_names_the_task_that_others_wait_for_and_since_when(stalled: Recording, spec: Spec) -> None:
-    found = reports(stalled)
-    steps = time_line_of(found, spec)
-    lines = text("r", found, "now", steps).splitlines()
+    hosts = reports(stalled)
+    found = Diagnosis("r", hosts, time_line_of(hosts, spec))
+    lines = text(found, "now").splitlines()
     at = lines.index("# Steps")
     assert lines[at + 1].endswith("(40 s): worker:0@gpu0 waits for worker:1@gpu1")
     assert lines[at + 2].endswith("worker:1@gpu1: it has not given its gradient")
-    assert lines[at + 1] in spoken(found, "x", 1, steps)
-    assert as_values(found, "x", 1, steps)["steps"][0] == lines[at + 1]
+    assert lines[at + 1] in spoken(found, "x", 1)
+    assert as_values(found, "x", 1)["steps"][0] == lines[at + 1]
 
 
 def test_spans_of_a_host_that_are_no_spans_are_a_missing_part(spec: Spec) -> None:
@@ -63,4 +64,4 @@ def test_spans_of_a_host_that_are_no_spans_are_a_missing_part(spec: Spec) -> Non
 
 def test_without_spans_the_summary_has_no_such_section(spec: Spec) -> None:
     found = [told("gpu0", status=status("gpu0"))]
-    assert "# Steps" not in text("r", found, "now", time_line_of(found, spec))
+    assert "# Steps" not in text(Diagnosis("r", found, time_line_of(found, spec)), "now")

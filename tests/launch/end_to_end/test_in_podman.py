@@ -9,7 +9,7 @@ import pytest
 from launch.agent.linux import processes
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
-from launch.teardown.leftovers_text import NOTHING_LEFT
+from launch.teardown import NOTHING_LEFT
 from tests.support.containers.podman import Podman
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually

@@ -10,13 +10,13 @@ import pytest
 from launch.diagnosis.collect import gather
 from launch.diagnosis.summary import as_values as diagnosed
 from launch.diagnosis.summary import text as summary
+from launch.diagnosis.symptoms import Diagnosis
 from launch.errors import UsageError
 from launch.fleet import Fleet
-from launch.history.known_runs import locate
+from launch.history import locate, newest_status
 from launch.run.attached import Attached
-from launch.run.follower import newest_status
 from launch.run.start import start_agents
-from launch.teardown.down import Left, as_values, in_lines, look_and_take_down, refuse_part
+from launch.teardown import Left, as_values, in_lines, look_and_take_down, refuse_part
 from launch.view.plain_view import View
 from tests.launch.end_to_end.test_two_hosts_here import HOSTS, RUN, Cluster
 from tests.support.launch.machine import left_in, living_under
@@ -32,8 +32,8 @@ class Changed(Cluster):
         with self.fleet:
             self.fleet.connect()
             start_agents(self.fleet, self.requests)
-            watch = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival, detach=True)
-            assert watch.follow(watch.go()).state == "running"
+            watch = Attached(self.fleet, self.plan, self.requests, View(self.shown), detach=True)
+            assert watch.go().state == "running"
 
     def fleet_of(self, *hosts: str) -> Fleet:
         """The hosts that the file names now: the first has the chief."""
@@ -65,15 +65,15 @@ def test_the_lead_is_found_where_the_file_names_another_host_first(up: Changed) 
 
 def test_a_diagnosis_of_reordered_hosts_has_the_leads_status(up: Changed) -> None:
     with up.fleet_of(MEMBER, LEAD) as fleet:
-        found = gather(fleet, 60.0)
-    assert "state: running" in summary("r", found, "now")
+        found = Diagnosis("r", gather(fleet, 60.0))
+    assert "state: running" in summary(found, "now")
     assert [host["error"] for host in diagnosed(found, "a", 1)["hosts"]] == [None, None]
 
 
 def test_a_diagnosis_without_the_lead_tells_what_the_other_hosts_know(up: Changed) -> None:
     with up.fleet_of(MEMBER) as fleet:
-        found = gather(fleet, 60.0)
-    assert "no host reports its state" in summary("r", found, "now")
+        found = Diagnosis("r", gather(fleet, 60.0))
+    assert "no host reports its state" in summary(found, "now")
     assert diagnosed(found, "a", 1)["run"] == RUN
 
 

@@ -19,12 +19,11 @@ from launch.hosts.bundle import JobCode, launcher_code, with_folder
 from launch.logs.task_logs import print_logs
 from launch.plan.agent_requests import requests
 from launch.plan.plan import make_plan
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.run.start import start_agents
 from launch.signals import Interrupts
 from launch.status.values import to_values
-from launch.teardown.down import take_down
+from launch.teardown import take_down
 from launch.view.plain_view import View
 from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import eventually
@@ -65,15 +64,14 @@ class Cluster:
         self.requests = requests(self.plan, self.code, "token", {}, resume=False)
         self.interrupts = Interrupts()
         self.fleet = Fleet(self.spec, self.plan.python, self.code, self.interrupts)
-        self.revival = AgentRestarts(self.fleet, self.requests)
         self.shown = io.StringIO()
 
     def up(self) -> Dict[str, Any]:
         """As ``launch up`` does it."""
         self.fleet.connect()
         start_agents(self.fleet, self.requests)
-        attached = Attached(self.fleet, self.plan, View(self.shown), self.interrupts, self.revival)
-        status = to_values(attached.follow(attached.go()))
+        attached = Attached(self.fleet, self.plan, self.requests, View(self.shown))
+        status = to_values(attached.go())
         named = {host: self.fleet.reference(host, run=RUN) for host in HOSTS}
         assert take_down(self.fleet, named, reason="the run is over", interruptible=False).clean
         return status

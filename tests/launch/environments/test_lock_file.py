@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.environments.packages import LockFile, read_lock
+from launch.environments.identity import LockFile, read_lock
 from launch.errors import UsageError
 from launch.hosts.bundle import PROJECT
 

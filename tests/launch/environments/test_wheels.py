@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.environments.packages import files_of, read_lock
+from launch.environments.identity import files_of, read_lock
 from launch.errors import UsageError
 from tests.support.launch.tiny_wheels import tiny_wheel
 

@@ -3,7 +3,7 @@
 from typing import Optional
 
 from launch.errors import HostProblem, ProblemKind
-from launch.history.known_runs import Listing, as_values, merged
+from launch.history import Listing, as_values, merged
 from launch.status.run import KnownRun, RunRecord, RunsAnswer
 
 FIRST, SECOND, OTHER = "a-20261122-230000", "a-20261122-110000", "b-20200101-000000"

@@ -6,13 +6,11 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.history import known_runs
-from launch.history.known_runs import locate, nearest
-from launch.run.follower import newest_status
+from launch.history import find_named, locate, nearest, newest_status
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.status.task import TaskStatus
 from launch.status.values import to_values
-from launch.teardown.down import look_and_take_down
+from launch.teardown import look_and_take_down
 from tests.launch.history.test_newest import host
 from tests.support.launch.fakes import FakeHost, fleet_of
 
@@ -114,10 +112,10 @@ def test_near_is_what_has_the_text_in_it_else_what_is_alike_else_the_newest(give
 
 def test_a_host_that_only_has_copies_is_not_taken_for_the_lead() -> None:
     hosts = [host("h1", remembers(known(OLD, "h1"))), host("h2", remembers(known(OLD, None)))]
-    told, _ = known_runs.find_named(fleet(OLD, *hosts), OLD)
+    told, _ = find_named(fleet(OLD, *hosts), OLD)
     assert {name: each["lead"] for name, each in told.items()} == {"h1": "h1"}
 
 
 def test_a_run_is_described_as_the_hosts_answer_find() -> None:
-    told, problems = known_runs.find_named(fleet(OLD, host("h1", remembers(known(OLD, "h1", lives=True)))), OLD)
+    told, problems = find_named(fleet(OLD, host("h1", remembers(known(OLD, "h1", lives=True)))), OLD)
     assert told == {"h1": {"run": OLD, "generation": 1, "lives": True, "lead": "h1", "hosts": []}} and not problems

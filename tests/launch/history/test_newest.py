@@ -7,8 +7,7 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.history.known_runs import locate, status_in
-from launch.run.follower import newest_status
+from launch.history import locate, newest_status, status_in
 from launch.status.run import RunStatus
 from launch.status.values import to_values
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

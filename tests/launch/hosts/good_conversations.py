@@ -13,12 +13,12 @@ from launch.check.interview import CLOCK_READINGS, interview, requests
 from launch.check.report import as_values, judge, lines
 from launch.diagnosis import summary
 from launch.diagnosis.collect import gather
-from launch.diagnosis.summary import time_line_of
+from launch.diagnosis.symptoms import Diagnosis, time_line_of
 from launch.environments import builder
 from launch.errors import CannotStart
 from launch.fleet import Fleet
-from launch.history.known_runs import as_values as runs_values
-from launch.history.known_runs import list_runs
+from launch.history import as_values as runs_values
+from launch.history import list_runs, newest_status
 from launch.hosts.bundle import JobCode
 from launch.logs.task_logs import print_first_cause, print_logs
 from launch.monitoring.exporter import families
@@ -26,18 +26,18 @@ from launch.monitoring.newest_state import LeadConnection, newest_steps
 from launch.page.run_page import document
 from launch.page.run_page import facts as page_facts
 from launch.plan.plan import make_plan
-from launch.run import draft, resume, saved_model
-from launch.run.agent_restarts import AgentRestarts
+from launch.run import draft, resume
 from launch.run.attached import Attached
-from launch.run.follower import Observer, newest_status
+from launch.run.follower import Follower
 from launch.run.start import start_agents
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus
 from launch.status.values import from_values, to_values
-from launch.teardown.down import as_values as down_values
-from launch.teardown.down import in_lines as down_lines
-from launch.teardown.down import look_and_take_down
+from launch.teardown import as_values as down_values
+from launch.teardown import in_lines as down_lines
+from launch.teardown import look_and_take_down
 from launch.verbs.board import Board
+from launch.verbs.export import fetch
 from launch.verbs.export import in_lines as in_lines_of_export
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.prune import in_lines as prune_lines
@@ -137,19 +137,15 @@ def _status(fleet: Fleet, folder: Path) -> str:
 
 def _look_on(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
-    observer = Observer(fleet, status(task(f"worker:0@{HOST}")), View(output))
-    found = observer.follow(observer.attach())
-    live_view.print_status(found)
+    live_view.print_status(Follower(fleet, status(task(f"worker:0@{HOST}")), View(output)).follow())
     return output.getvalue()
 
 
 def _attend(fleet: Fleet, folder: Path) -> str:
     output = io.StringIO()
     plan = make_plan(fleet.spec, JobCode(None, ""), "r-1", "py")
-    watched = Attached(
-        fleet, plan, View(output), fleet.interrupts, AgentRestarts(fleet, {HOST: run_request(host=HOST)})
-    )
-    ended = watched.follow(watched.go())
+    watched = Attached(fleet, plan, {HOST: run_request(host=HOST)}, View(output))
+    ended = watched.go()
     run_end.exit_code(ended, [])
     return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])
 
@@ -201,10 +197,10 @@ def _check(fleet: Fleet, folder: Path) -> str:
 
 
 def _diagnose(fleet: Fleet, folder: Path) -> str:
-    found = gather(fleet, 9.0)
-    steps = time_line_of(found, fleet.spec)
-    json.dumps(summary.as_values(found, "a.tar.gz", 1, steps))
-    return "\n".join([summary.text("r", found, "now", steps), *summary.spoken(found, "a.tar.gz", 1, steps)])
+    hosts = gather(fleet, 9.0)
+    found = Diagnosis("r", hosts, time_line_of(hosts, fleet.spec))
+    json.dumps(summary.as_values(found, "a.tar.gz", 1))
+    return "\n".join([summary.text(found, "now"), *summary.spoken(found, "a.tar.gz", 1)])
 
 
 def _setup(fleet: Fleet, folder: Path) -> str:
@@ -258,7 +254,7 @@ def _resume(fleet: Fleet, folder: Path) -> str:
 
 def _export(fleet: Fleet, folder: Path) -> str:
     notes = [HOST]
-    found = saved_model.fetch(
+    found = fetch(
         fleet, ExportRequest(run_request(host=HOST)), Path(tempfile.mkdtemp(dir=str(folder))) / "served", notes.append
     )
     return "\n".join([*notes, *in_lines_of_export({"run": "r-1", "folder": "f", **found, **found["done"]})])

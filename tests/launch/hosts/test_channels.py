@@ -18,8 +18,8 @@ from launch.errors import HostProblem, LaunchError, ProblemKind
 from launch.hosts import channel
 from launch.hosts.channel import CHUNK, LONGEST, Silence
 from launch.hosts.rpc import ask
-from launch.run import attached, follower, resume, saved_model
-from launch.verbs import board
+from launch.run import attached, follower, resume
+from launch.verbs import board, export
 from tests.launch.hosts.good_conversations import HOST, OTHER, READY, VERBS, Verb
 from tests.support.launch.fakes import CODE, FakeChannel, FakeHost, fleet_of
 
@@ -97,7 +97,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     monkeypatch.setattr(board, "START_S", 0.2)
     monkeypatch.setattr(resume, "QUIET_S", 0.05)
-    monkeypatch.setattr(saved_model, "QUIET_S", 0.0)
+    monkeypatch.setattr(export, "QUIET_S", 0.0)
 
 
 @pytest.mark.parametrize("name", VERBS)

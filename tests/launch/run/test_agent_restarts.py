@@ -11,8 +11,8 @@ from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
-from launch.run import agent_restarts
-from launch.run.agent_restarts import AgentRestarts
+from launch.run import attached
+from launch.run.attached import AgentRestarts
 from launch.status.values import from_values
 from tests.launch.run.leads import READY, line
 from tests.support.agent.requested import run_request
@@ -137,7 +137,7 @@ def test_looking_never_waits_for_a_host() -> None:
 
 
 def test_a_try_that_does_not_end_is_broken_off_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_restarts, "ENDING_S", 0.05)
+    monkeypatch.setattr(attached, "ENDING_S", 0.05)
     slow = threading.Event()
     host = FakeHost("h2", FakeChannel(READY, STARTED), connect=until(slow))
     scene = Scene(h1=FakeHost("h1"), h2=host)

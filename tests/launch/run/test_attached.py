@@ -11,7 +11,6 @@ from launch.hosts.bundle import JobCode
 from launch.hosts.channel import Silence
 from launch.plan.plan import make_plan
 from launch.run import attached, follower
-from launch.run.agent_restarts import AgentRestarts
 from launch.run.attached import Attached
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
@@ -32,15 +31,14 @@ class Scene:
         self.watch = Attached(
             self.fleet,
             plan,
+            {"gpu01": run_request(host="gpu01")},
             View(self.output),
-            self.fleet.interrupts,
-            AgentRestarts(self.fleet, {"gpu01": run_request(host="gpu01")}),
             detach,
         )
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            return self.watch.follow(self.watch.go())
+            return self.watch.go()
 
     def signal(self, number: int) -> Callable[[], bytes]:
         """A signal that comes while the lead says nothing new."""

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Any, List, Optional, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 import pytest
 
@@ -11,11 +11,12 @@ from cluster.task import Checkpoint, Train
 from launch.hosts.bundle import JobCode
 from launch.plan.local_spec import localised
 from launch.plan.plan import make_plan
+from launch.run import lifecycle
 from launch.run.draft import RunStart
-from launch.run.failover import await_lease, with_failover, without
-from launch.run.lifecycle import Ended
+from launch.run.lifecycle import Ended, await_lease, train_with_failover, without
 from launch.signals import Interrupts
-from launch.teardown.down import STOP_S
+from launch.target import Target
+from launch.teardown import STOP_S
 from tests.support.launch.statuses import status
 
 TASKS = ("ps:0@h1", "ps:1@h2", "ps:2@h4*", "worker:0@h1", "worker:1@h2", "worker:2@h3", "evaluator:0@h3")
@@ -95,18 +96,29 @@ def test_it_begins_when_the_lost_lead_has_surely_no_lease(
     assert waited == [pytest.approx(seconds)]
 
 
-def trained(interrupts: Interrupts, *lost_at: Optional[float]) -> Tuple[List[RunStart], Ended]:
+Trained = Callable[..., Tuple[List[RunStart], Ended]]
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     """The starts of runs of which each loses its chief's host, last seen at these times, and h3; and the last end."""
-    starts: List[RunStart] = []
 
-    def train(start: RunStart) -> Ended:
-        starts.append(start)
-        return Ended(len(starts), status(), lost_at[len(starts) - 1], ["h3"])
+    def found(interrupts: Interrupts, *lost_at: Optional[float]) -> Tuple[List[RunStart], Ended]:
+        starts: List[RunStart] = []
 
-    return starts, with_failover(train, RunStart(spec_of()), interrupts)
+        def train(target: Target, start: RunStart, *_: object) -> Ended:
+            starts.append(start)
+            return Ended(len(starts), status(), lost_at[len(starts) - 1], ["h3"])
+
+        monkeypatch.setattr(lifecycle, "train", train)
+        return starts, train_with_failover(Target("r.yaml"), RunStart(spec_of()), interrupts, lambda status: [])
+
+    return found
 
 
-def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(
+    trained: Trained, capsys: pytest.CaptureFixture[str]
+) -> None:
     (first, second), ended = trained(Interrupts(), time.monotonic() - 1000, None)
     assert (first.spec.chief.host, first.resume) == ("h1", False)
     assert (second.spec.hosts, second.resume, second.needed) == (("h2", "h4"), True, False)
@@ -115,7 +127,7 @@ def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(capsys
     assert capsys.readouterr().out == expected
 
 
-def test_a_run_that_ended_otherwise_or_was_to_be_stopped_is_the_last() -> None:
+def test_a_run_that_ended_otherwise_or_was_to_be_stopped_is_the_last(trained: Trained) -> None:
     starts, ended = trained(Interrupts(), None)
     assert (len(starts), ended.code) == (1, 1)
     stopped = Interrupts()
@@ -123,7 +135,7 @@ def test_a_run_that_ended_otherwise_or_was_to_be_stopped_is_the_last() -> None:
     assert len(trained(stopped, time.monotonic() - 1000)[0]) == 1
 
 
-def test_a_successor_may_have_one_of_its_own_until_too_few_hosts_are_left() -> None:
+def test_a_successor_may_have_one_of_its_own_until_too_few_hosts_are_left(trained: Trained) -> None:
     long_ago = time.monotonic() - 1000
     starts, ended = trained(Interrupts(), long_ago, long_ago)
     assert ([start.spec.chief.host for start in starts], ended.code) == (["h1", "h2"], 2)

@@ -5,8 +5,9 @@ import io
 import pytest
 
 from launch.errors import CannotStart, UsageError
+from launch.history import newest_status
 from launch.run import follower
-from launch.run.follower import Observer, newest_status
+from launch.run.follower import Follower
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
 from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, line
@@ -29,8 +30,7 @@ class Scene:
 
     def follow(self) -> RunStatus:
         with self.fleet:
-            observer = Observer(self.fleet, status(state="starting"), View(self.output))
-            return observer.follow(observer.attach())
+            return Follower(self.fleet, status(state="starting"), View(self.output)).follow()
 
 
 def test_a_run_is_followed_to_its_end_and_told_nothing() -> None:

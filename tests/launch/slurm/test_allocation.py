@@ -8,7 +8,7 @@ import pytest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.signals import Interrupts
-from launch.slurm.allocation import Allocation, find
+from launch.slurm.srun import Allocation, find_allocation
 from tests.support.launch.fakes import CODE, spec_of
 
 
@@ -22,8 +22,8 @@ def path(tmp_path: Path) -> str:
 
 def test_the_nodes_of_the_job_are_those_of_the_environment(path: str) -> None:
     inside = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "gpu[01-02],cpu7", "PATH": path}
-    assert find(inside) == Allocation("7", ("gpu01", "gpu02", "cpu7"))
-    assert find({"SLURM_JOB_ID": "7", "PATH": path}) == Allocation("7")
+    assert find_allocation(inside) == Allocation("7", ("gpu01", "gpu02", "cpu7"))
+    assert find_allocation({"SLURM_JOB_ID": "7", "PATH": path}) == Allocation("7")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_nodes_of_the_job_are_those_of_the_environment(path: str) -> None:
 )
 def test_without_an_allocation_nothing_begins(environ: Dict[str, str], told: str) -> None:
     with pytest.raises(HostProblem) as caught:
-        find({"PATH": "/none", **environ})
+        find_allocation({"PATH": "/none", **environ})
     assert caught.value.kind is ProblemKind.HERE and told in str(caught.value)
 
 
@@ -57,5 +57,5 @@ def test_this_machine_needs_no_allocation(monkeypatch: pytest.MonkeyPatch) -> No
     spec = spec_of("worker:0@localhost", transport="slurm")
     with Fleet(spec, {"localhost": "python3"}, CODE, Interrupts()) as fleet:
         fleet.connect()
-    with pytest.raises(CannotStart, match=r"^this machine: transport: slurm: expected an allocation"):
+    with pytest.raises(HostProblem, match=r"^this machine: transport: slurm: expected an allocation"):
         Fleet(spec_of("worker:0@gpu01", transport="slurm"), {"gpu01": "python3"}, CODE, Interrupts())

@@ -17,9 +17,8 @@ from launch.hosts import rpc
 from launch.hosts.bundle import launcher_code
 from launch.hosts.channel import Silence
 from launch.slurm import slurm_host, srun
-from launch.slurm.allocation import Allocation
 from launch.slurm.slurm_host import SlurmHost, StepChannel
-from launch.slurm.srun import EndingSteps
+from launch.slurm.srun import Allocation, EndingSteps
 from tests.support.slurm.srun import STAND_IN, job_with
 from tests.support.waiting import PATIENCE_S
 

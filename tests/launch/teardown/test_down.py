@@ -9,8 +9,7 @@ import pytest
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import RunEnded, RunLeftovers
 from launch.status.values import from_values
-from launch.teardown.down import Left, as_values, failures, in_lines, look_and_take_down, take_down
-from launch.teardown.leftovers_text import NOTHING_LEFT
+from launch.teardown import NOTHING_LEFT, Left, as_values, failures, in_lines, look_and_take_down, take_down
 from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 

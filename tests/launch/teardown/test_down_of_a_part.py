@@ -7,7 +7,7 @@ import pytest
 
 from launch.errors import CannotStart, UsageError
 from launch.fleet import Fleet
-from launch.teardown.down import refuse_part
+from launch.teardown import refuse_part
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Optional
 
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, SweepFinding, nothing
-from launch.teardown.leftovers_text import ended, in_words, memory, remains
+from launch.teardown import ended, in_words, memory, remains
 
 NOTHING = SweepFinding("r-1", **vars(nothing()), folders=[])
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, Sequence
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import SweepAnswer
 from launch.status.values import from_values
-from launch.teardown.leftovers_text import NOTHING_LEFT
+from launch.teardown import NOTHING_LEFT
 from launch.verbs.sweep import Swept, as_values, in_lines, look_for_leftovers
 from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

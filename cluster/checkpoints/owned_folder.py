@@ -1,0 +1,264 @@
+"""The folder of a run's checkpoints: one chief at a time writes into it, and the newest that can be read is restored.
+
+The rule also holds when two hosts share the folder. The chief that opens leaves a note, ``owner.json``, and looks at
+the note before every save. A chief that finds the note of another one has been replaced while it was cut off: it
+stops, and writes nothing.
+
+    what a chief finds when it opens            what it does
+    no note, or one that cannot be read         leaves its own
+    an earlier attempt of its own run           leaves its own
+    a later attempt of its own run              stops
+    another run, and this is its own first      leaves its own: the run was begun by somebody who
+      attempt                                     wants it here
+    another run, and this is a later attempt    stops: that run has taken the folder meanwhile
+
+So nothing depends on the clocks of two hosts. It is a note and no lock: a chief that is held up between
+its look and its save is not stopped. No folder on shared storage has locks that all agree on.
+"""
+
+import json
+import os
+import shutil
+import socket
+import uuid
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
+from cluster.errors import CheckpointError
+from cluster.protocol import checkpoint_files
+from cluster.protocol.checkpoint_files import StoredCheckpoint
+from cluster.protocol.shared_files import replace_file
+from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_errors import line_of, reason_of
+
+NOTE = "owner.json"
+
+
+class Owner(NamedTuple):
+    """One life of a chief. ``attempt`` counts from 0 within ``run``; ``life`` is of this process alone."""
+
+    run: str
+    attempt: int
+    host: str
+    pid: int
+    life: str
+
+    @classmethod
+    def of_this_process(cls, environ: Mapping[str, str]) -> "Owner":
+        """Read the owner from the launcher's environment.
+
+        A process that was started by hand is a run of its own.
+        """
+        pid = os.getpid()
+        attempt = environ.get("LAUNCH_ATTEMPT", "0")
+        run = environ.get("LAUNCH_RUN") or f"by hand, pid {pid}"
+        return cls(run, int(attempt) if attempt.isdigit() else 0, socket.gethostname(), pid, uuid.uuid4().hex)
+
+    def __str__(self) -> str:
+        return f"{self.run} (attempt {self.attempt}, pid {self.pid} on {self.host})"
+
+
+class Ownership:
+    """One chief's claim to a folder."""
+
+    def __init__(self, folder: Path, owner: Owner):
+        self._folder, self._note, self._own = folder, folder / NOTE, owner
+
+    def take(self) -> None:
+        """Take the folder for this chief, from now on.
+
+        Raises:
+          CheckpointError: it is already that of one that replaced this chief.
+          OSError: the note cannot be written.
+        """
+        found = self._read()
+        if found is not None and found.life != self._own.life:
+            same = found.run == self._own.run
+            if found.attempt > self._own.attempt if same else self._own.attempt > 0:
+                raise self._replaced_by(found)
+        self._write()
+
+    def check(self) -> None:
+        """Check that the folder is still this chief's.
+
+        Raises:
+          CheckpointError: another chief has taken it.
+          OSError: the note is gone and cannot be written.
+        """
+        found = self._read()
+        if found is None:
+            self._write()
+        elif found.life != self._own.life:
+            raise self._replaced_by(found)
+
+    def _replaced_by(self, found: Owner) -> CheckpointError:
+        return CheckpointError(
+            f"checkpoint folder {self._folder}: expected no other writer than {self._own}, found that {found} has taken"
+            " it since; end one of the two runs, or give each a train.checkpoint.dir of its own"
+        )
+
+    def _write(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        replace_file(self._note, json.dumps(self._own._asdict()))
+
+    def _read(self) -> Optional[Owner]:
+        try:
+            values: Dict[str, Any] = json.loads(self._note.read_text())
+            return Owner(**values)
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+class PassedOver(NamedTuple):
+    """Checkpoints that could not be read: the step of the newest, the step that was restored, and both in words."""
+
+    newest: int
+    restored: int
+    text: str
+
+
+class OwnedFolder:
+    """The folder of a run's checkpoints; without a folder there are none, and none is to be written.
+
+    Args:
+      load: gives a session's variables the values of the checkpoint at a path.
+
+    ``passed_over`` is what the newest restore that had to pass over any has passed over; None where none had to.
+    """
+
+    def __init__(self, folder: Optional[str], load: Callable[[Any, str], None]):
+        self._folder, self._load, self.described = folder, load, f"{folder} on {socket.gethostname()}"
+        self._owner = Ownership(Path(folder), Owner.of_this_process(os.environ)) if folder else None
+        self.passed_over: Optional[PassedOver] = None
+
+    def take(self) -> None:
+        """Make the folder this chief's; see ``Ownership.take``."""
+        if self._owner is not None:
+            self._owner.take()
+
+    def check(self) -> None:
+        """Check before a save that the folder is there, and still this chief's; see ``Ownership.check``."""
+        if self._owner is not None:
+            self._owner.check()
+        Path(str(self._folder)).mkdir(parents=True, exist_ok=True)
+
+    def prefix(self, step: int) -> str:
+        """Return the path of the checkpoint of a step, whether it is there or not."""
+        return os.path.join(str(self._folder), f"{checkpoint_files.OURS}-{step}")
+
+    def remove(self, step: int) -> None:
+        """Remove what there is of the checkpoint of a step."""
+        shutil.rmtree(self.prefix(step) + checkpoint_files.PARTIAL, ignore_errors=True)
+        checkpoint_files.remove(self.prefix(step))
+
+    def remove_unfinished(self) -> None:
+        """Remove what a chief that was killed has left."""
+        if self._folder:
+            checkpoint_files.remove_unfinished(Path(self._folder))
+
+    def prune(self, newest: StoredCheckpoint, keep: int, spared: Optional[int]) -> None:
+        """Remove old checkpoints, and list those that stay for TensorFlow. Raises OSError."""
+        folder = Path(str(self._folder))
+        kept = checkpoint_files.prune(folder, newest, keep, spared)
+        checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
+
+    def stored(self) -> List[StoredCheckpoint]:
+        """Return the checkpoints of the folder, newest first. Raises OSError: it cannot be read."""
+        return checkpoint_files.list_checkpoints(Path(self._folder)) if self._folder else []
+
+    def path_of(self, step: Optional[int]) -> Optional[str]:
+        """Return the path of the checkpoint of a step; None where it is not there."""
+        try:
+            return next((each.path for each in self.stored() if each.step == step), None)
+        except OSError:
+            return None
+
+    def restore(self, session: Any, saved_step: Optional[int]) -> Optional[StoredCheckpoint]:
+        """Give the variables the values of the newest checkpoint that can be read, and return it; None without any.
+
+        Those that cannot be read are named and set aside: their files stay, but they count no more.
+
+        Args:
+          saved_step: of the newest checkpoint that this run has saved; None if it has saved none.
+
+        Raises:
+          CheckpointError: a checkpoint is not one of this job's variables, or none can be read, or
+            those that this run has saved are gone.
+          OSError: the folder cannot be read.
+        """
+        unreadable: Dict[StoredCheckpoint, str] = {}  # and the reason
+        for each in self.stored():
+            reason = self._why_unreadable(session, each.path)
+            if reason is None:
+                self._pass_over(unreadable, each)
+                return each
+            unreadable[each] = reason
+        if unreadable:
+            raise CheckpointError(
+                f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
+                f" {_list(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
+            )
+        if saved_step is not None:
+            raise CheckpointError(
+                f"checkpoint folder {self._folder} on {socket.gethostname()}: expected the checkpoint of step"
+                f" {saved_step}, which this run has saved, found none; put it back and continue with --resume"
+            )
+        return None
+
+    def _why_unreadable(self, session: Any, path: str) -> Optional[str]:
+        """Restore a checkpoint and return None, or why it cannot be read."""
+        try:
+            self._load(session, path)
+        except _REFUSED as error:
+            if _is_of_another_job(error):
+                raise CheckpointError(
+                    f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
+                    " train with the job that wrote it, or take another checkpoint.dir"
+                ) from error
+            return reason_of(error)
+        return None
+
+    def _pass_over(self, unreadable: Dict[StoredCheckpoint, str], good: StoredCheckpoint) -> None:
+        if not unreadable:
+            return
+        newest, host = max(unreadable).step, socket.gethostname()
+        text = f"checkpoints that cannot be read on {host}, set aside: {_list(unreadable)}; continuing from {good.path}"
+        self.passed_over = PassedOver(newest, good.step, text)
+        print(text, flush=True)
+        for each in unreadable:
+            checkpoint_files.set_aside(each.path)
+
+
+NOT_WRITTEN = (
+    OSError,
+    ValueError,
+    tf.errors.NotFoundError,
+    tf.errors.PermissionDeniedError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.ResourceExhaustedError,
+    tf.errors.OutOfRangeError,  # a file that would be too large
+    tf.errors.UnknownError,
+    tf.errors.InternalError,
+)
+_REFUSED = (
+    ValueError,
+    tf.errors.NotFoundError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.DataLossError,
+    tf.errors.OutOfRangeError,  # a file that ends too early
+    tf.errors.PermissionDeniedError,
+    tf.errors.UnknownError,
+    tf.errors.InternalError,
+)
+
+
+def _is_of_another_job(error: Exception) -> bool:
+    """Return whether a checkpoint can be read, but does not hold this job's variables."""
+    if isinstance(error, tf.errors.NotFoundError):
+        return NOT_IN_CHECKPOINT in str(error)
+    return isinstance(error, tf.errors.InvalidArgumentError)
+
+
+def _list(unreadable: Dict[StoredCheckpoint, str]) -> str:
+    return ", ".join(f"{each.path} ({reason})" for each, reason in unreadable.items())

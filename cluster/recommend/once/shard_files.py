@@ -1,0 +1,197 @@
+"""Cut files into shards, and read a shard's records in batches. Plain Python: no graph, no session.
+
+The records of a shard come in an order that is a function of the file, of ``seed`` and of the epoch. So a place in a
+shard is one number: how many of its records have been trained.
+"""
+
+import gzip
+import hashlib
+import os
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Any, Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, cast
+
+import numpy as np
+
+MOST_SHARDS = 1_000_000
+Read = Callable[[str], Iterable[bytes]]  # the records of a file, by its path
+
+
+class Shard(NamedTuple):
+    """A file, or the lines of it that begin in the bytes from ``begin`` to ``end``, which is left out."""
+
+    path: str
+    begin: int = 0
+    end: Optional[int] = None
+
+
+class ShardPlace(NamedTuple):
+    """The part of a shard that one batch has: records ``begin`` to ``end``; of no shard, if that is -1."""
+
+    shard: int
+    epoch: int
+    begin: int
+    end: int
+    is_last: bool  # no record of this epoch follows in the shard
+
+
+class Ticket(NamedTuple):
+    """The right of one worker to train a shard in one epoch, from record ``begin`` on."""
+
+    shard: int
+    epoch: int
+    begin: int
+
+
+class RecordBatch(NamedTuple):
+    """The records of one step, always as many; the first ``real`` ones count, and copies of a real one follow."""
+
+    records: List[bytes]
+    real: int
+    place: ShardPlace
+
+
+NOTHING = ShardPlace(-1, 0, 0, 0, False)  # of a batch without a record that counts
+
+
+def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
+    """Return the shards of text files: ranges of about ``shard_bytes`` that end with a line; gzipped files whole.
+
+    Files without a byte have no shard.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: there are too many shards, or none.
+    """
+    return _checked((shard for path in paths for shard in _cut(path, shard_bytes)), paths)
+
+
+def whole_files(paths: Sequence[str]) -> List[Shard]:
+    """Return one shard for each file that has a byte.
+
+    Raises:
+      OSError: a file cannot be read.
+      ValueError: there are too many shards, or none.
+    """
+    return _checked((Shard(path) for path in paths if os.path.getsize(path)), paths)
+
+
+def _checked(found: Iterator[Shard], paths: Sequence[str]) -> List[Shard]:
+    shards = list(islice(found, MOST_SHARDS + 1))
+    if len(shards) > MOST_SHARDS:
+        raise ValueError(f"shards: expected at most {MOST_SHARDS:,}, found more; use larger ones, or fewer files")
+    if not shards:
+        raise ValueError(f"shards: expected at least one file with records, found none among {len(paths)} files")
+    return shards
+
+
+def _cut(path: str, shard_bytes: int) -> Iterator[Shard]:
+    """Yield the shards of one text file."""
+    size = os.path.getsize(path)
+    if path.endswith(".gz"):
+        if size:
+            yield Shard(path)
+        return
+    starts = list(_line_starts(path, size, shard_bytes))
+    for begin, end in zip(starts, [*starts[1:], size]):
+        yield Shard(path, begin, end)
+
+
+def _line_starts(path: str, size: int, shard_bytes: int) -> Iterator[int]:
+    """Yield where each shard of a text file begins: at the first line after every ``shard_bytes``."""
+    with open(path, "rb") as file:
+        start = 0
+        while start < size:
+            yield start
+            file.seek(start + shard_bytes - 1)
+            file.readline()
+            start = file.tell() if start + shard_bytes < size else size
+
+
+def read_lines(shard: Shard) -> Iterator[bytes]:
+    """Yield the lines of a shard, without their ends."""
+    with _opened(shard.path) as file:
+        file.seek(shard.begin)
+        left = shard.end - shard.begin if shard.end is not None else None
+        for line in file:
+            if left is not None and left <= 0:
+                return
+            left = None if left is None else left - len(line)
+            yield line.rstrip(b"\n").rstrip(b"\r") if line.endswith(b"\n") else line
+
+
+def _opened(path: str) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path, "rb")) if path.endswith(".gz") else open(path, "rb")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """The records of shards.
+
+    ``read`` yields the records of a shard in the order of the file. ``shuffle`` is how many consecutive records are put
+    in another order together; 0 for the order of the file.
+    """
+
+    shards: Sequence[Shard]
+    read: Callable[[Shard], Iterable[bytes]]
+    batch_size: int
+    shuffle: int = 0
+    seed: int = 0
+
+    def records(self, shard: int, epoch: int) -> Iterator[bytes]:
+        """Yield the records of a shard in the order that they have in an epoch."""
+        given = iter(self.read(self.shards[shard]))
+        if not self.shuffle:
+            yield from given
+            return
+        random = np.random.RandomState(_number(self.seed, epoch, shard) % (1 << 32))
+        block = list(islice(given, self.shuffle))
+        while block:
+            yield from (block[index] for index in random.permutation(len(block)))
+            block = list(islice(given, self.shuffle))
+
+    def batches(self, ticket: Ticket) -> Iterator[RecordBatch]:
+        """Yield what is left of a shard in an epoch, in batches of one size; no batch has records of two shards.
+
+        Raises:
+          ValueError: the shard has fewer records than were trained before, or none.
+        """
+        records, begin = self.records(ticket.shard, ticket.epoch), ticket.begin
+        skipped = sum(1 for _ in islice(records, begin))
+        real = list(islice(records, self.batch_size))
+        if skipped < begin or not real:
+            raise ValueError(
+                f"{self.shards[ticket.shard].path}: expected more than {begin} records from byte"
+                f" {self.shards[ticket.shard].begin} on, found {skipped}; the files of a run must not change"
+            )
+        while real:
+            following = list(islice(records, self.batch_size))
+            end = begin + len(real)
+            place = ShardPlace(ticket.shard, ticket.epoch, begin, end, not following)
+            yield RecordBatch(self._padded(real), len(real), place)
+            real, begin = following, end
+
+    def empty(self) -> RecordBatch:
+        """Return a batch of which no record counts; its records are copies of the very first.
+
+        Raises:
+          ValueError: the first shard has no record.
+        """
+        first = next(iter(self.read(self.shards[0])), None)
+        if first is None:
+            raise ValueError(f"{self.shards[0].path}: expected at least one record, found none; leave the file out")
+        return RecordBatch(self._padded([first]), 0, NOTHING)
+
+    def _padded(self, real: List[bytes]) -> List[bytes]:
+        return real + real[:1] * (self.batch_size - len(real))
+
+    def digest(self) -> int:
+        """Return a number that is equal only for equal names and sizes of files, ranges and order of records."""
+        sizes = {path: os.path.getsize(path) for path in {shard.path for shard in self.shards}}
+        files = [(os.path.basename(each.path), sizes[each.path], each.begin, each.end) for each in self.shards]
+        return _number(files, self.shuffle, self.seed)
+
+
+def _number(*values: Any) -> int:
+    """Return an int of 63 bits for some values, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(repr(values).encode()).digest()[:8], "little") >> 1

@@ -1,0 +1,140 @@
+"""The batches of one worker, out of the shards that it gets. Plain Python; it asks for shards by a function.
+
+A worker reads ahead: batches wait for their step. So what a worker has *read* is no place that anything may rely on;
+the place that a step carries to the servers is. A session that is given up drops what was read for it. The next one
+begins a new *life*, from the places that the servers have.
+"""
+
+import threading
+from typing import Callable, Iterator, List, NamedTuple, Optional, Sequence
+
+from cluster.recommend.once.shard_files import Reader, RecordBatch, Ticket
+
+_LOOK_S = 1.0  # how often a wait looks at whether it is still wanted
+_MOMENT_S = 0.005
+_AHEAD = 2  # batches that wait here; the dataset has some more
+
+
+class Beginning(NamedTuple):
+    """The first batches of a life.
+
+    ``is_empty``: the first batch has no record that counts. ``tickets`` are the shards that the worker has already.
+    """
+
+    is_empty: bool
+    tickets: Sequence[Ticket]
+
+
+class Source:
+    """Make the batches of one worker, life after life.
+
+    A thread of each life asks for shards and reads them. So what waits for batches waits for nothing else, and a life
+    can be ended while its last question is still under way.
+
+    Attributes:
+      error: the error that ended the reading of this life, None while there is none.
+    """
+
+    def __init__(self, reader: Reader):
+        self.reader = reader
+        self.error: Optional[Exception] = None
+        self._changed = threading.Condition()
+        self._life = 0
+        self._ready: List[RecordBatch] = []
+        self._made = self._trained = 0  # batches of this life
+        self._real: List[int] = []  # for each batch that is made and not trained: how many of its records count
+
+    def new_life(self) -> int:
+        """End the life before; return the number of the next, which ``begin`` begins."""
+        with self._changed:
+            self._life += 1
+            self._ready, self._made, self._trained, self._real, self.error = [], 0, 0, [], None
+            self._changed.notify_all()
+            return self._life
+
+    def begin(self, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> None:
+        """Let the batches of this life come.
+
+        Args:
+          ask: returns a further shard, or None while there is none.
+        """
+        threading.Thread(target=self._read, args=(self._life, beginning, ask), daemon=True).start()
+
+    def note_trained(self) -> None:
+        """Note that one more batch of this life was trained."""
+        with self._changed:
+            self._trained += 1
+            self._real.pop(0)
+            self._changed.notify_all()
+
+    def next_real(self) -> int:
+        """Wait for the next batch; return how many of its records count.
+
+        Raises:
+          Exception: what ended the reading of this life.
+        """
+        with self._changed:
+            while not self._real:
+                if self.error is not None:
+                    raise self.error
+                self._changed.wait(_LOOK_S)
+            return self._real[0]
+
+    def batches(self, life: int) -> Iterator[Optional[RecordBatch]]:
+        """Yield the batches of a life, until another begins; None after each moment in which none is there.
+
+        Who waits here takes one of TensorFlow's few threads away from all else. So no wait is long.
+        A batch without records that count comes only if the worker has trained all others, and there is no shard.
+        """
+        while True:
+            with self._changed:
+                if self._life == life and not self._ready and self.error is None:
+                    self._changed.wait(_MOMENT_S)
+                if self._life != life:
+                    return
+                if not self._ready and self.error is not None:
+                    raise self.error
+                batch = self._ready.pop(0) if self._ready else None
+                self._changed.notify_all()
+            yield batch
+
+    def _read(self, life: int, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> None:
+        try:
+            for batch in self._made_of(life, beginning, ask):
+                if not self._wait(life, lambda: len(self._ready) < _AHEAD):
+                    return
+                with self._changed:
+                    if self._life != life:
+                        return
+                    self._made += 1
+                    self._real.append(batch.real)
+                    self._ready.append(batch)
+                    self._changed.notify_all()
+        except Exception as error:
+            with self._changed:
+                if self._life == life:
+                    self.error = error
+                    self._changed.notify_all()
+
+    def _made_of(self, life: int, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> Iterator[RecordBatch]:
+        if beginning.is_empty:
+            yield self.reader.empty()
+        waiting = list(beginning.tickets)
+        while True:
+            ticket = waiting.pop(0) if waiting else ask()
+            if ticket is None:
+                # A shard that this worker has read to its end is free once that is trained.
+                if not self._wait(life, lambda: self._trained >= self._made):
+                    return
+                ticket = ask()
+            if ticket is None:
+                yield self.reader.empty()
+            else:
+                yield from self.reader.batches(ticket)
+
+    def _wait(self, life: int, condition: Callable[[], bool]) -> bool:
+        """Wait until ``condition`` holds, and return whether this life lasts."""
+        with self._changed:
+            while self._life == life and not condition():
+                self._changed.wait(_LOOK_S)
+            return self._life == life

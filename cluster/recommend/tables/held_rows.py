@@ -1,0 +1,179 @@
+"""Rows in the memory of one parameter server, with what is kept for each, in places that are found by keys.
+
+    index       key -> place                                 see ``cluster.recommend.tables.row_places``
+    rows        a row's value                                float32 [capacity, width]
+    slots       what the optimizer keeps for a row           float32 [capacity, slots * width]
+    keys        row -> key                                   int64 [capacity]
+    tables      row -> number of its table                   uint8 [capacity]; int32 where there are many
+    used        the update that changed a row last           int32 [capacity]
+    updates     how many updates the optimizer has made      int64
+    places      of rows, taken and free                      see ``cluster.recommend.tables.row_places``
+
+``capacity`` is what the server's memory could hold. A variable is made without being written. So Linux gives it memory
+page by page as rows are written, and what a table takes follows the ids that came.
+"""
+
+from functools import partial
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+from cluster.embedding import Table
+from cluster.recommend.tables.initializers import first_values
+from cluster.recommend.tables.row_places import NO_ROW, Expiry, Index, RowPlaces
+from cluster.runtime.server_state import MOST_ROWS, count_from_zero, reserve
+from cluster.runtime.tensors import call, cond, where_true
+from cluster.runtime.tf_compat import tf
+
+NO_UPDATE, LAST_UPDATE = -1, 2**31 - 1  # before the first one; that of no run
+_PART_OF_MEMORY = 0.8
+_INDEX_BYTES = 48  # of an entry of the index, at most
+_FEW_TABLES = 1 << 8  # that an uint8 tells apart
+_MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
+
+
+class RowSlot(NamedTuple):
+    """Something that an optimizer keeps for each element: a name and the first value."""
+
+    name: str
+    first: float
+
+
+class HeldRows:
+    """Make the columns of rows on the current device; see ``cluster.recommend.tables.store.Store``.
+
+    Args:
+      stores: how many stores this server has, which share its memory.
+    """
+
+    def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[RowSlot], stores: int):
+        self.name, self.device, self.all_tables, self.kept = name, device, list(tables), list(slots)
+        self.width = tables[0].width
+        full = f"a parameter server's memory is full: no more rows of {', '.join(t.name for t in tables)}"
+        capacity = _capacity((self.row_bytes + _INDEX_BYTES) * stores)
+        self.rows = reserve(name, [self.width], tf.float32, capacity)
+        self.slots = reserve(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
+        self.keys = reserve(f"{name}/keys", [], tf.int64, capacity)
+        self.tables = reserve(f"{name}/tables", [], number_type(tables), capacity)
+        self.used = reserve(f"{name}/used", [], tf.int32, capacity)
+        self.updates = count_from_zero(f"{name}/updates")
+        self._expiry = Expiry([each.expire for each in tables])
+        self._index = Index(name, removes=self._expiry.happens)
+        self.places = RowPlaces(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
+
+    @property
+    def variables(self) -> List[Any]:
+        """Return all variables of this server."""
+        columns = [self.rows, self.slots, self.keys, self.tables, self.used]
+        return [
+            *[each for each in columns if each is not None],
+            self.updates,
+            *self.places.variables,
+        ]
+
+    @property
+    def row_bytes(self) -> int:
+        """Return the bytes of a row with its slots and what belongs to a row."""
+        return 4 * self.width * (1 + len(self.kept)) + 16
+
+    def live_part(
+        self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE, is_still: bool = False
+    ) -> Dict[str, Any]:
+        """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
+
+        Left out are places without an id, rows that have expired, and rows whose last update is not one after that of
+        ``since``, up to that of ``until``. Where an update runs meanwhile, what is read of a row that it changes may be
+        old in part, but is of one id. ``is_still``: whether none can run.
+        """
+        with tf.device(self.device):
+            places = self._changed(begin, tf.identity(end), since, until)
+            if self._expiry.happens:
+                live = self._unexpired(places, self.updates.read_value() + 1) >= 0
+                places = tf.gather(places, where_true(live))
+            kept = {"keys": self.keys, "tables": self.tables, "used": self.used, "rows": self.rows, "slots": self.slots}
+            part = {name: tf.gather(each, places) for name, each in kept.items() if each is not None}
+            part = part if is_still else self._of_one_id(part, places)
+            return {**part, "tables": tf.cast(part["tables"], tf.int32)}
+
+    def _of_one_id(self, part: Dict[str, Any], places: Any) -> Dict[str, Any]:
+        """Return the rows whose places have not gone to another id while they were read."""
+        with tf.control_dependencies(list(part.values())):
+            is_its = tf.equal(self._index.find(tf.identity(part["keys"])), places)
+        names = list(part)
+        columns = cond(
+            tf.reduce_all(is_its),
+            lambda: [tf.identity(part[name]) for name in names],
+            lambda: [tf.gather(part[name], where_true(is_its)) for name in names],
+        )
+        return dict(zip(names, columns))
+
+    def changed_bounds(self, since: Any, until: Any, size: Any) -> Any:
+        """Return places, int64 [n + 1], between each two of which are ``size`` rows of ``live_part`` or fewer.
+
+        The first is that of the first such row, and the last is the number of all places.
+        """
+        with tf.device(self.device):
+            count = self.places.count.read_value()
+            return tf.concat([self._changed(tf.zeros_like(count), count, since, until)[::size], [count]], 0)
+
+    def _changed(self, begin: Any, end: Any, since: Any, until: Any) -> Any:
+        used = tf.slice(self.used, [begin], [end - begin])  # without a copy
+        return begin + where_true((used > tf.cast(since, tf.int32)) & (used <= tf.cast(until, tf.int32)))
+
+    def _tables_at(self, places: Any) -> Any:
+        return tf.cast(tf.gather(self.tables, places), tf.int32)
+
+    def _unexpired(self, numbers: Any, update: Any) -> Any:
+        """Return the same numbers, without those of rows that have expired by an update."""
+        if not self._expiry.happens:
+            return numbers
+        places = tf.maximum(numbers, 0)
+        expired = self._expiry.expired(self._tables_at(places), tf.gather(self.used, places), update)
+        return without_rows_where(expired, numbers)
+
+    def _first_values(self, keys: Any, tables: Any) -> Any:
+        return call(f"first_values {self.name}", partial(first_values, self.all_tables), keys, tables)
+
+    def _add(self, keys: Any, tables: Any, used: Any, rows: Any = None, slots: Any = None) -> Tuple[Any, Any]:
+        """Give new keys [n] rows: with these values, or else first values; return their places, and what ends it."""
+        size = tf.size(keys, out_type=tf.int64)
+        places = self.places.take(size)
+        rows = self._first_values(keys, tables) if rows is None else rows
+        numbers = tf.cast(tables, self.tables.dtype.base_dtype)
+        columns = [(self.rows, rows), (self.keys, keys), (self.tables, numbers), (self.used, used)]
+        if self.slots is not None:
+            columns.append((self.slots, self._first_slots(size) if slots is None else slots))
+        written = [tf.scatter_update(column, places, values).op for column, values in columns]
+        with tf.control_dependencies(written):
+            return places, self._index.insert(keys, places)
+
+    def _first_slots(self, size: Any) -> Any:
+        of_a_row = [slot.first for slot in self.kept for _ in range(self.width)]
+        if len(set(of_a_row)) == 1:  # for which there is an operation that is quicker
+            return tf.fill(tf.stack([size, len(of_a_row)]), of_a_row[0])
+        return tf.tile(tf.constant([of_a_row], tf.float32), tf.stack([size, 1]))
+
+    def _remove_expired(self, update: Any) -> Any:
+        """Make the operation that looks through some rows, and gives back the places of those that have expired."""
+        places = self._expiry.next_places(self.places.count.read_value(), update)
+        used, keys = tf.gather(self.used, places), tf.gather(self.keys, places)
+        is_over = self._expiry.expired(self._tables_at(places), used, update) & (used >= 0)
+        places, keys = (tf.gather(each, where_true(is_over)) for each in (places, keys))
+        is_its = tf.equal(self._index.find(keys), places)  # the id may have another row by now
+        removed = self._index.remove(tf.gather(keys, where_true(is_its)))
+        with tf.control_dependencies([removed]):
+            return self.places.give_back(places)
+
+
+def number_type(tables: Sequence[Table]) -> Any:
+    """Return the type in which numbers of tables are kept, and travel."""
+    return tf.uint8 if len(tables) <= _FEW_TABLES else tf.int32
+
+
+def without_rows_where(mask: Any, numbers: Any) -> Any:
+    """Return the same places of rows, int64 [n], but ``NO_ROW`` where the mask is true."""
+    return tf.where(mask, tf.fill(tf.shape(numbers), tf.constant(NO_ROW, tf.int64)), numbers)
+
+
+def _capacity(row_bytes: int) -> Any:
+    """Return how many rows the memory of the current device's host could hold, int32."""
+    kib = tf.strings.to_number(tf.strings.regex_replace(tf.io.read_file("/proc/meminfo"), _MEMORY, r"\1"), tf.int64)
+    return tf.cast(tf.minimum(kib * int(1024 * _PART_OF_MEMORY) // row_bytes, MOST_ROWS - 1), tf.int32)

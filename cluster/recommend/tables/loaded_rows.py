@@ -1,0 +1,209 @@
+"""Rows of a checkpoint on their way to the servers, a part at a time: of the same tables, or under other names.
+
+A checkpoint has the ids of rows. So rows get the keys that belong to their table's name here, and go to the servers
+that have these keys, whatever their number. ``saved_tables`` has the form in which a checkpoint holds them.
+"""
+
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
+from cluster.checkpoints.pieces_of_variables import Fed, Step
+from cluster.checkpoints.row_pieces import SavedRows
+from cluster.checkpoints.warm_start import WarmRows
+from cluster.recommend.tables import row_keys
+from cluster.recommend.tables.store import Store
+from cluster.recommend.tables.stored_tables import StoredTable, part_names, seen_names, stored_tables
+from cluster.runtime.tf_compat import tf
+
+_COLUMNS = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
+_SEEN = {"ids": tf.int64, "tables": tf.int32, "counts": tf.int64}
+
+
+def _read(fed: Fed, columns: Mapping[str, Any], widths: Mapping[str, int]) -> Dict[str, Any]:
+    """Return columns of the part that is fed, [n] or [n, width] each."""
+    read = tf.raw_ops.RestoreV2(
+        prefix=fed.path, tensor_names=fed.names, shape_and_slices=[""] * len(columns), dtypes=list(columns.values())
+    )
+    for name, column in zip(columns, read):
+        column.set_shape([None, widths[name]] if name in widths else [None])
+    return dict(zip(columns, read))
+
+
+def _shares(stores: Sequence[Store], part: Mapping[str, Any], tables: Any) -> Iterator[Tuple[Store, Sequence[Any]]]:
+    """Yield each store with its share of a part: keys, the numbers of their tables here, and the other columns.
+
+    Args:
+      part: the columns of a checkpoint, in their order.
+      tables: of the rows, by their numbers here, int32 [n]; -1 for a row that is left out.
+    """
+    kept = [value for name, value in part.items() if name != "tables"]
+    ids, tables, *others = (tf.boolean_mask(each, tables >= 0) for each in [kept[0], tables, *kept[1:]])
+    keys = row_keys.keys_of(ids, tables, row_keys.salts(stores[0].all_tables))
+    owner = row_keys.owners(keys, len(stores))
+    dealt = [tf.dynamic_partition(each, owner, len(stores)) for each in (keys, tables, *others)]
+    return zip(stores, zip(*dealt))
+
+
+def _put(stores: Sequence[Store], part: Mapping[str, Any], tables: Any) -> Any:
+    """Make the operation that gives rows of a part to their servers."""
+    return tf.group(*[store.put(*share) for store, share in _shares(stores, part, tables)])
+
+
+class LoadedTables(SavedRows):
+    """Restore the stores of one kind. Make it on the device of the process that reads the files."""
+
+    def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
+        self._name, self._stores, self._fed = name, list(stores), fed
+        self._tables = [table.name for table in stores[0].all_tables]
+        self._widths = {"rows": stores[0].width, "slots": stores[0].width * len(stores[0].kept)}
+        self._columns = _COLUMNS if stores[0].slots is None else {**_COLUMNS, "slots": tf.float32}
+        self._counts = any(table.admit > 1 for table in stores[0].all_tables)
+        self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
+        part = _read(fed, self._columns, self._widths)
+        self._load = _put(self._stores, part, tf.gather(self._places, part["tables"]))
+        self._load_seen = self._make_load_seen() if self._counts else None
+        updates = tf.reshape(fed.read(tf.int64), [])
+        self._load_updates = tf.group(*[tf.assign(store.updates, updates).op for store in self._stores])
+        self._clear = tf.group(*[store.first() for store in self._stores])
+
+    def _make_load_seen(self) -> Any:
+        """Make the operation that gives the counts of one part to their servers."""
+        part = _read(self._fed, _SEEN, {})
+        written = []
+        for store, share in _shares(self._stores, part, tf.gather(self._places, part["tables"])):
+            with tf.device(store.device):
+                written.append(store.candidates.write(*share))
+        return tf.group(*written)
+
+    def loads(self, reader: Any) -> Iterator[Step]:
+        """Yield the operations that give the servers the rows of a checkpoint, in place of theirs."""
+        stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
+        places = [self._tables.index(name) if name in self._tables else -1 for name in stored]
+        yield self._clear, {}
+        yield self._load_updates, {self._fed.names: [f"{self._name}/updates"], self._fed.spec: [""]}
+        for number in reversed(range(int(reader.get_tensor(f"{self._name}/parts")))):
+            yield self._load, {self._places: places, self._fed.names: part_names(self._name, number, self._columns)}
+        if self._counts and f"{self._name}/seen" in reader.get_variable_to_shape_map():
+            for index in range(int(reader.get_tensor(f"{self._name}/seen"))):
+                yield self._load_seen, {self._places: places, self._fed.names: seen_names(self._name, index)}
+
+    def refuse_others(self, reader: Any) -> None:
+        """Refuse a checkpoint without one of the tables, or of another optimizer or width, or without a part.
+
+        Raises:
+          tf.errors.NotFoundError, tf.errors.InvalidArgumentError: it is such a checkpoint.
+        """
+        shapes = reader.get_variable_to_shape_map()
+        stored = []
+        if f"{self._name}/tables" in shapes:
+            stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
+        for name in self._tables:
+            if name not in stored:
+                raise tf.errors.NotFoundError(None, None, f"Key {name} {NOT_IN_CHECKPOINT} (an embedding table)")
+        for number in range(int(reader.get_tensor(f"{self._name}/parts"))):
+            for column, name in zip(self._columns, part_names(self._name, number, self._columns)):
+                expected = [self._widths[column]] if column in self._widths else []
+                found = list(shapes[name][1:]) if name in shapes else "nothing"
+                if found != expected:
+                    raise tf.errors.InvalidArgumentError(
+                        None, None, f"{name}: expected rows of shape {expected}, found {found}"
+                    )
+            if "slots" not in self._columns and f"{self._name}/part_{number}/slots" in shapes:
+                raise tf.errors.InvalidArgumentError(
+                    None, None, f"{self._name}: expected no optimizer's slots, found some"
+                )
+
+
+class Round(NamedTuple):
+    """One reading of the parts of a store in a checkpoint.
+
+    ``numbers``: of tables there, with the number of the table here that gets their rows. ``limits``: by the same
+    numbers, steps without its id after which a row had expired; 0 for never.
+    """
+
+    store: str
+    parts: int
+    numbers: Dict[int, int]
+    limits: Dict[int, int]
+
+
+def rounds(sources: Mapping[int, StoredTable]) -> List[Round]:
+    """Return what to read, each store as seldom as possible.
+
+    Args:
+      sources: by the number of a table here, the stored one that gives its rows. Several may have the same.
+    """
+    found: List[Round] = []
+    for number, stored in sources.items():
+        fitting = [each for each in found if each.store == stored.store and stored.number not in each.numbers]
+        if not fitting:
+            fitting = [Round(stored.store, stored.parts, {}, {})]
+            found += fitting
+        fitting[0].numbers[stored.number] = number
+        fitting[0].limits[stored.number] = stored.expire
+    return found
+
+
+class RenamedRows:
+    """The operation that gives the stores of one kind rows from a checkpoint, on the current device.
+
+    A row keeps nothing but its value: it counts as used by no update yet, and its slots have their first values.
+    """
+
+    def __init__(self, stores: Sequence[Store], fed: Fed):
+        self.tables, self._fed = [table.name for table in stores[0].all_tables], fed
+        self._updates = tf.placeholder(tf.int64, [])
+        self._numbers, self._limits = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int64, [None])
+        part = _read(fed, _COLUMNS, {"rows": stores[0].width})
+        stored, used = part["tables"], part["used"]
+        tables = tf.where(self._expired(stored, used), -tf.ones_like(stored), tf.gather(self._numbers, stored))
+        self._load = _put(stores, {**part, "used": tf.zeros_like(used)}, tables)
+
+    def _expired(self, stored: Any, used: Any) -> Any:
+        limits = tf.gather(self._limits, stored)
+        return (limits > 0) & (self._updates + 1 - tf.cast(used, tf.int64) > limits)
+
+    def loads(self, reader: Any, sources: Mapping[str, StoredTable]) -> Iterator[Step]:
+        """Yield the operation for each part, and what it is fed but for the path.
+
+        Args:
+          sources: the stored table of each chosen one of ``tables``.
+        """
+        numbered = {number: sources[name] for number, name in enumerate(self.tables) if name in sources}
+        for each in rounds(numbered):
+            there = range(len(reader.get_tensor(f"{each.store}/tables")))
+            feed = {
+                self._updates: reader.get_tensor(f"{each.store}/updates"),
+                self._numbers: [each.numbers.get(number, -1) for number in there],
+                self._limits: [each.limits.get(number, 0) for number in there],
+            }
+            for part in reversed(range(each.parts)):  # of an id in several parts the last row counts
+                yield self._load, {**feed, self._fed.names: part_names(each.store, part, _COLUMNS)}
+
+
+class WarmTables(WarmRows):
+    """The embedding tables of a model, by their stores, to which a warm start gives rows."""
+
+    def __init__(self, kinds: Sequence[Sequence[Store]]):
+        self._kinds = kinds
+        self.widths = {each.name: each.width for kind in kinds for each in kind[0].all_tables}
+
+    def stored(self, reader: Any) -> Dict[str, int]:
+        """Return the widths of the tables in a checkpoint, by name."""
+        return {name: each.width for name, each in stored_tables(reader).items()}
+
+    def make_loads(self, fed: Fed) -> None:
+        """Make the operations of ``loads``, on the current device."""
+        self._rows = [RenamedRows(each, fed) for each in self._kinds]
+        self._sizes = [store.places.count for kind in self._kinds for store in kind]
+
+    def loads(self, reader: Any, chosen: Mapping[str, str]) -> Iterator[Step]:
+        """Yield the operations that give chosen tables rows, by their names here and there."""
+        stored = stored_tables(reader)
+        sources = {name: stored[there] for name, there in chosen.items()}
+        for kind in self._rows:
+            yield from kind.loads(reader, sources)
+
+    def size(self, session: Any) -> int:
+        """Return how many rows all tables have."""
+        return int(sum(session.run(self._sizes)))

@@ -1,0 +1,178 @@
+"""Embedding tables in a checkpoint: the rows that there are, in parts of any length, with their ids.
+
+For the tables of one width that share an optimizer, such as ``embeddings_16``, a checkpoint has:
+
+    embeddings_16/tables         their names, string [tables]
+    embeddings_16/expire         steps without its id after which a row expires, int64 [tables]; 0 for never
+    embeddings_16/updates        updates that the optimizer has made, int64
+    embeddings_16/parts          how many parts follow, int64
+    embeddings_16/part_0/ids     int64 [n], an id as ``cluster.embedding`` has it
+    embeddings_16/part_0/tables  int32 [n], places in the list of names
+    embeddings_16/part_0/used    int32 [n], the update that changed a row last
+    embeddings_16/part_0/rows    float32 [n, width]
+    embeddings_16/part_0/slots   float32 [n, slots * width], what the optimizer keeps for a row, if anything
+
+Where ids have to come more than once, it also has what was counted of those without a row, in a part for each server:
+
+    embeddings_16/seen           parts that follow, int64
+    embeddings_16/seen_0/ids     int64 [n]
+    embeddings_16/seen_0/tables  int32 [n]
+    embeddings_16/seen_0/counts  int64 [n], steps that have had the id
+
+So a checkpoint can be read with any number of servers, and a part at a time (``loaded_rows``).
+
+A delta continues the parts of the checkpoint before it with the rows that have changed since. So an id may be in
+several parts. Its last row counts, unless that has expired: ``updates + 1 - used`` is above its table's limit.
+"""
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+
+from cluster.checkpoints.pieces_of_variables import Fed, Write, copied
+from cluster.checkpoints.row_pieces import LastRows
+from cluster.recommend.tables import row_keys
+from cluster.recommend.tables.held_rows import LAST_UPDATE, NO_UPDATE
+from cluster.recommend.tables.loaded_rows import LoadedTables
+from cluster.recommend.tables.store import Store
+from cluster.recommend.tables.stored_tables import part_names, seen_names
+from cluster.runtime.tf_compat import tf
+
+IN_FLIGHT = 64  # asynchronous updates that may have their number, but not yet changed rows; there is a lock: few
+_ONE_STEP = 1  # the same, while synchronous workers take a step
+
+
+class _Last(NamedTuple):
+    """All changed rows of a store, the placeholder for since when, and the count of updates before these are read."""
+
+    part: Dict[str, Any]
+    after: Any
+    updates: Any
+
+
+class _LastWrite(NamedTuple):
+    operation: Any
+    names: Any  # the placeholder for those of the part's columns
+
+
+class SavedTables(LoadedTables):
+    """Save and restore the stores of one kind.
+
+    Make it on the device of the process that writes the files.
+    """
+
+    def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
+        super().__init__(name, stores, fed)
+        self._salts = row_keys.salts(stores[0].all_tables)
+        self._begin, self._end, self._after, self._until = (tf.placeholder(tf.int64, []) for _ in range(4))
+        self._size = tf.placeholder(tf.int64, [])
+        self._changed = [each.changed_bounds(self._after, self._until, self._size) for each in self._stores]
+        self._updates = [each.updates for each in self._stores]
+        self._in_flight = 0 if stores[0].waits else IN_FLIGHT
+        self._number = 0  # of parts, in the last checkpoint
+        self._saved: List[int] = []  # updates of each store of which that has all rows
+        self._parts = tf.placeholder(tf.int64, [])
+        chosen = (self._begin, self._end, self._after, self._until)
+        self._write = [self._save(self._values(each.live_part(*chosen))) for each in self._stores]
+        self._updates_copied = [copied(each) for each in self._updates]
+        self._head_ending = f"-{self._name}-head"
+        self._write_head, self._write_number = self._make_head(), self._save([self._parts])
+        self._write_seen = [self._make_write_seen(each) for each in self._stores] if self._counts else []
+        self._last = [self._make_last(store) for store in self._stores]
+        self._last_writes: List[_LastWrite] = []
+        self.read_last = tf.group(
+            *self._updates_copied, *(value for each in self._last for value in (each.updates, *each.part.values()))
+        )
+
+    def make_last_writes(self) -> None:
+        """Make the operations that write what ``read_last`` reads."""
+        self._write_last_head = self._make_head()
+        for index, each in enumerate(self._last):
+            names = tf.placeholder(tf.string, [len(self._columns)])
+            operation = self._fed.save(f"-{self._name}-{index}", names, self._values(each.part))
+            self._last_writes.append(_LastWrite(operation, names))
+
+    def _values(self, part: Dict[str, Any]) -> List[Any]:
+        """Return the columns of rows that were read, with ids in place of keys."""
+        ids = row_keys.ids_of(part["keys"], part["tables"], self._salts)
+        return [ids, *(part[name] for name in self._columns if name != "ids")]
+
+    def _make_last(self, store: Store) -> _Last:
+        """Make what reads all rows of a store that have changed, whatever their number."""
+        after = tf.placeholder(tf.int64, [])
+        with tf.device(store.device):
+            updates = copied(store.updates)
+            with tf.control_dependencies([updates]):  # as ``rows`` has it: before the rows are read
+                begin, end = tf.zeros([], tf.int64), store.places.count.read_value()
+        return _Last(store.live_part(begin, end, after, is_still=store.waits), after, updates)
+
+    def _make_write_seen(self, store: Store) -> Any:
+        with tf.device(store.device):
+            known, seen = store.candidates.all()
+        return self._save([row_keys.ids_of(known, seen.tables, self._salts), *seen])
+
+    def _save(self, values: Sequence[Any]) -> Any:
+        return self._fed.save("", self._fed.names, values)
+
+    def _make_head(self) -> Any:
+        updates = tf.reduce_max(tf.stack(self._updates_copied))
+        limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
+        names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
+        return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
+
+    def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
+        """Yield what writes each part of the rows; see ``SavedRows.rows``."""
+        after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
+        self._number = self._number if is_delta else 0
+        unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
+        newest = session.run(self._updates)  # before rows are read
+        size = max(1, piece_bytes // self._stores[0].row_bytes)
+        for index, (write, since) in enumerate(zip(self._write, after)):
+            until = LAST_UPDATE if between_steps else int(newest[index])
+            bounds = self._bounds(session, index, {self._after: since, self._until: until}, size)
+            for begin, end in zip(bounds, bounds[1:]):
+                feed = {self._begin: begin, self._end: end, self._after: since, self._until: until}
+                yield Write(write, {**feed, self._fed.names: self._of_part(self._number)}, has_rows=True)
+                self._number += 1
+        self._saved = [max(0, each - unsure) for each in newest]
+
+    def bytes(self, session: Any) -> int:
+        """Return the bytes of all rows, at most."""
+        return self._stores[0].row_bytes * int(sum(session.run([store.places.count for store in self._stores])))
+
+    def _bounds(self, session: Any, index: int, chosen: Dict[Any, int], size: int) -> List[int]:
+        """Return places of a store between each two of which there are ``size`` rows or fewer to write."""
+        if chosen[self._after] == NO_UPDATE:  # all rows: the server need not look through them
+            count = int(session.run(self._stores[index].places.count))
+            return [*range(0, count, size), count]
+        found: List[int] = session.run(self._changed[index], {**chosen, self._size: size}).tolist()
+        return found
+
+    def last(self, is_rehearsal: bool = False) -> LastRows:
+        """Return what writes all rows that have changed since ``rows``; in a rehearsal none has."""
+        after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
+        feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
+        for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
+            feed.update({each.after: since, write.names: self._of_part(number)})
+        written = [(write.operation, each.updates) for write, each in zip(self._last_writes, self._last)]
+        endings = [self._head_ending, *(f"-{self._name}-{index}" for index in range(len(written)))]
+        return LastRows((self._write_last_head, written), feed, endings)
+
+    def note_last(self, ran: Any) -> None:
+        """Note that the operations of ``last`` were run, and returned this."""
+        _, written = ran
+        self._number += len(written)
+        self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
+
+    def counts(self) -> Iterator[Write]:
+        """Yield what writes the counts of ids without a row."""
+        for index, write in enumerate(self._write_seen):
+            yield Write(write, {self._fed.names: seen_names(self._name, index)})
+        if self._counts:
+            number = {self._parts: len(self._write_seen), self._fed.names: [f"{self._name}/seen"]}
+            yield Write(self._write_number, number)
+
+    def head(self) -> Write:
+        """Return what writes all else that belongs to the rows, with the number of their parts."""
+        return Write(self._write_head, {self._parts: self._number}, self._head_ending)
+
+    def _of_part(self, number: int) -> List[str]:
+        return part_names(self._name, number, self._columns)

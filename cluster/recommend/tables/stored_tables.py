@@ -1,0 +1,236 @@
+"""Embedding tables of a checkpoint in the memory of one process: found, read part by part, and there to be looked up.
+
+``saved_tables`` has the form in which a checkpoint holds them.
+
+A frozen table answers and never changes. It is a sorted list of ids, the place of each id's row, and the rows. A lookup
+searches for its ids in the list, by plain operations of TensorFlow. So a graph with such tables needs nothing of this
+project, and no server.
+"""
+
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
+
+import numpy as np
+
+from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
+from cluster.embedding import Table
+from cluster.recommend.tables.initializers import first_values
+from cluster.recommend.tables.row_keys import mix, salt
+from cluster.runtime.tf_compat import tf
+
+
+def part_names(store: str, number: int, columns: Iterable[str]) -> List[str]:
+    """Return the names of columns of one part of a store."""
+    return [f"{store}/part_{number}/{column}" for column in columns]
+
+
+def seen_names(store: str, number: int) -> List[str]:
+    """Return the names of the columns of one part of what was counted of ids without a row."""
+    return [f"{store}/seen_{number}/{column}" for column in ("ids", "tables", "counts")]
+
+
+class StoredTable(NamedTuple):
+    """One table in a checkpoint: with others in a ``store``, ``embeddings_16``, as the one of ``number``.
+
+    ``expire``: steps without its id after which a row expired in the run that wrote the checkpoint; 0 for never.
+    """
+
+    name: str
+    width: int
+    store: str
+    number: int
+    parts: int
+    expire: int = 0
+
+
+def stored_tables(reader: Any) -> Dict[str, StoredTable]:
+    """Return the tables of a checkpoint, by name."""
+    names = reader.get_variable_to_shape_map()
+    stores = sorted(name[: -len("/tables")] for name in names if name.endswith("/tables"))
+    found: Dict[str, StoredTable] = {}
+    for store in stores:
+        if store.startswith("embeddings_") and {f"{store}/parts", f"{store}/updates"} <= set(names):
+            width, parts = int(store.rpartition("_")[2]), int(reader.get_tensor(f"{store}/parts"))
+            tables = reader.get_tensor(f"{store}/tables")
+            limits = reader.get_tensor(f"{store}/expire") if f"{store}/expire" in names else np.zeros(len(tables))
+            for number, (name, limit) in enumerate(zip(tables, limits)):
+                found[name.decode()] = StoredTable(name.decode(), width, store, number, parts, int(limit))
+    return found
+
+
+class StoredRows:
+    """The rows of a table that count: of each id the last one, unless that has expired.
+
+    Args:
+      expire: steps without its id after which a row expires; 0 for never.
+
+    ``ids``: int64 [n], in the order of ``parts``.
+    """
+
+    def __init__(self, reader: Any, table: StoredTable, expire: int):
+        self._reader, self._table = reader, table
+        self._updates = int(reader.get_tensor(f"{table.store}/updates"))
+        numbers = range(table.parts)
+        places = [np.flatnonzero(self._column(number, "tables") == table.number) for number in numbers]
+        ids = [self._column(number, "ids")[some] for number, some in zip(numbers, places)]
+        counts = np.split(_is_last(ids), np.cumsum([len(each) for each in ids])[:-1])
+        self._places = [self._live(number, some[last], expire) for number, some, last in zip(numbers, places, counts)]
+        self.ids = np.concatenate(
+            [np.zeros([0], np.int64), *(self._column(n, "ids")[p] for n, p in zip(numbers, self._places))]
+        )
+
+    def parts(self) -> Iterator[np.ndarray]:
+        """Yield the rows, float32 [some, width], a part of the checkpoint at a time."""
+        for number, places in enumerate(self._places):
+            yield self._column(number, "rows")[places]
+
+    def _live(self, number: int, places: np.ndarray, expire: int) -> np.ndarray:
+        """Return those of the places in a part whose rows have not expired."""
+        if not expire:
+            return places
+        return places[self._updates + 1 - self._column(number, "used")[places].astype(np.int64) <= expire]
+
+    def _column(self, number: int, name: str) -> np.ndarray:
+        (full_name,) = part_names(self._table.store, number, [name])
+        found: np.ndarray = self._reader.get_tensor(full_name)
+        return found
+
+
+def _is_last(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return for each id of all parts, in order, whether it comes no more after, as bools."""
+    ids = np.concatenate([np.zeros([0], np.int64), *parts])
+    _, before_end = np.unique(ids[::-1], return_index=True)
+    found = np.zeros(len(ids), bool)
+    found[len(ids) - 1 - before_end] = True
+    return found
+
+
+PIECE_BYTES = 1 << 30  # of rows in one variable: TensorFlow copies no tensor of 2 GiB from process to process
+_LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after any other
+
+
+class FrozenTable:
+    """One table on the current device, without rows until ``load``.
+
+    Args:
+      pieces: how many variables hold the rows.
+
+    ``size`` is the number of rows that ``load`` has given.
+    """
+
+    def __init__(self, table: Table, pieces: int = 1):
+        self.table, self.size = table, 0
+        with tf.name_scope(None), tf.control_dependencies(None):
+            self._ids = _variable(f"{table.name}/ids", np.array([_LAST]))
+            self._places = _variable(f"{table.name}/places", np.array([-1]))
+            nothing = np.zeros([0, table.width], np.float32)
+            self._rows = [_variable(f"{table.name}/rows_{index}", nothing) for index in range(pieces)]
+
+    @property
+    def variables(self) -> List[Any]:
+        """Return all variables, which are in no collection of TensorFlow's."""
+        return [self._ids, self._places, *self._rows]
+
+    def look_up(self, ids: Any) -> Any:
+        """Return the rows of ids [n], float32 [n, width]; of an id without a row, its first value."""
+        sorted_ids = self._ids.read_value()
+        at = tf.raw_ops.LowerBound(sorted_inputs=sorted_ids[tf.newaxis], values=ids[tf.newaxis], out_type=tf.int64)[0]
+        places = tf.gather(self._places, at)
+        has_row = tf.equal(tf.gather(sorted_ids, at), ids) & (places >= 0)
+        known, unknown = (tf.reshape(tf.where(each), [-1]) for each in (has_row, tf.logical_not(has_row)))
+        values = [self._take(tf.gather(places, known)), self._first(tf.gather(ids, unknown))]
+        found = tf.dynamic_stitch([tf.cast(each, tf.int32) for each in (known, unknown)], values)
+        return tf.reshape(found, [tf.size(ids), self.table.width])
+
+    def _first(self, ids: Any) -> Any:
+        return first_values([self.table], mix(ids + salt(self.table.name)), tf.zeros_like(ids, tf.int32))
+
+    def _take(self, places: Any) -> Any:
+        if len(self._rows) == 1:
+            return tf.gather(self._rows[0], places)
+        of_a_piece = tf.maximum(tf.shape(self._rows[0], out_type=tf.int64)[0], 1)
+        owner = tf.cast(places // of_a_piece, tf.int32)
+        asked = tf.dynamic_partition(places % of_a_piece, owner, len(self._rows))
+        back = tf.dynamic_partition(tf.range(tf.size(places)), owner, len(self._rows))
+        return tf.dynamic_stitch(back, [tf.gather(rows, some) for rows, some in zip(self._rows, asked)])
+
+    def load(self, session: Any, ids: np.ndarray, rows: Iterable[np.ndarray]) -> None:
+        """Give the table other rows.
+
+        Args:
+          ids: int64 [n], each once.
+          rows: float32 [some, width] each, n together, in the order of ``ids``.
+        """
+        self.size, order = len(ids), np.argsort(ids, kind="stable")
+        _give(session, self._ids, np.append(ids[order], _LAST))
+        _give(session, self._places, np.append(order, -1))
+        size = -(-len(ids) // len(self._rows))
+        sizes = [max(0, min(size, len(ids) - index * size)) for index in range(len(self._rows))]
+        for variable, piece in zip(self._rows, joined(rows, sizes, self.table.width)):
+            _give(session, variable, piece)
+
+
+class FrozenTables:
+    """The tables that lookups ask for, in the order of asking; ``look_up`` is for ``embedding.rows_from``.
+
+    Args:
+      pieces: returns how many variables the rows of a table take.
+    """
+
+    def __init__(self, device: str, pieces: Callable[[Table], int] = lambda table: 1):
+        self._device, self._pieces = device, pieces
+        self.all: Dict[str, FrozenTable] = {}
+
+    def look_up(self, table: Table, ids: Any) -> Any:
+        """Return the rows of ids [n], [n, width]."""
+        with tf.device(self._device):
+            if table.name not in self.all:
+                self.all[table.name] = FrozenTable(table, self._pieces(table))
+            return self.all[table.name].look_up(ids)
+
+    def load(self, session: Any, reader: Any) -> None:
+        """Give the tables the rows that a checkpoint has for them.
+
+        Raises:
+          tf.errors.NotFoundError: it has no table of that name.
+          tf.errors.InvalidArgumentError: it has one of another width.
+        """
+        stored = stored_tables(reader)
+        for each, found in [(each, _found(stored, each.table)) for each in self.all.values()]:
+            rows = StoredRows(reader, found, each.table.expire)
+            each.load(session, rows.ids, rows.parts())
+
+
+def _found(stored: Dict[str, StoredTable], table: Any) -> StoredTable:
+    found = stored.get(table.name)
+    if found is None:
+        raise tf.errors.NotFoundError(None, None, f"Key {table.name} {NOT_IN_CHECKPOINT} (an embedding table)")
+    if found.width != table.width:
+        text = f"{table.name}: expected rows of {table.width} numbers, found {found.width}"
+        raise tf.errors.InvalidArgumentError(None, None, text)
+    return found
+
+
+def joined(parts: Iterable[np.ndarray], sizes: Sequence[int], width: int) -> Iterator[np.ndarray]:
+    """Yield the rows of all parts, in order, as arrays of these sizes; one of them is in memory at a time."""
+    source, rest = iter(parts), np.zeros([0, width], np.float32)
+    for size in sizes:
+        piece, filled = np.empty([size, width], np.float32), 0
+        while filled < size:
+            rest = rest if len(rest) else next(source)
+            taken = rest[: size - filled]
+            piece[filled : filled + len(taken)] = taken
+            filled, rest = filled + len(taken), rest[len(taken) :]
+        yield piece
+
+
+def _variable(name: str, first: np.ndarray) -> Any:
+    """Make a resource of which the first dimension may change."""
+    shape = [None, *first.shape[1:]]
+    value = tf.placeholder_with_default(first, shape)
+    return tf.Variable(
+        value, trainable=False, collections=[], name=name, use_resource=True, shape=tf.TensorShape(shape)
+    )
+
+
+def _give(session: Any, variable: Any, value: np.ndarray) -> None:
+    session.run(variable.initializer, {variable.initializer.inputs[1]: value})

@@ -1,0 +1,179 @@
+"""The embedding tables of a model on all servers, and the lookups of its graph, which take rows from there.
+
+All lookups that do not wait for one another are one request to each server. The model is built on variables that never
+get a value (``cluster.embedding``). TensorFlow's own gradients of these name rows by their places among the keys.
+``table_kinds`` has what travels in a step.
+"""
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from cluster.checkpoints.pieces_of_variables import Fed
+from cluster.embedding import Lookup
+from cluster.recommend.tables.loaded_rows import WarmTables
+from cluster.recommend.tables.lookahead import Lookahead
+from cluster.recommend.tables.saved_tables import SavedTables
+from cluster.recommend.tables.store import Store
+from cluster.recommend.tables.table_kinds import Found, Kind, Travel
+from cluster.runtime.tf_compat import tf
+from cluster.updates.grouped import Grouped
+from cluster.variables.uses import ancestors
+
+
+class Stores:
+    """Make the stores of a model, and let its lookups use them.
+
+    Args:
+      lookups: of the graph.
+      trained: names of the tables that have a gradient.
+      optimizer: the author's.
+      servers: number of parameter servers.
+
+    Attributes:
+      trained: the tables that have a gradient, in the order of their names.
+      kinds: of tables, with their stores.
+
+    Raises:
+      JobError: the optimizer has no rule for rows.
+    """
+
+    def __init__(self, lookups: Sequence[Lookup], trained: Sequence[str], optimizer: Any, servers: int, travel: Travel):
+        self._lookups, self._travel = list(lookups), travel
+        self._trained_lookups: List[Lookup] = []
+        parts = _parts(optimizer)
+        # Tables that only the chief's evaluation knows are the last: the others' numbers are those of every worker.
+        tables = sorted({each.table for each in lookups}, key=lambda table: (table.name not in trained, table.name))
+        self.trained = [table for table in tables if table.name in trained]
+        grouped: Dict[Tuple[str, int], List[Any]] = {}
+        for table in tables:
+            grouped.setdefault((Grouped(parts).prefix(table.name), table.width), []).append(table)
+        self.kinds = [
+            Kind(part, some, parts[part], servers, len(grouped), travel) for (part, _), some in grouped.items()
+        ]
+
+    @property
+    def all(self) -> List[Store]:
+        """Return all stores, those of one kind in the order of their servers."""
+        return [store for kind in self.kinds for store in kind.stores]
+
+    @property
+    def variables(self) -> List[Any]:
+        """Return the variables of all stores."""
+        return [variable for store in self.all for variable in store.variables]
+
+    @property
+    def names(self) -> List[str]:
+        """Return the names of all tables, in the order of the stores."""
+        return [each.name for kind in self.kinds for each in kind.tables]
+
+    def saved(self, fed: Fed) -> List[SavedTables]:
+        """Make what saves each kind, on the device of the process that writes."""
+        return [SavedTables(kind.name, kind.stores, fed) for kind in self.kinds]
+
+    def warm(self) -> WarmTables:
+        """Return the tables as a warm start gives them rows."""
+        return WarmTables([kind.stores for kind in self.kinds])
+
+    def optimizer(self, others: Any) -> Grouped:
+        """Return the optimizer that updates rows by their rules, and all else by ``others``."""
+        parts = _parts(others)
+        return Grouped({**parts, **{kind.name: kind.optimizer(parts[kind.part]) for kind in self.kinds}})
+
+    def pairs(self, grads: Mapping[str, Any]) -> List[Tuple[Any, Any]]:
+        """Return (gradient, rows variable) of each store; see ``Kind.pairs``."""
+        return [pair for kind in self.kinds for pair in kind.pairs(grads)]
+
+    def describe(self) -> List[Dict[str, Any]]:
+        """Return for each table the ids of a training step and the bytes that come for them, if all are distinct."""
+        found: Dict[str, Dict[str, Any]] = {}
+        for each in self._trained_lookups:
+            ids, size = each.ids.shape.num_elements() or 0, self._travel.wire.type.size * each.table.width + 8
+            of_table = found.setdefault(each.table.name, {"rows_per_step": 0, "bytes_per_step": 0})
+            of_table["rows_per_step"] += ids
+            of_table["bytes_per_step"] += ids * size
+        return [{"name": name, "rows": None, "bytes": None, **found[name]} for name in sorted(found)]
+
+    def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> None:
+        """Let the graph's lookups take rows from the stores.
+
+        Args:
+          step: the operations of a training step, whose gradients give new ids their rows.
+          host: the device of the worker's memory.
+          lookahead: by which lookups of training run before their step.
+        """
+        unfed = [each.rows for each in self._lookups if _is_unfed(each)]
+        for level in self._levels():
+            for kind in self.kinds:
+                of_kind = [each for each in level if each.table in kind.tables]
+                trained = [each for each in of_kind if each.rows in step]
+                others = [each for each in of_kind if each.rows not in step]
+                with tf.control_dependencies(None), tf.device(host):
+                    if trained:
+                        self._trained_lookups += trained
+                        _take_from(trained, *kind.find_to_train(trained, lookahead))
+                    _look_up(kind, [each for each in others if each.rows not in unfed])
+                    _look_up(kind, [each for each in others if each.rows in unfed])  # which nobody runs
+
+    def _levels(self) -> List[List[Lookup]]:
+        """Return the lookups in groups, of which each waits for none but those before."""
+        waits = {index: ancestors([each.ids]) for index, each in enumerate(self._lookups)}
+        levels: List[List[Lookup]] = []
+        of: Dict[int, int] = {}
+        for index, each in enumerate(self._lookups):
+            before = [of[other] for other in of if self._lookups[other].rows in waits[index]]
+            of[index] = max(before) + 1 if before else 0
+            levels.extend([] for _ in range(of[index] + 1 - len(levels)))
+            levels[of[index]].append(each)
+        return levels
+
+
+def _parts(optimizer: Any) -> Dict[str, Any]:
+    return dict(optimizer.parts) if isinstance(optimizer, Grouped) else {"": optimizer}
+
+
+def _is_unfed(lookup: Lookup) -> bool:
+    """Return whether ids need a ``tf.keras.Input``: building a functional model calls its layers once."""
+    return any(op.type == "Placeholder" for op in ancestors([lookup.ids]))
+
+
+def _look_up(kind: Kind, lookups: Sequence[Lookup]) -> None:
+    """Look up ids of no training step."""
+    if lookups:
+        _take_from(lookups, kind.find(lookups, [each.ids for each in lookups], False))
+
+
+def _take_from(lookups: Sequence[Lookup], found: Found, first: Any = None) -> None:
+    """Let each lookup have its rows of those that came, and its gradient name them by their places.
+
+    Args:
+      first: the place of the first of them in gradients; 0 if None.
+    """
+    of_device: Dict[str, List[Tuple[Lookup, Any]]] = {}
+    for lookup, places in zip(lookups, found.places):
+        places.set_shape(lookup.ids.shape)
+        lookup.numbers.op._update_input(0, places if first is None else places + first)
+        of_device.setdefault(lookup.rows.device, []).append((lookup, places))
+    for device, pairs in of_device.items():
+        with tf.device(device):
+            # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
+            some = tf.placeholder_with_default(found.rows, [None, lookups[0].table.width])
+            _take_together(some, pairs)
+
+
+def _take_together(rows: Any, pairs: Sequence[Tuple[Lookup, Any]]) -> None:
+    """Let lookups take rows, each by its places: all in one operation for what the model makes of them."""
+    for lookup, places in pairs:
+        lookup.rows._update_input(0, rows)  # for those who hold its tensor
+        lookup.rows._update_input(1, places)
+    if len(pairs) > 1:
+        all_places = tf.concat([places for _, places in pairs], 0)
+        parts = tf.split(tf.gather(rows, all_places), [tf.size(places) for _, places in pairs])
+        for (lookup, _), part in zip(pairs, parts):
+            _replace(lookup.rows.outputs[0], part)
+
+
+def _replace(old: Any, new: Any) -> None:
+    new.set_shape(old.shape)
+    for op in old.consumers():
+        for index, each in enumerate(op.inputs):
+            if each is old:
+                op._update_input(index, new)

@@ -1,0 +1,289 @@
+"""End runs with proof: report for each host what was there and is gone, and what is left.
+
+``launch sweep`` and ``launch prune`` describe their hosts by the same words.
+"""
+
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+
+from cluster.protocol.quantity import quantity
+from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.errors import HostProblem, ProblemKind, UsageError
+from launch.fleet import Fleet
+from launch.history import Run, find_named, locate, runs
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
+from launch.status.values import to_values
+from launch.view.console import fold
+
+STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
+ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
+L = TypeVar("L", bound=Leftovers)
+NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container left"
+
+
+@dataclass(frozen=True)
+class AnyHost:
+    """A host as ``--json`` has it; one that could not be asked has no more fields.
+
+    Attributes:
+      host: Name of a host of the file.
+      error: Problem that prevented an answer; then the host has no other field. Else null.
+    """
+
+    host: str
+    error: Optional[str]
+
+
+def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
+    """Return the hosts that could not be asked."""
+    return [AnyHost(problem.host, problem.reason) for problem in problems]
+
+
+@dataclass(frozen=True)
+class HostDown(AnyHost):
+    """A host that has answered.
+
+    Attributes:
+      ended.*: Ended:
+      run: Full name of the run that was ended; null where no run of this name has been.
+      processes.*: Left:
+      ports[]: Left: TCP port on which a process of the run listens.
+      gpu_memory.*: Left:
+      locks[]: Left: Path of a lock or socket of the run.
+      groups[]: Left: Path of a control group of the run.
+      containers[]: Left: Name of a container of the run.
+      after: Commands of the key `after` that have failed, with the reason; null where none has.
+    """
+
+    ended: Leftovers
+    run: Optional[str]
+    processes: List[ProcessLeft]
+    ports: List[int]
+    gpu_memory: List[GpuMemory]
+    locks: List[str]
+    groups: List[str]
+    containers: List[str]
+    after: Optional[str]
+
+
+@dataclass(frozen=True)
+class DownAnswer:
+    """The object of ``down --json``.
+
+    Attributes:
+      clean: True if every host answered and nothing is left.
+    """
+
+    clean: bool
+    hosts: List[Union[HostDown, AnyHost]]
+
+
+class Left(NamedTuple):
+    """The findings of ``down``: one report per host that answered, one problem per host that did not.
+
+    ``before`` has what was on each host before ``down`` ended anything; empty where nobody looked.
+    """
+
+    reports: Dict[str, RunEnded]
+    problems: List[HostProblem]
+    before: Dict[str, RunLeftovers]
+
+    @property
+    def clean(self) -> bool:
+        """Return whether every host answered and nothing of the run is left on any."""
+        return not self.problems and not any(remains(report) for report in self.reports.values())
+
+
+def refuse_part(fleet: Fleet) -> None:
+    """Refuse a ``fleet`` that lacks hosts of the run, which the run's lead knows.
+
+    Raises:
+      UsageError: there is no run, its lead is elsewhere, or the run has other hosts too.
+      CannotStart: the lead is out of reach.
+    """
+    status = locate(fleet).status
+    advice = "give --include and --exclude as `launch up` was given them, or leave them out"
+    if status is None:
+        raise UsageError(f"{fold(fleet.hosts)}: expected a run named {fleet.spec.name}, found none; {advice}")
+    others = {task.host for task in status.tasks} - set(fleet.hosts)
+    if others:
+        raise UsageError(f"{status.run}: expected all of its hosts, found that {fold(others)} is left out; {advice}")
+
+
+def look_and_take_down(fleet: Fleet, reason: str) -> Left:
+    """Look at every host of the file, then end the run there (``launch down``).
+
+    The function leaves a run alone that lives, and whose lead the file does not name. Without its lead that run
+    would lose steps, and on the lead's host all of the run would live on.
+
+    Raises:
+      CannotStart, UsageError: no host knows the run that ``--run`` names.
+    """
+    references = {host: fleet.reference(host) for host in fleet.hosts}
+    if fleet.run is None:
+        found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
+    else:
+        found, _ = find_named(fleet, fleet.run)
+    meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
+    astray = [_astray(fleet, run) for run in meant if run.lead not in fleet.hosts]
+    if astray and meant[0].lives:
+        return Left({}, astray, {})
+    # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
+    before, _ = fleet.ask_for(RunLeftovers, "look", references, ANSWER_S, stay_s=ANSWER_S)
+    pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
+    left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
+    removed = [
+        _unnamed(fleet, host, f"took part in {run.name}", "that host was not searched")
+        for run in meant
+        for host in found.get(run.lead, {}).get("hosts", [])
+        if host not in fleet.hosts
+    ]
+    return left._replace(before=before, problems=[*left.problems, *astray, *removed])
+
+
+def _astray(fleet: Fleet, run: Run) -> HostProblem:
+    """Return the problem of a run whose lead the file does not name."""
+    return _unnamed(
+        fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
+    )
+
+
+def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
+    """Return the problem of a host that the file does not name any more.
+
+    ``part`` is the host's part in a run, and ``so`` the consequence.
+    """
+    what = f"{part}, and {fleet.spec.path} does not name it, so {so}"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, then run `launch down` again")
+
+
+def take_down(
+    fleet: Fleet,
+    references: Mapping[str, RunReference],
+    reason: str,
+    interruptible: bool = True,
+    leads: Collection[str] = (),
+    was: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> Left:
+    """End a run on its hosts: through the lead in order, then each host by itself.
+
+    ``was`` has the pids of the run that were seen on a host. Without ``leads`` the first host is the lead.
+    """
+    asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
+    lead = {host: asked[host] for host in leads or list(asked)[:1]}
+    reports, problems = fleet.ask_for(RunEnded, "down", lead, ANSWER_S, interruptible)
+    others = {host: request for host, request in asked.items() if host not in lead}
+    more, further = fleet.ask_for(RunEnded, "down", others, ANSWER_S, interruptible)
+    return Left({**reports, **more}, [*problems, *further], {})
+
+
+def as_values(left: Left) -> Dict[str, Any]:
+    """Return the object of ``down --json``."""
+    hosts = [_of_host(host, left.before.get(host, report), report) for host, report in left.reports.items()]
+    return to_values(DownAnswer(left.clean, [*hosts, *unasked(left.problems)]))
+
+
+def _of_host(host: str, before: RunLeftovers, left: RunEnded) -> HostDown:
+    gone = vars(ended(before, left))
+    return HostDown(host, None, Leftovers(**{kind: gone[kind] for kind in vars(nothing())}), **vars(left))
+
+
+def in_lines(left: Left) -> List[str]:
+    """Return a line per host; hosts with equal lines share one."""
+    lines = ((host, _line(report, left.before.get(host, report))) for host, report in left.reports.items())
+    return by_host(lines, left.problems)
+
+
+def _line(report: RunEnded, before: RunLeftovers) -> str:
+    if report.run is None:
+        return "no run of this name has been here"
+    left = remains(report)
+    was = in_words(ended(before, report)) or "nothing was there"
+    after = f"; {_failed(report)}" if report.after else ""
+    return f"{report.run}: {was}; {'LEFT: ' + ', '.join(left) if left else NOTHING_LEFT}{after}"
+
+
+def failures(left: Left) -> List[str]:
+    """Return a line per host on which commands of the key ``after`` have failed; hosts with equal lines share one."""
+    return by_host(((host, _failed(report)) for host, report in left.reports.items() if report.after), [])
+
+
+def _failed(report: RunEnded) -> str:
+    return f"failed after its tasks: {report.after}"
+
+
+def remains(left: Leftovers) -> List[str]:
+    """Return in words what is left on a host."""
+    return [
+        *(f"process {process.pid} ({process.argv[:60]}){_hangs(process)}" for process in left.processes),
+        *(f"port {port}" for port in left.ports),
+        *(memory(held) for held in left.gpu_memory),
+        *(f"lock {path}" for path in left.locks),
+        *(f"control group {path}" for path in left.groups),
+        *(f"container {name}" for name in left.containers),
+        *(f"unfinished folder {path}" for path in _folders(left)),
+    ]
+
+
+def _hangs(process: ProcessLeft) -> str:
+    return f", which hangs in {process.waits_in}" if process.waits_in else ""
+
+
+def _folders(left: Leftovers) -> List[str]:
+    """Return the unfinished folders of a finding; other leftovers have none."""
+    return getattr(left, "folders", [])
+
+
+def memory(held: GpuMemory) -> str:
+    """Return ``1536 MiB of GPU 0``."""
+    return f"{'memory' if held.mib is None else str(held.mib) + ' MiB'} of GPU {held.gpu}"
+
+
+def ended(before: L, left: Leftovers) -> L:
+    """Return what was there before and is gone, by kind."""
+    kinds = [each.name for each in fields(before) if isinstance(getattr(before, each.name), list)]
+    return replace(before, **{kind: _gone(getattr(before, kind), getattr(left, kind)) for kind in kinds})
+
+
+def _gone(before: List[Any], left: List[Any]) -> List[Any]:
+    identities = [_identity(each) for each in left]
+    return [each for each in before if _identity(each) not in identities]
+
+
+def _identity(each: Any) -> Any:
+    """Return what makes an item the same: of a process, whatever it does meanwhile, its pid and start time."""
+    return (each.pid, each.start) if isinstance(each, ProcessLeft) else each
+
+
+def in_words(gone: Leftovers) -> str:
+    """Return in words what has ended; empty where nothing has.
+
+    Example: ``ended 3 processes in 2 groups (pids 42, 43, 57), port 2222, 1536 MiB of GPU 0, 2 locks``.
+    """
+    parts = [_processes(gone.processes)] if gone.processes else []
+    parts += [f"port {port}" for port in gone.ports]
+    parts += [memory(held) for held in gone.gpu_memory]
+    parts += [quantity(len(things), what) for what, things in _counted(gone) if things]
+    return f"ended {', '.join(parts)}" if parts else ""
+
+
+def _processes(ended: List[ProcessLeft]) -> str:
+    groups, pids = {each.group for each in ended}, ", ".join(str(each.pid) for each in ended)
+    return f"{quantity(len(ended), 'process', 'processes')} in {quantity(len(groups), 'group')} (pids {pids})"
+
+
+def _counted(gone: Leftovers) -> List[Tuple[str, List[str]]]:
+    counted = [("lock", gone.locks), ("control group", gone.groups), ("container", gone.containers)]
+    return [*counted, ("unfinished folder", _folders(gone))]
+
+
+def by_host(lines: Iterable[Tuple[str, str]], problems: Sequence[HostProblem]) -> List[str]:
+    """Return (host, line) pairs as lines, then the problems of the other hosts.
+
+    Hosts with equal lines share one.
+    """
+    hosts: Dict[str, List[str]] = {}
+    for host, line in lines:
+        hosts.setdefault(line, []).append(host)
+    return [*(f"{fold(where)}: {line}" for line, where in hosts.items()), *map(str, problems)]

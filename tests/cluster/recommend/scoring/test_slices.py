@@ -1,0 +1,62 @@
+"""Slices have names and examples of their own, and those beyond a bound are measured together."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster.recommend.scoring import examples
+from cluster.recommend.scoring.examples import largest_slices, slice_name
+from cluster.recommend.scoring.measures import Reading, read_metrics
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_largest_have_results_of_their_own_and_all_others_one_together(seed: int) -> None:
+    random = np.random.RandomState(seed)
+    values = random.zipf(1.5, 200).clip(max=40).tolist()
+    most = int(random.randint(1, 30))
+    found = largest_slices(values, most)
+    counts = Counter(values).most_common(most)  # of as many examples, the one that came first is first
+    own = [(str(value), number) for value, number in counts]
+    rest = len(values) - sum(number for _, number in counts)
+    assert [(each.name, int(each.examples.sum())) for each in found] == own + [("others", rest)] * bool(rest)
+    assert (np.sum([each.examples for each in found], axis=0) == 1).all()
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_values_of_an_array_are_those_of_a_list(at_once: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(examples, "_AT_ONCE", at_once)
+    values = np.random.RandomState(0).zipf(1.5, 100)
+    found, expected = largest_slices(values, 5), largest_slices(values.tolist(), 5)
+    assert [(each.name, each.examples.tolist()) for each in found] == [
+        (each.name, each.examples.tolist()) for each in expected
+    ]
+
+
+def test_values_beyond_those_that_are_told_apart_are_among_the_others(monkeypatch: Any) -> None:
+    monkeypatch.setattr(examples, "MOST_SLICED", 2)
+    found = largest_slices(["a", "b", "c", "c", "c", "a"], 5)
+    assert [(each.name, int(each.examples.sum())) for each in found] == [("a", 2), ("b", 1), ("others", 3)]
+
+
+def test_a_name_is_printable_and_short_and_belongs_to_one_slice() -> None:
+    values: Any = ["FR", "", "others", "a\nb", "a\tb", "x" * 100, "x" * 101, 7, True, "é", b"\xff", b"\xfe"]
+    names = [slice_name(value) for value in values]
+    assert (names[0], names[7], names[8], names[9]) == ("FR", "7", "True", "é")
+    assert len(set(names)) == len(values)
+    assert all(name.isprintable() and 0 < len(name) <= 40 and name != "others" for name in names)
+
+
+def test_a_metric_by_slices_is_that_of_each_slices_examples() -> None:
+    random = np.random.RandomState(0)
+    label, score = random.randint(0, 2, 90).astype(float), random.rand(90)
+    country = random.choice([b"FR", b"DE", b"IT"], 90).astype(object)
+    reading = Reading("calibration", {"label": 0, "score": 1, "slice": 2}, 20)
+    found = read_metrics({"calibration": reading}, [label, score, country])
+    expected = {f"calibration/{name}": score[of].sum() / label[of].sum() for name, of in parts(country)}
+    assert found == pytest.approx({"calibration": score.sum() / label.sum(), **expected})
+
+
+def parts(country: np.ndarray) -> Any:
+    return [(name.decode(), country == name) for name in set(country)]
