@@ -19,6 +19,11 @@ def merge_rows(grad: Any) -> Any:
     return MergedRows(tf.gather(values, order), tf.gather(rows, order), grad.dense_shape)
 
 
+def values_of(grad: Any) -> Any:
+    """Return the tensor of a dense gradient, or that of the values of a sparse one."""
+    return grad.values if isinstance(grad, tf.IndexedSlices) else grad
+
+
 def map_values(grad: Any, change: Callable[[Any], Any]) -> Any:
     """Return the gradient with changed values: dense, of the same rows, or None."""
     if isinstance(grad, tf.IndexedSlices):
@@ -85,7 +90,7 @@ def _suit_tensorflow(grads: Sequence[Any]) -> bool:
 
 
 def _squares(grad: Any) -> Any:
-    values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+    values = values_of(grad)
     with tf.device(values.device):
         return tf.reduce_sum(tf.square(tf.cast(tf.abs(values), tf.float64)))
 

@@ -20,9 +20,8 @@ overlapped_sync    the same step, with pushes and pulls at the same time
 server_queues      one server's record of an overlapped step
 overlapped_worker  takes overlapped steps; rejoins in the middle of one
 once_sync          a step that also moves the places of the examples in it; no example is lost or repeated by a restart
-async_worker       steps without waiting: servers apply each gradient at once
-once_async_worker  such steps that also move the places of their examples
+async_worker       steps without waiting: servers apply each gradient at once; also with places of examples that move
 stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
-base_worker        what most of these answer a trainer; hold all workers while the chief saves for the last time
+base_worker        the parts of a step; what most workers answer a trainer; hold them for the chief's last save
 replica            the parts of one worker's graph that a session needs
 """

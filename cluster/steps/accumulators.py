@@ -1,29 +1,26 @@
-"""Collect gradients of several workers, each push on its server: in accumulators, or in the order of the workers.
+"""Collect gradients of several workers, each push on its server: in one accumulator, or in one for each worker.
 
 TensorFlow's accumulators drop a gradient whose local step is older than their own step. They add 1 to their own step
 each time that gradients are taken.
 
 An accumulator adds gradients in the order in which they come. From three workers on that changes the last bits of a
-sum. ``Ordered`` has a queue for each worker, and adds what is in them, the chief's first. So the sum has the same bits
-in every run, which ``launch verify`` needs.
+sum. ``Separate`` has an accumulator for each worker, and adds what is in them, the chief's first. So the sum has the
+same bits in every run, which ``launch verify`` needs.
 """
 
 from dataclasses import replace
 from functools import reduce
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Sequence
 
 from cluster.runtime.gradients import merge_rows
-from cluster.runtime.server_state import take_all
-from cluster.runtime.tensors import Constants
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import Push
-from cluster.variables.wire_format import Wire
+from cluster.steps.exchange import Exchange, Push
 
 
 class Accumulator:
     """Collect the gradients of one push, on its server.
 
-    ``wire`` is the format in which gradients arrive. ``number`` workers make a step. The accumulator adds gradients up.
+    ``number`` workers make a step. The accumulator adds gradients up.
     With backup workers (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is
     the mean of all gradients, times ``number``. TensorFlow's accumulator for sparse gradients cannot take
     that mean: it divides each row by the number of workers that sent *that row*. So such gradients have one more row,
@@ -39,13 +36,12 @@ class Accumulator:
         self,
         push: Push,
         number: int,
-        wire: Wire,
+        exchange: Exchange,
         is_exact: bool = True,
-        constants: Optional[Constants] = None,
         averages: bool = False,
     ):
-        self.push, constants = push, constants or Constants()
-        self._wire, self._is_exact = wire, is_exact
+        self.push, constants = push, exchange.constants
+        self._wire, self._is_exact = exchange.wire, is_exact
         self._number = constants.scalar(number, push.device)
         self._one = constants.scalar(1, push.device)
         self._sparse = isinstance(push.grad, tf.IndexedSlices)
@@ -86,14 +82,6 @@ class Accumulator:
             number = tf.cast(self._number, total.values.dtype)
             return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
-    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return a taken gradient as (gradient, variable) pairs, on the push's server.
-
-        There is one pair for each variable of the push.
-        """
-        with tf.device(self.push.device):
-            return self.push.unpack(taken)
-
     def discard(self) -> Any:
         """Make the operation that drops all gradients here; it waits for one if needed."""
         with tf.device(self.push.device):
@@ -125,10 +113,10 @@ class Separate:
     ``parts`` has the accumulators of the receivers, in their order.
     """
 
-    def __init__(self, push: Push, worker: int, receivers: Sequence[int], wire: Wire, constants: Constants):
-        self.push, self._worker = push, worker
+    def __init__(self, push: Push, worker: int, receivers: Sequence[int], exchange: Exchange):
+        self.push, self._worker, self._in_order = push, worker, exchange.in_order
         self._of: Dict[int, Accumulator] = {
-            each: Accumulator(replace(push, name=f"{push.name}/of_{each}"), 1, wire, True, constants, averages=True)
+            each: Accumulator(replace(push, name=f"{push.name}/of_{each}"), 1, exchange, averages=True)
             for each in receivers
         }
         self.parts = list(self._of.values())
@@ -138,17 +126,15 @@ class Separate:
         return self._of[self._worker].give(grad, local_step)
 
     def take(self) -> Any:
-        """Return the sum of one gradient of every worker, once all are there."""
+        """Return the sum of one gradient of every worker, once all are there: in order, ((g0 + g1) + g2) + …."""
+        # Like pieces.added, and apart from it on purpose: that verifies what is done here.
         taken = [part.take() for part in self.parts]
         with tf.device(self.push.device):
             if not isinstance(taken[0], tf.IndexedSlices):
-                return taken[0] if len(taken) == 1 else tf.add_n(taken)
+                return reduce(tf.add, taken) if self._in_order or len(taken) == 1 else tf.add_n(taken)
+            # Parts of a row are added in the order in which they follow each other.
             values, rows = (tf.concat(parts, 0) for parts in zip(*[(each.values, each.indices) for each in taken]))
             return merge_rows(tf.IndexedSlices(values, rows, taken[0].dense_shape))
-
-    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return what was taken, as (gradient, variable) for each variable of the push, on its server."""
-        return self.parts[0].unpack(taken)
 
 
 def _with_a_row_more(shape: Any) -> Any:
@@ -162,67 +148,3 @@ def _counted(grad: Any, shape: Any) -> Any:
     values = tf.concat([grad.values, tf.ones([1, *width], grad.dtype)], 0)
     indices = tf.concat([grad.indices, tf.constant([rows], grad.indices.dtype)], 0)
     return tf.IndexedSlices(values, indices, tf.constant([rows + 1, *width], tf.int64))
-
-
-class Ordered:
-    """The gradients of one push, in place of ``cluster.steps.accumulators.Accumulator`` where nothing ever restarts.
-
-    Every worker gives exactly one gradient a step, in its own order, so none needs a stamp.
-
-    Args:
-      worker: gives its gradients here.
-      receivers: the workers whose queues this graph uses: the chief everybody's, in order; another its own.
-    """
-
-    def __init__(self, push: Push, worker: int, receivers: Sequence[int]):
-        self.push, self._worker = push, worker
-        self._sparse = isinstance(push.grad, tf.IndexedSlices)
-        with tf.device(push.device):
-            self._queues = {each: self._queue(f"{push.name}/gradients_of_{each}") for each in receivers}
-
-    def _queue(self, name: str) -> Any:
-        if not self._sparse:
-            return tf.FIFOQueue(-1, [self.push.grad.dtype], [self.push.shape], shared_name=name)
-        kinds = [self.push.grad.dtype, self.push.grad.indices.dtype]
-        shapes = [[None, *self.push.shape.as_list()[1:]], [None]]
-        return tf.PaddingFIFOQueue(-1, kinds, shapes, shared_name=name)
-
-    def give(self, grad: Any, local_step: Any) -> Any:
-        """Make the operation that queues this worker's gradient; ``local_step`` is not needed."""
-        merged = merge_rows(grad) if self._sparse else grad  # on the worker, so that each row travels once
-        with tf.device(self.push.device):
-            return self._queues[self._worker].enqueue([merged.values, merged.indices] if self._sparse else [merged])
-
-    def take(self) -> Any:
-        """Return the sum ((g0 + g1) + g2) + … of one gradient of every worker, once all are there."""
-        # Like pieces.added, and apart from it on purpose: that verifies what is done here.
-        with tf.device(self.push.device):
-            taken = [queue.dequeue() for queue in self._queues.values()]
-            return self._added_rows(taken) if self._sparse else reduce(tf.add, taken)
-
-    def _added_rows(self, taken: Sequence[Any]) -> Any:
-        """Add the parts of each row in the order of the workers.
-
-        ``merge_rows`` adds the parts of a row in the order in which they follow each other.
-        """
-        values, indices = (tf.concat(parts, 0) for parts in zip(*taken))
-        return merge_rows(tf.IndexedSlices(values, indices, tf.constant(self.push.shape.as_list(), tf.int64)))
-
-    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return what was taken, as (gradient, variable) for each variable of the push, on its server."""
-        with tf.device(self.push.device):
-            return self.push.unpack(taken)
-
-    def discard(self) -> Any:
-        """Make the operation that empties all queues; it waits for nothing."""
-        with tf.device(self.push.device):
-            return tf.group(*[take_all(queue) for queue in self._queues.values()])
-
-    def waiting(self) -> Any:
-        """Return the number of gradients here, an int32 scalar."""
-        with tf.device(self.push.device):
-            return tf.add_n([queue.size() for queue in self._queues.values()])
-
-    def set_step(self, step: Any) -> Any:
-        """Make an operation that does nothing: a run that is verified has no older gradients."""
-        return tf.no_op()

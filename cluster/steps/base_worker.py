@@ -1,4 +1,4 @@
-"""The base of all workers that take steps: their answers to a trainer, and how the chief holds them for its last save.
+"""The base of all workers that take steps: the parts of a step, and how the chief holds workers for its last save.
 
 A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere:
 
@@ -11,12 +11,16 @@ A worker that hangs, or has died, is waited for ``STILL_S`` at most.
 import contextlib
 import threading
 import time
-from typing import Any, ContextManager, Iterator, List, Optional
+from dataclasses import dataclass
+from typing import Any, ContextManager, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.protocol.flight_records import Wait
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.tables.lookahead import Lookahead
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
+from cluster.steps.exchange import Exchange
 from cluster.task import Task
 
 STILL_S = 5.0
@@ -24,6 +28,30 @@ _LOOK_S = 0.05  # how often a worker at the gate looks whether it is open
 _POLL_S = 0.005
 OPEN = TRAINS = 0  # every other number is of one closing of the gate
 ABSENT = -1
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """The parts of one worker's steps, in its graph.
+
+    The servers apply the gradients in ``grads_and_vars``, of which each is (gradient or None, variable), by
+    ``optimizer``. ``weight`` is this worker's part of a step's mean loss, 0 for a batch in which no example counts;
+    None where it is fixed. ``places`` are those of the examples, where each counts once. A step may lack the gradients
+    of ``backup_workers``.
+    """
+
+    optimizer: Any
+    grads_and_vars: Sequence[Tuple[Any, Any]]
+    global_step: Any
+    loss: Any
+    num_workers: int
+    worker_index: int
+    exchange: Exchange
+    clip_norm: Optional[float] = None
+    weight: Any = None
+    places: Optional[Places] = None
+    lookahead: Optional[Lookahead] = None
+    backup_workers: int = 0
 
 
 class HoldGate:
@@ -135,6 +163,36 @@ class Crossing:
             with self._changed:
                 self._is_closed = False
                 self._changed.notify_all()
+
+
+class Finisher(threading.Thread):
+    """Apply steps beside the chief's own, so that a slow chief delays nobody; end after the last step.
+
+    So no part of the thread is blocked at the end. A run uses the thread with backup workers only. Without backup
+    workers every step needs the chief's gradient anyway, and the chief's own step applies it.
+
+    Attributes:
+      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
+        step, which waits for a token that no task would send, ends too.
+      crossing: where it may be stopped, between two steps.
+    """
+
+    def __init__(self, session: Any, finish: Any, steps: int):
+        super().__init__(name="finisher", daemon=True)
+        self._session, self._finish, self._steps = session, finish, steps
+        self.error: Optional[Exception] = None
+        self.crossing = Crossing()
+
+    def run(self) -> None:
+        """Run ``finish`` once for each step; on an error, keep it and close the session."""
+        try:
+            for _ in range(self._steps):
+                self.crossing.cross()
+                self._session.run(self._finish)
+        except Exception as error:
+            self.error = error
+            self._session.close()
+        self.crossing.leave()
 
 
 class BaseWorker:

@@ -34,7 +34,7 @@ Publish = Callable[[], Any]  # makes the operation by which the chief writes the
 class Push:
     """One gradient, dense or sparse, for one server, or something else of which a step takes the mean.
 
-    ``unpack`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
+    ``pairs`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
     """
 
     name: str
@@ -42,8 +42,13 @@ class Push:
     grad: Any  # on the worker, as it travels
     shape: Any
     variables: List[Any]
-    unpack: Callable[[Any], List[Tuple[Any, Any]]]
+    pairs: Callable[[Any], List[Tuple[Any, Any]]]
     bucket: Optional[Bucket] = None
+
+    def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
+        """Return such a gradient as (gradient, variable) for each variable of the push, on its server."""
+        with tf.device(self.device):
+            return self.pairs(taken)
 
 
 class Received(NamedTuple):
@@ -98,7 +103,7 @@ class Exchange:
         of_bucket = {name: tf.convert_to_tensor(grads[name]) for name in bucket.names}
         packed = self.wire.narrow_gradient(bucket.name, self.copies.pack(bucket, of_bucket))
 
-        def unpack(taken: Any) -> List[Tuple[Any, Any]]:
+        def pairs(taken: Any) -> List[Tuple[Any, Any]]:
             values = self.copies.unpack(bucket, taken)
             return [(values[name], self.copies.variables[name]) for name in bucket.names]
 
@@ -109,7 +114,7 @@ class Exchange:
             grad=packed,
             shape=packed.shape,
             variables=variables,
-            unpack=unpack,
+            pairs=pairs,
             bucket=bucket,
         )
 

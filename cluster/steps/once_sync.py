@@ -14,13 +14,14 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 
 from cluster.recommend.once.shard_places import Places
-from cluster.runtime.gradients import copy_gradient, without_rows
+from cluster.runtime.gradients import copy_gradient, values_of, without_rows
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.accumulators import Accumulator, Separate
+from cluster.steps.accumulators import Accumulator
+from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import Push
 from cluster.steps.sync_worker import SyncWorker
-from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
+from cluster.steps.token_sync import TokenSyncOptimizer
 
 _GATE = "token_sync/gate"
 
@@ -30,13 +31,10 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
 
     It keeps the gradients of the workers apart. The *gate* is an accumulator that each worker gives to when it has
     pushed everything: the chief takes nothing before all have, so a chief that dies before has changed nothing.
-
-    Args:
-      weight: of this worker's gradient, 0 for a batch in which no example counts.
     """
 
-    def __init__(self, opt: Any, num_workers: int, worker_index: int, *, weight: Any, places: Places, **more: Any):
-        super().__init__(opt, num_workers, worker_index, weight=weight, **more)
+    def __init__(self, parts: StepParts, places: Places):
+        super().__init__(parts)
         self._places = places
 
     def _push(self) -> List[Any]:
@@ -44,25 +42,19 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
             # An optimizer may change the rows of a table even where their gradient is 0.
             is_empty = tf.equal(self._weight, 0)
             grads = [without_rows(copy_gradient(push.grad), is_empty) for push in self._pushes]
-        given = [self._accumulator(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
+        given = [self._meeting(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
         with tf.control_dependencies(given), tf.device(self._global_step.device):
             one = tf.ones([])
         push = Push(_GATE, self._global_step.device, one, one.shape, [one], lambda taken: [])
-        self._gate = Accumulator(push, self.num_workers, self._exchange.wire)
+        self._gate = Accumulator(push, self.num_workers, self._exchange)
         self._accumulators.append(self._gate)
         return [self._gate.give(one, self._stamp)]
 
-    def _accumulator(self, push: Push) -> Meeting:
-        separate = Separate(push, self.worker_index, self._receivers, self._exchange.wire, self._exchange.constants)
-        self._meetings.append(separate)
-        self._accumulators += separate.parts
-        return separate
-
-    def _take(self) -> List[Tuple[Any, Meeting]]:
+    def _take(self) -> List[Tuple[Any, Push]]:
         with tf.control_dependencies([self._gate.take()]):
             taken = super()._take()
-        begun, self._rows = self._places.begin_step(self._stamp, [_tensor(grad) for grad, _ in taken])
-        return [(_after(begun, grad), accumulator) for grad, accumulator in taken]
+        begun, self._rows = self._places.begin_step(self._stamp, [values_of(grad) for grad, _ in taken])
+        return [(_after(begun, grad), push) for grad, push in taken]
 
     def _conclude(self, after: Sequence[Any]) -> Any:
         with tf.control_dependencies(after):
@@ -70,13 +62,9 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
         return super()._conclude([moved])
 
 
-def _tensor(grad: Any) -> Any:
-    return grad.values if isinstance(grad, tf.IndexedSlices) else grad
-
-
 def _after(done: Any, grad: Any) -> Any:
     """Return the same gradient, on its server, which is there only after ``done``."""
-    with tf.device(_tensor(grad).device), tf.control_dependencies([done]):
+    with tf.device(values_of(grad).device), tf.control_dependencies([done]):
         return copy_gradient(grad)
 
 
@@ -99,8 +87,8 @@ class OnceWorker(SyncWorker):
     ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
     """
 
-    def __init__(self, optimizer: TokenSyncOptimizer, grads_and_vars: Any, global_step: Any, loss: Any, places: Places):
-        super().__init__(optimizer, grads_and_vars, global_step, loss)
+    def __init__(self, parts: StepParts, places: Places):
+        super().__init__(parts, OnceSyncOptimizer(parts, places))
         self._places = places
         with tf.control_dependencies([self._token]):
             self._ends = tf.identity(places.has_ended_now())

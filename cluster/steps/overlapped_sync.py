@@ -29,7 +29,7 @@ from typing import Any, Dict, List, Sequence
 
 from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
-from cluster.steps.exchange import WINDOW, Exchange, Push, SendWindow
+from cluster.steps.exchange import WINDOW, Push, SendWindow
 from cluster.steps.server_queues import ChiefServerQueues, ServerQueues
 from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
 from cluster.updates.incremental_apply import IncrementalApply
@@ -48,9 +48,6 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
       settle: one for each server: notes the pushes at its ``places``, which are fed, as applied (chief only).
       conclude: after all pushes were applied: counts the step and sends tokens for it (chief only).
     """
-
-    def __init__(self, opt: Any, num_workers: int, worker_index: int, exchange: Exchange):
-        super().__init__(opt, num_workers, worker_index, exchange=exchange)
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         """Make one whole step of this worker; see ``TokenSyncOptimizer``."""
@@ -97,28 +94,28 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
     def _exchange_push(self, server: ServerQueues, place: int) -> Any:
         """Exchange one push with its server; return the operation that notes its gradient as given."""
         push = server.pushes[place]
-        accumulator = self._accumulator(push)
+        meeting = self._meeting(push)
         if isinstance(server, ChiefServerQueues):
-            self._make_update(server, place, accumulator)
+            self._make_update(server, place, meeting)
         if push.bucket is None:
-            return self._give(server, place, accumulator, push.grad)
-        given = self._give(server, place, accumulator, self._window.wait(push).grad)
+            return self._give(server, place, meeting, push.grad)
+        given = self._give(server, place, meeting, self._window.wait(push).grad)
         # The waits of pushes that are not under way together add up to what the step has waited.
         token = server.wait(given, is_timed=place % WINDOW == 0)
         sent = self._exchange.read_prepared(push.bucket, [token])
         self._window.note_return(push, self._exchange.receive(push.bucket, sent))
         return given
 
-    def _give(self, server: ServerQueues, place: int, accumulator: Meeting, grad: Any) -> Any:
-        given = accumulator.give(grad, self._stamp)
+    def _give(self, server: ServerQueues, place: int, meeting: Meeting, grad: Any) -> Any:
+        given = meeting.give(grad, self._stamp)
         with tf.device(server.device), tf.control_dependencies([given]):
             return server.note_given(place)
 
-    def _make_update(self, server: ChiefServerQueues, place: int, accumulator: Meeting) -> None:
-        taken = accumulator.take()
+    def _make_update(self, server: ChiefServerQueues, place: int, meeting: Meeting) -> None:
+        taken = meeting.take()
         self.taken.append(taken)
         with tf.device(server.device):
-            updated = self._pieces.update(accumulator.unpack(taken))
+            updated = self._pieces.update(meeting.push.unpack(taken))
         bucket = server.pushes[place].bucket
         if bucket is not None:
             updated = self._exchange.prepare(bucket, updated)

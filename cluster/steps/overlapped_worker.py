@@ -6,6 +6,7 @@ import numpy as np
 
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
+from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import WINDOW
 from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.server_queues import ServerQueues, count_returning
@@ -40,6 +41,9 @@ class OverlappedWorker(SyncWorker):
 
     overlaps = True
     _optimizer: OverlappedSyncOptimizer
+
+    def __init__(self, parts: StepParts):
+        super().__init__(parts, OverlappedSyncOptimizer(parts))
 
     def owes(self, session: Any) -> bool:
         """Return whether the current step waits for a push that this worker could give now.

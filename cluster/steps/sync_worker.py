@@ -1,17 +1,15 @@
 """Take strictly synchronous steps on one worker, and rejoin after a restart."""
 
 import contextlib
-import threading
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from cluster.protocol.flight_records import Wait
-from cluster.recommend.tables.lookahead import Lookahead
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.base_worker import BaseWorker, Crossing
+from cluster.steps.base_worker import BaseWorker, Finisher, StepParts
 from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
@@ -48,20 +46,11 @@ class SyncWorker(BaseWorker):
 
     overlaps = False  # a step pushes everything, then pulls everything
 
-    def __init__(
-        self,
-        optimizer: TokenSyncOptimizer,
-        grads_and_vars: Any,
-        global_step: Any,
-        loss: Any,
-        lookahead: Optional[Lookahead] = None,
-    ):
-        self._token = optimizer.apply_gradients(grads_and_vars, global_step)
-        self._optimizer = optimizer
-        self._global_step = global_step
-        self._loss = loss
-        self._lookahead = lookahead
-        self._gradients = [grad for grad, _ in grads_and_vars]
+    def __init__(self, parts: StepParts, optimizer: Optional[TokenSyncOptimizer] = None):
+        self._optimizer = optimizer = optimizer or TokenSyncOptimizer(parts)
+        self._token = optimizer.apply_gradients(parts.grads_and_vars, parts.global_step)
+        self._global_step, self._loss, self._lookahead = parts.global_step, parts.loss, parts.lookahead
+        self._gradients = [grad for grad, _ in parts.grads_and_vars]
         self._local = self._era = 0
         self._given = 0  # with backup workers: what the servers had counted of this worker before this step
         self._exact = optimizer.is_strict
@@ -305,33 +294,3 @@ class SyncWorker(BaseWorker):
         waiting = session.run(self._optimizer.accumulated)
         session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
         session.run(self._optimizer.set_stamps)  # taking counts one step further
-
-
-class Finisher(threading.Thread):
-    """Apply steps beside the chief's own, so that a slow chief delays nobody; end after the last step.
-
-    So no part of the thread is blocked at the end. A run uses the thread with backup workers only. Without backup
-    workers every step needs the chief's gradient anyway, and the chief's own step applies it.
-
-    Attributes:
-      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
-        step, which waits for a token that no task would send, ends too.
-      crossing: where it may be stopped, between two steps.
-    """
-
-    def __init__(self, session: Any, finish: Any, steps: int):
-        super().__init__(name="finisher", daemon=True)
-        self._session, self._finish, self._steps = session, finish, steps
-        self.error: Optional[Exception] = None
-        self.crossing = Crossing()
-
-    def run(self) -> None:
-        """Run ``finish`` once for each step; on an error, keep it and close the session."""
-        try:
-            for _ in range(self._steps):
-                self.crossing.cross()
-                self._session.run(self._finish)
-        except Exception as error:
-            self.error = error
-            self._session.close()
-        self.crossing.leave()

@@ -19,19 +19,19 @@ when training ends.
 a chief or a parameter server that restarts.
 """
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Sequence, Tuple, Union
 
 from cluster.runtime.gradients import clip, copy_gradient, divide
 from cluster.runtime.server_state import kept, take_all, take_newest
 from cluster.runtime.tf_compat import tf
-from cluster.steps.accumulators import Accumulator, Ordered, Separate
-from cluster.steps.exchange import Exchange, Push
+from cluster.steps.accumulators import Accumulator, Separate
+from cluster.steps.base_worker import StepParts
+from cluster.steps.exchange import Push
 from cluster.variables.local_copies import LocalCopies
-from cluster.variables.wire_format import Wire
 
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 _SCOPE = "token_sync"  # of the variables that are not the job's
-Meeting = Union[Accumulator, Ordered, Separate]  # where the workers' gradients of a push meet
+Meeting = Union[Accumulator, Separate]  # where the workers' gradients of a push meet
 
 
 class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
@@ -82,31 +82,21 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
       recall: sends the token "join again" to all others (chief only).
     """
 
-    def __init__(
-        self,
-        opt: Any,
-        num_workers: int,
-        worker_index: int,
-        backup_workers: int = 0,
-        clip_norm: Any = None,
-        exchange: Optional[Exchange] = None,
-        weight: Any = None,
-    ):
-        super().__init__(opt, num_workers - backup_workers, num_workers, name=_SCOPE)
-        self.inner = opt
-        self.num_workers = num_workers
-        self.required = num_workers - backup_workers  # gradients that make a step
-        self.worker_index = worker_index
-        self.is_strict = backup_workers == 0
-        self.is_chief = worker_index == 0
+    def __init__(self, parts: StepParts):
+        self.required = parts.num_workers - parts.backup_workers  # gradients that make a step
+        super().__init__(parts.optimizer, self.required, parts.num_workers, name=_SCOPE)
+        self.inner = parts.optimizer
+        self.num_workers, self.worker_index = parts.num_workers, parts.worker_index
+        self.is_strict = parts.backup_workers == 0
+        self.is_chief = parts.worker_index == 0
         self.late: Any = None
         self.behind: Any = None
         self.waited: Any = None
         self.waited_at: List[int] = []
-        self._clip_norm, self._weight = clip_norm, weight
-        self._exchange = exchange or Exchange(LocalCopies([], {}, ""), Wire())
+        self._clip_norm, self._weight, self._exchange = parts.clip_norm, parts.weight, parts.exchange
+        self._keeps_apart = self._exchange.in_order or parts.places is not None
         self._meetings: List[Meeting] = []  # one for each push
-        self._accumulators: List[Union[Accumulator, Ordered]] = []  # what they have on the servers
+        self._accumulators: List[Accumulator] = []  # what they have on the servers
 
     @property
     def copies(self) -> LocalCopies:
@@ -177,18 +167,19 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         grads = [push.grad for push in self._pushes]
         if not self.is_strict:
             grads = self._notice_late(grads)
-        return [self._accumulator(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
+        return [self._meeting(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
 
-    def _accumulator(self, push: Push) -> Meeting:
-        wire, constants = self._exchange.wire, self._exchange.constants
-        accumulator: Union[Accumulator, Ordered] = (
-            Ordered(push, self.worker_index, self._receivers)
-            if self._exchange.in_order
-            else Accumulator(push, self.required, wire, self.is_strict, constants)
-        )
-        self._meetings.append(accumulator)
-        self._accumulators.append(accumulator)
-        return accumulator
+    def _meeting(self, push: Push) -> Meeting:
+        """Make what collects the gradients of a push: those of each worker apart if they are not merely counted."""
+        if self._keeps_apart:
+            separate = Separate(push, self.worker_index, self._receivers, self._exchange)
+            self._meetings.append(separate)
+            self._accumulators += separate.parts
+            return separate
+        together = Accumulator(push, self.required, self._exchange, self.is_strict)
+        self._meetings.append(together)
+        self._accumulators.append(together)
+        return together
 
     def _notice_late(self, grads: Sequence[Any]) -> List[Any]:
         """Return the same gradients, sent after the servers' step was read."""
@@ -251,16 +242,16 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         taken = self._take()
         self.taken = [grad for grad, _ in taken]
         with tf.device(self._global_step.device):
-            pairs = [pair for grad, accumulator in clip(taken, self._clip_norm) for pair in accumulator.unpack(grad)]
+            pairs = [pair for grad, push in clip(taken, self._clip_norm) for pair in push.unpack(grad)]
             return self._opt.apply_gradients(pairs)
 
-    def _take(self) -> List[Tuple[Any, Meeting]]:
-        """Return the mean gradients of a step and where each comes from, once the gradients of all are there."""
-        taken = [(accumulator.take(), accumulator) for accumulator in self._meetings]
+    def _take(self) -> List[Tuple[Any, Push]]:
+        """Return the mean gradients of a step and the push of each, once the gradients of all are there."""
+        taken = [(meeting.take(), meeting.push) for meeting in self._meetings]
         if self._weight is None:
             return taken
         weight, _ = taken.pop()
-        return [(divide(grad, weight), accumulator) for grad, accumulator in taken]
+        return [(divide(grad, weight), push) for grad, push in taken]
 
     def _drain(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):

@@ -9,16 +9,19 @@ batches. A worker that was started again leaves no number: it may read again wha
 """
 
 import difflib
+import functools
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Set
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set
 
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
+from cluster.protocol.outcome import Outcome
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.task import TRAINERS
+from cluster.training.callbacks import Callback, Step
 from cluster.verify.digests import digest, flat
 
 
@@ -39,57 +42,28 @@ class ReadArgs(Dict[str, Any]):
         """Return the keys that were not read yet."""
         return [name for name in self._given if name not in self.asked]
 
-    def __getitem__(self, name: str) -> Any:
-        self.asked.add(name)
-        return super().__getitem__(name)
 
-    def __contains__(self, name: object) -> bool:
-        self.asked.add(str(name))
-        return super().__contains__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the value, and record that it was read."""
-        self.asked.add(name)
-        return super().get(name, default)
-
-    def pop(self, name: str, *default: Any) -> Any:
-        """Remove the key, and record that it was read."""
-        self.asked.add(name)
-        return super().pop(name, *default)
-
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the value, which is the default from now on where there was none."""
-        self.asked.add(name)
-        return super().setdefault(name, default)
-
-    def __iter__(self) -> Iterator[str]:
-        self._ask_for_all()
-        return super().__iter__()
-
-    def keys(self) -> Any:
-        """Return all keys, and record that they were read."""
-        self._ask_for_all()
-        return super().keys()
-
-    def values(self) -> Any:
-        """Return all values, and record that they were read."""
-        self._ask_for_all()
-        return super().values()
-
-    def items(self) -> Any:
-        """Return all pairs, and record that they were read."""
-        self._ask_for_all()
-        return super().items()
-
-    def copy(self) -> Dict[str, Any]:
-        """Return a plain dictionary, and record that all keys were read."""
-        return dict(self)
-
-    def _ask_for_all(self) -> None:
-        self.asked.update(super().__iter__())
+_READ_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
+_READ_ALL = ("__iter__", "keys", "values", "items", "copy")
 
 
-class UnreadArgs:
+def _recording(name: str) -> Callable[..., Any]:
+    """Return the method of this name of a plain dictionary, which also records the keys that it reads."""
+    method = getattr(dict, name)
+
+    @functools.wraps(method)
+    def recording(self: ReadArgs, *args: Any) -> Any:
+        self.asked.update(map(str, args[:1] if name in _READ_ONE else dict.__iter__(self)))
+        return method(self, *args)
+
+    return recording
+
+
+for _name in (*_READ_ONE, *_READ_ALL):
+    setattr(ReadArgs, _name, _recording(_name))
+
+
+class UnreadArgs(Callback):
     """The warnings about ``args`` that no function of a job has read."""
 
     def __init__(self, args: ReadArgs, job: Job):
@@ -123,7 +97,7 @@ _EXAMPLES, _VALUES = 16, 1 << 20  # of a batch that are looked at: the first ste
 _MOST_NAMED = 3
 
 
-class FirstBatches:
+class FirstBatches(Callback):
     """The number of the first batch of each task in a pool, in the current graph.
 
     Args:
@@ -151,19 +125,26 @@ class FirstBatches:
             self._leave = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=self._own)
             self._all = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
 
-    @property
-    def fetches(self) -> List[Any]:
+    def fetches(self, step: int) -> List[Any]:
         """Return what to fetch with the next step: nothing after the first."""
         return [self._number] if self._is_due else []
 
-    def note(self, session: Any, fetched: List[Any]) -> None:
+    def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
         """Leave what was fetched where the chief finds it."""
         if self._is_due:
             session.run(self._leave, {self._own: fetched[0]})
             self._is_due = False
 
-    def compare(self, session: Any) -> None:
+    def report(self, session: Any, step_time_ms: float) -> None:
         """Chief: compare the numbers that are there, until those of all workers have been."""
+        self._compare(session)
+
+    def end(self, session: Any, outcome: Outcome) -> Outcome:
+        """Compare for the last time."""
+        self._compare(session)
+        return outcome
+
+    def _compare(self, session: Any) -> None:
         if self._is_open:
             numbers = dict(zip(*(column.tolist() for column in session.run(self._all))))
             self._same = [self._names[worker] for worker in same(numbers)]

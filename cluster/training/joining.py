@@ -17,12 +17,12 @@ that.
 """
 
 import hashlib
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from itertools import zip_longest
+from typing import Any, List, Optional, Sequence, Tuple
 
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.warm_start import WarmLoader
 from cluster.errors import TrainingError
-from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
@@ -30,8 +30,9 @@ from cluster.runtime.waiting import wait_for
 from cluster.steps.once_sync import TornStepError
 from cluster.steps.replica import Replica
 from cluster.task import Task, WarmStart
-from cluster.training.run_steps import LastStep, StepTimes
-from cluster.training.training_metrics import TrainingMetrics
+from cluster.training.callbacks import Callback
+from cluster.training.reporting import Activity
+from cluster.training.run_steps import LastStep
 from cluster.variables.layout import Bucket
 from cluster.variables.masters import SCOPE, plain_name
 from cluster.variables.partition_count import PartitionCount
@@ -114,11 +115,7 @@ def digest_of_listing(lines: Sequence[str]) -> str:
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
     """Return the first line that differs, of each side; None if they are equal."""
-    for index in range(max(len(ours), len(theirs))):
-        pair = tuple(lines[index] if index < len(lines) else NOTHING for lines in (ours, theirs))
-        if pair[0] != pair[1]:
-            return pair[0], pair[1]
-    return None
+    return next((pair for pair in zip_longest(ours, theirs, fillvalue=NOTHING) if pair[0] != pair[1]), None)
 
 
 class GraphAgreement:
@@ -171,7 +168,7 @@ class Joining:
 
     Args:
       last: the step at which training ends.
-      reports: what workers write to ``ps:0``, and the chief begins.
+      opening: the callbacks that prepare the servers before workers may join.
       checkpoints: the chief's; None on another worker.
       first: the values of a run that begins.
     """
@@ -181,20 +178,20 @@ class Joining:
         task: Task,
         replica: Replica,
         partition_count: PartitionCount,
-        reports: Sequence[Union[StepTimes, TrainingMetrics]],
         last: LastStep,
+        opening: Sequence[Callback],
         checkpoints: Optional[Checkpoints],
         first: FirstValues,
     ):
         self._last, self._replica, self._stepper = last, replica, replica.stepper
-        self._partition_count, self._reports, self._checkpoints = partition_count, reports, checkpoints
+        self._partition_count, self._opening, self._checkpoints = partition_count, opening, checkpoints
         self._first = first
         rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
         needed = [*replica.variables, *rows, *replica.stepper.needed, *first.state]
         self._without_value = tf.report_uninitialized_variables(needed)
         self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, tables)
 
-    def join(self, session: Any, heartbeat: Heartbeat) -> int:
+    def join(self, session: Any, activity: Activity) -> int:
         """Take this worker's place among the others, and return the global step.
 
         Raises:
@@ -202,18 +199,19 @@ class Joining:
           TimeoutError: the chief did not answer in time.
         """
         self._settle(session)
-        if self._replica.shares is not None:
-            self._replica.shares.settle(session)
+        shares = self._replica.model.parts.shares
+        if shares is not None:
+            shares.settle(session)
         if self._checkpoints is not None:
-            return self._join_as_chief(session, heartbeat, self._checkpoints)
-        heartbeat.note("waits for the chief to give the variables their values")
+            return self._join_as_chief(session, activity, self._checkpoints)
+        activity.note("waits for the chief to give the variables their values")
         wait_for("the chief to give the variables their values", lambda: self._is_ready(session))
         self._last.learn(session)
         return self._stepper.join(session, self._last.step)
 
-    def _join_as_chief(self, session: Any, heartbeat: Heartbeat, checkpoints: Checkpoints) -> int:
-        for report in (*self._reports, self._last):
-            report.begin(session)
+    def _join_as_chief(self, session: Any, activity: Activity, checkpoints: Checkpoints) -> int:
+        for each in self._opening:
+            each.open(session)
         checkpoints.open()
         if self._is_ready(session):
             checkpoints.adopt()
@@ -222,7 +220,7 @@ class Joining:
             except TornStepError:
                 print("the chief before this one ended while it applied a step; going back to a checkpoint", flush=True)
         self._stepper.close(session)
-        heartbeat.note("gives the variables their values")
+        activity.note("gives the variables their values")
         self._first.begin(session)
         is_new = not checkpoints.restore(session)
         if is_new:

@@ -1,9 +1,9 @@
-"""The steps of a run, as ``ps:0`` counts them: the global step, the last one, and how long each worker's steps take.
+"""The numbers of a run that its workers leave on ``ps:0``: the global step, the last one, step times, newest metrics.
 
 The global step on the servers is the one that counts. A worker's graph has a variable of its own for it beside it.
 
-The chief may bring the last step forward. It lies on ``ps:0``, where every worker reads it with each of its steps. A
-synchronous step needs a gradient of every worker, so all workers must end at the same step:
+The chief may bring the last step forward. Every worker reads it with each of its steps. A synchronous step needs a
+gradient of every worker, so all workers must end at the same step:
 
     chief     has seen step t end, decides, and writes t + 2
     others    are in step t + 1 meanwhile, and may have read the old number; that step waits for the chief
@@ -13,15 +13,24 @@ Without ``train.best.patience`` no last step is read, and none lies there.
 
 A worker writes its step time when it writes its progress, at most once a second. So the chief's summaries cost no
 worker anything in a step.
+
+Metrics are of the examples that trained last, over all workers. The score of an example is the one that the step
+computed, before the example changed the model. While each example comes for the first time, this is as honest as
+held-out data ("progressive validation": Blum, Kalai and Langford, 1999). A worker writes its newest examples every few
+seconds; the chief reads them all, and measures.
 """
 
 import contextlib
-from typing import Any, Dict, Iterator, List, Sequence
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from cluster.recommend.scoring.examples import NewestExamples, pack, share_of, together, unpack
+from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.task import TRAINERS, Task, Train
+from cluster.training.callbacks import Callback, Step
 from cluster.variables.masters import SCOPE
 
 
@@ -45,46 +54,51 @@ def counting_by(step: Any) -> Iterator[None]:
 NOTICE = 2  # steps between the decision and the last one
 
 
-class LastStep:
+class LastStep(Callback):
     """The last step, as one worker knows it.
 
-    Attributes:
-      step: the global step at which this worker ends.
-      fetches: what to fetch with each step.
+    ``step`` is the global step at which this worker ends.
     """
 
     def __init__(self, settings: Train):
         self.step = settings.last_step
-        self.fetches: List[Any] = []
+        self._fetches: List[Any] = []
         if settings.best.patience is None:
             return
         with tf.device(ps_device(0)), tf.variable_scope("last_step"):
             step = kept("step", [], tf.int64, 0)
             self._number = tf.placeholder(tf.int64, [])
             self._write = tf.assign(step, self._number).op
-            self.fetches = [step.read_value()]
+            self._fetches = [step.read_value()]
 
-    def begin(self, session: Any) -> None:
-        """Chief, before it lets workers join: write the last step."""
-        if self.fetches:
+    def fetches(self, step: int) -> List[Any]:
+        """Return the last step on ``ps:0``, where it may change."""
+        return self._fetches
+
+    def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
+        """Note the last step that was read with a step."""
+        self._learn(fetched)
+
+    def open(self, session: Any) -> None:
+        """Write the last step."""
+        if self._fetches:
             session.run(self._write, {self._number: self.step})
 
     def learn(self, session: Any) -> None:
         """Read the last step, once the chief has begun."""
-        self.note(session.run(self.fetches))
+        self._learn(session.run(self._fetches))
 
-    def note(self, fetched: Sequence[Any]) -> None:
-        """Note what was fetched with a step."""
+    def _learn(self, fetched: List[Any]) -> None:
         for number in fetched:
             self.step = min(self.step, int(number))
 
     def bring_forward(self, session: Any, step: int) -> None:
         """Chief, after ``step``: end training ``NOTICE`` steps later, if it does not end before."""
         self.step = min(self.step, step + NOTICE)
-        self.begin(session)
+        self.open(session)
 
 
-class StepTimes:
+class StepTimes(Callback):
     """The last step time of every worker, in milliseconds.
 
     The time is 0 for a worker that has not reported yet. Checkpoints do not have these times.
@@ -97,8 +111,8 @@ class StepTimes:
             self._report = tf.scatter_update(self._times, task.worker_index, self._own).op
         self._names = worker_names(task)
 
-    def begin(self, session: Any) -> None:
-        """Chief, before it lets workers join: reset all step times to 0."""
+    def open(self, session: Any) -> None:
+        """Reset all step times to 0."""
         session.run(self._times.initializer)
 
     def report(self, session: Any, step_time_ms: float) -> None:
@@ -114,3 +128,69 @@ class StepTimes:
 def worker_names(task: Task) -> List[str]:
     """``chief_0``, ``worker_0``, … in the order of ``Task.worker_index``."""
     return [f"{role}_{index}" for role in TRAINERS for index in range(len(task.cluster.get(role, ())))]
+
+
+EVERY_S = 5.0
+_PAUSES = 20  # times as long as measuring took: at most a 20th of the time goes into it
+
+
+class TrainingMetrics(Callback):
+    """Keep one worker's newest examples; on the chief, measure those of all workers.
+
+    Args:
+      columns: of the model's metrics.
+      last: the last step of the run, at which the chief always measures.
+
+    ``latest`` has the chief's newest values by name, NaN for an undefined one; it is empty before the first.
+    """
+
+    def __init__(self, task: Task, columns: Columns, last: LastStep, clock: Callable[[], float] = time.monotonic):
+        self.latest: Dict[str, float] = {}
+        self._columns, self._task, self._last, self._clock = columns, task, last, clock
+        self._newest = NewestExamples(len(columns.tensors), share_of(task.num_workers))
+        self._due_at: Optional[float] = None
+        indices = range(task.num_workers) if task.is_chief else [task.worker_index]
+        self._windows = [_window(index) for index in indices if task.num_workers > 1]
+        self._read = [each.read_value() for each in self._windows[1:]]  # the chief has its own
+        self._own = tf.placeholder(tf.string, [])
+        self._write = [tf.assign(each, self._own).op for each in self._windows[:1] if not task.is_chief]
+
+    def fetches(self, step: int) -> List[Any]:
+        """Return the columns of the metrics, with each step."""
+        return self._columns.tensors
+
+    def open(self, session: Any) -> None:
+        """Forget the examples of all other workers."""
+        session.run([each.initializer for each in self._windows])
+
+    def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
+        """Note the examples of a step. Every ``EVERY_S`` seconds, or less often if that takes long, write or measure.
+
+        Raises:
+          JobError: a metric has no meaning for its examples.
+        """
+        self._newest.add(fetched)
+        is_last = self._task.is_chief and step.number >= self._last.step
+        began = self._clock()
+        if self._due_at is None or is_last or began >= self._due_at:
+            self._measure(session)
+            self._due_at = began + max(EVERY_S, _PAUSES * (self._clock() - began))
+
+    def _measure(self, session: Any) -> None:
+        own = self._newest.columns()
+        if own is None:
+            return
+        if not self._task.is_chief:
+            session.run(self._write, {self._own: pack(own)})
+            return
+        others = [unpack(data) for data in session.run(self._read) if data]
+        self.latest = self._columns.values(together([own, *others]))
+
+    def fields(self) -> Dict[str, Any]:
+        """Return the newest metrics."""
+        return {"metrics": self.latest}
+
+
+def _window(index: int) -> Any:
+    with tf.device(ps_device(0)), tf.variable_scope("training_metrics"):
+        return kept(f"worker_{index}", [], tf.string, "")

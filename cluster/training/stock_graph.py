@@ -55,19 +55,15 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     whole = {name: replace(each, may_be_cut=False) for name, each in looked_at.items()}
     return Replica(
         graph=tf.get_default_graph(),
+        model=model,
         stepper=stepper,
-        evaluation=model.evaluation,
         placement=placement,
         layout=Layout(whole, num_ps),
         global_step=global_step,
         variables=tf.global_variables(),
         agreed=agreed,
         buckets=[],
-        prepare=model.prepare,
-        start_input=model.start_input,
         first_values=[tf.global_variables_initializer()],
-        measured=model.measured,
-        batches=model.batches,
     )
 
 

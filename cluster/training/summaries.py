@@ -24,17 +24,20 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from cluster.runtime.tf_compat import tf
+from cluster.training.callbacks import Callback, Step
+from cluster.training.run_steps import TrainingMetrics
 
 EVERY_S = 5.0
 
 
-class Summaries:
-    """Decide when to write, what to fetch for it, and writes; with no folder it does nothing.
+class Summaries(Callback):
+    """Decide when to write, what to fetch for it, and write; with no folder it does nothing.
 
     Args:
       scalars: tensors by their tags, fetched when they are due.
       steps: the last step of the run, which is always written.
       global_batch_size: examples in a step of all workers.
+      metrics: of the newest examples; None where none are measured.
     """
 
     def __init__(
@@ -43,29 +46,32 @@ class Summaries:
         scalars: Mapping[str, Any],
         steps: int,
         global_batch_size: int,
+        metrics: Optional[TrainingMetrics] = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._file = None if folder is None else EventFile(folder)
         self._tags, self._tensors = list(scalars), list(scalars.values())
-        self._steps, self._global_batch_size, self._clock = steps, global_batch_size, clock
+        self._steps, self._global_batch_size, self._metrics, self._clock = steps, global_batch_size, metrics, clock
         self._own = tf.get_collection(tf.GraphKeys.SUMMARIES)
         self._step: Optional[int] = None  # that was written last, at _at
         self._at = 0.0
 
-    def wanted(self, step: int) -> List[Any]:
+    def fetches(self, step: int) -> List[Any]:
         """Return the fetches for the step that follows ``step``: none unless a summary is due."""
         due = self._step is None or self._clock() - self._at >= EVERY_S or step + 1 >= self._steps
         return [self._tensors, *self._own] if due and self._file else []
 
-    def note(self, step: int, loss: float, fetched: List[Any], metrics: Optional[Mapping[str, float]] = None) -> None:
-        """Write what was fetched with the step that led to the global step ``step``, and the newest ``metrics``."""
-        if not fetched or self._file is None:
+    def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
+        """Write what was fetched with a step in which an example counts, and the newest metrics."""
+        if not fetched or not step.examples or self._file is None:
             return
-        defined = {f"training/{name}": each for name, each in (metrics or {}).items() if math.isfinite(each)}
-        values = {**defined, "loss": loss, **dict(zip(self._tags, map(float, fetched[0]))), **self._rates(step)}
-        began = self._step is None or step <= self._step
-        self._step, self._at = step, self._clock()
-        self._file.write(step, values, fetched[1:], began)
+        metrics = self._metrics.latest if self._metrics else {}
+        defined = {f"training/{name}": each for name, each in metrics.items() if math.isfinite(each)}
+        scalars = dict(zip(self._tags, map(float, fetched[0])))
+        values = {**defined, "loss": step.loss, **scalars, **self._rates(step.number)}
+        began = self._step is None or step.number <= self._step
+        self._step, self._at = step.number, self._clock()
+        self._file.write(step.number, values, fetched[1:], began)
 
     def _rates(self, step: int) -> Dict[str, float]:
         if self._step is None or step <= self._step:

@@ -63,7 +63,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
                 own += names
             elif names:
                 others.append((optimizer, names))
-        return [*([(_Plain(), own)] if own else []), *others]
+        plain = tf.train.Optimizer(use_locking=False, name="Plain")  # which computes gradients in TensorFlow's own way
+        return [*([(plain, own)] if own else []), *others]
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
         """Apply each part's gradients by that part; the last one, after the others, counts the step."""
@@ -112,10 +113,3 @@ def _has_a_way_of_its_own(optimizer: Any) -> bool:
     """
     below = takewhile(lambda each: each is not tf.train.Optimizer, type(optimizer).__mro__)
     return any("compute_gradients" in vars(each) for each in [optimizer, *below])
-
-
-class _Plain(tf.train.Optimizer):  # type: ignore[misc]
-    """TensorFlow's own way to compute gradients."""
-
-    def __init__(self) -> None:
-        super().__init__(use_locking=False, name="Plain")

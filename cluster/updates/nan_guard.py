@@ -5,55 +5,47 @@ finite only if every element is, and one pass over a gradient costs little besid
 """
 
 import re
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
-from cluster.runtime.gradients import map_values
+from cluster.runtime.gradients import map_values, values_of
 from cluster.runtime.tf_compat import tf
 
-GradsAndSources = List[Tuple[Any, Any]]  # a source is what the gradient is of, and has a name
+NamedGradients = List[Tuple[Any, str]]  # each with the name of the variable that it is of; None without a gradient
 NOT_FINITE = "is not a finite number"  # TensorFlow puts these words into its error, where ``reason`` finds them
 _FOUND = re.compile(rf"the (?:loss|gradient of \S+|new value of \S+) {NOT_FINITE}")
 
 
-def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, List[Tuple[Any, str]]]:
+def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, NamedGradients]:
     """Return the loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
 
     Args:
       grads: by name.
       scales: whether the optimizer multiplies the loss: then it knows what to do with gradients that are too large.
     """
-    named = [(grad, Named(name)) for name, grad in grads.items()]
-    if not scales:
-        loss, named = (stop_unless_finite if on_nan == "stop" else ignore_unless_finite)(loss, named)
-    return loss, [(grad, each.name) for grad, each in named]
+    named = [(grad, name) for name, grad in grads.items()]
+    if scales:
+        return loss, named
+    return (stop_unless_finite if on_nan == "stop" else ignore_unless_finite)(loss, named)
 
 
-class Named(NamedTuple):
-    """The variable that a gradient is of."""
-
-    name: str
-
-
-def stop_unless_finite(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+def stop_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGradients]:
     """Return the same loss and gradients, which fail unless they are finite.
 
     They fail with ``tf.errors.InvalidArgumentError``. The loss is judged first; each gradient then by itself, so that
     one can be sent while others are still computed. ``reason`` returns the part of the error that names the cause.
     """
     loss = tf.debugging.check_numerics(loss, f"the loss {NOT_FINITE}")
-    return loss, [(_checked(loss, grad, source), source) for grad, source in grads_and_sources]
+    return loss, [(_checked(loss, grad, name), name) for grad, name in grads]
 
 
-def ignore_unless_finite(loss: Any, grads_and_sources: GradsAndSources) -> Tuple[Any, GradsAndSources]:
+def ignore_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGradients]:
     """Return the same loss and gradients, with all gradients zero unless all are finite.
 
     The loss is NaN then. So a worker that met such numbers adds nothing to the step, and its loss shows that.
     """
-    sums = [_total(grad) for grad, _ in grads_and_sources if grad is not None]
+    sums = [_total(grad) for grad, _ in grads if grad is not None]
     finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
-    kept = [
-        (map_values(grad, lambda values: _where(finite, values, 0.0)), source) for grad, source in grads_and_sources
-    ]
+    kept = [(map_values(grad, lambda values: _where(finite, values, 0.0)), name) for grad, name in grads]
     return _where(finite, loss, float("nan")), kept
 
 
@@ -66,17 +58,17 @@ def reason(error: Exception) -> Optional[str]:
     return found.group(0) if found else None
 
 
-def _checked(loss: Any, grad: Any, source: Any) -> Any:
+def _checked(loss: Any, grad: Any, name: str) -> Any:
     if grad is None:
         return None
     with tf.control_dependencies([loss]):  # a loss that is not finite is the cause, and goes first
-        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {source.name} {NOT_FINITE}")
+        total = tf.debugging.check_numerics(_total(grad), f"the gradient of {name} {NOT_FINITE}")
     with tf.control_dependencies([total]):
         return map_values(grad, tf.identity)
 
 
 def _total(grad: Any) -> Any:
-    values = grad.values if isinstance(grad, tf.IndexedSlices) else grad
+    values = values_of(grad)
     with tf.device(values.device):
         return tf.reduce_sum(tf.cast(values, tf.float32))
 

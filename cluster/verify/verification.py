@@ -134,7 +134,7 @@ class Verification:
         return joined(self._saved, [found[plain_name(each.variable)] for each in self._saved])
 
     def _refuse_unlike_workers(self, session: Any) -> None:
-        shares = self._replica.shares
+        shares = self._replica.model.parts.shares
         if shares is not None and float(session.run(shares.share)) != 1.0:
             _refuse(
                 "train.towers: expected as many towers on every worker, found others; launch verify needs a number"

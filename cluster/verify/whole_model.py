@@ -120,7 +120,7 @@ class Pieces:
 
 def added(grads: Sequence[Any]) -> Any:
     """Return ((g0 + g1) + g2) + … of dense gradients, or of sparse ones row by row in the same order."""
-    # Like Ordered.take, and apart from it on purpose: a mistake that they shared would not be found.
+    # Like Separate.take, and apart from it on purpose: a mistake that they shared would not be found.
     if not isinstance(grads[0], tf.IndexedSlices):
         return reduce(lambda one, other: one + other, grads)
     values = tf.concat([grad.values for grad in grads], 0)

@@ -55,7 +55,8 @@ def losses(name: str, wire: str, seed: int) -> List[float]:
     job = load(name, Path(__file__).resolve().parents[2] / "jobs").with_args(args)
     replica, session = joined(job, Train(steps=JOBS[name], tower_batch_size=BATCH, towers=1, wire=wire), args)
     found = [replica.stepper.step(session)[1] for _ in range(JOBS[name])]
-    held_out = replica.evaluation.run(session)["loss"] if replica.evaluation else float("nan")
+    evaluation = replica.model.evaluation
+    held_out = evaluation.run(session)["loss"] if evaluation else float("nan")
     return [float(np.mean(piece)) for piece in np.array_split(found, PIECES)] + [float(held_out)]
 
 

@@ -104,19 +104,21 @@ def _load_us(workers: int, items: int, in_order: bool) -> float:
 def _one_load(workers: int, items: int, in_order: bool) -> List[Any]:
     """What gives the gradients, and what adds and applies them."""
     from cluster.runtime.tf_compat import tf
-    from cluster.steps.accumulators import Accumulator, Ordered
-    from cluster.steps.exchange import plain_push
+    from cluster.steps.accumulators import Accumulator, Separate
+    from cluster.steps.exchange import Exchange, plain_push
+    from cluster.variables.local_copies import LocalCopies
     from cluster.variables.wire_format import Wire
 
     names = ["w", *(f"gradient_{worker}" for worker in range(workers))]
     w, *grads = [tf.get_variable(n, [items], initializer=tf.ones_initializer(), use_resource=False) for n in names]
     push = plain_push(grads[0].read_value(), w)
+    exchange = Exchange(LocalCopies([], {}, ""), Wire(), in_order=in_order)
     if in_order:
         meeting: List[Any] = [
-            Ordered(push, worker, [worker] if worker else list(range(workers))) for worker in range(workers)
+            Separate(push, worker, [worker] if worker else list(range(workers)), exchange) for worker in range(workers)
         ]
     else:
-        meeting = [Accumulator(push, workers, Wire())] * workers
+        meeting = [Accumulator(push, workers, exchange)] * workers
     given = [each.give(grad + 1.0, tf.constant(1 << 40, tf.int64)) for each, grad in zip(meeting, grads)]
     return [tf.group(*given), tf.assign_sub(w, meeting[0].take()).op]
 

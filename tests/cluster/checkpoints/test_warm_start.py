@@ -89,7 +89,7 @@ def begun(args: Dict[str, Any], settings: Train, servers: int) -> Tuple[Values, 
         first = FirstValues(task, replica, worker_device("worker", 0), settings.warm_start)
     session = server.connect(task, running[-1], replica.graph)
     keep_servers()
-    for given in (replica.prepare, replica.start_input):
+    for given in (replica.model.prepare, replica.model.start_input):
         session.run(given)
     first.begin(session)
     assert not first.are_complete(session)

@@ -189,7 +189,7 @@ def test_a_worker_s_step_reads_each_variable_of_a_keras_layer_once(settings: Dic
     pool = own_pool(task, train)
     built = Builder(Job.from_module(twice), as_client(task, pool), train, {}, pool)
     built.build()
-    reads = [op for op in built.step if op.type == "ReadVariableOp"]
-    read = [op.inputs[0] for op in reads if {*op.outputs[0].consumers()} & built.step]
+    reads = [op for op in built.uses.step if op.type == "ReadVariableOp"]
+    read = [op.inputs[0] for op in reads if {*op.outputs[0].consumers()} & built.uses.step]
     assert len(reads) > 2 * len(read)
     assert sorted(each.op.name for each in read) == sorted(built.model.variables)

@@ -7,7 +7,8 @@ import pytest
 
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
-from cluster.steps.exchange import plain_push
+from cluster.steps.exchange import Exchange, plain_push
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 
 ROWS = 5
@@ -42,7 +43,8 @@ def test_gradients_are_added_up_and_their_mean_is_over_all_that_are_given_where_
     session: Any, required: int, given: int, is_exact: bool
 ) -> None:
     table = tf.get_variable("table", [ROWS, 2])
-    accumulators = Accumulator(plain_push(sparse([0], [0.0]), table), required, Wire(), is_exact)
+    exchange = Exchange(LocalCopies([], {}, ""), Wire())
+    accumulators = Accumulator(plain_push(sparse([0], [0.0]), table), required, exchange, is_exact)
     give = [accumulators.give(sparse(*gradient), 0) for gradient in GRADIENTS[:given]]
     taken = accumulators.take()
     for _ in range(2):  # empty again after a step

@@ -16,7 +16,7 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps import base_worker
 from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.base_worker import HoldGate
+from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.exchange import Exchange
 from cluster.task import Task
 from cluster.variables.layout import Bucket
@@ -74,7 +74,8 @@ class Worker:
             ]
             exchange = Exchange(copies, Wire(wire))
             gate = HoldGate(Task("worker", index, {"ps": ["a:1"] * 2, "worker": ["b:1"] * 2}))
-            self.stepper = AsyncWorker(make(), pairs, self.global_step, tf.constant(0.0), clip_norm, exchange, gate)
+            parts = StepParts(make(), pairs, self.global_step, tf.constant(0.0), 2, index, exchange, clip_norm)
+            self.stepper = AsyncWorker(parts, gate)
             if not self.stepper.overlaps:
                 step = ancestors([grad for grad, _ in pairs])
                 with tf.control_dependencies(None):

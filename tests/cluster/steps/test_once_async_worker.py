@@ -19,9 +19,9 @@ from cluster.recommend.once import own_places
 from cluster.recommend.once.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import HoldGate
+from cluster.steps.async_worker import OnceAsyncWorker
+from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_async_worker import OnceAsyncWorker
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
@@ -62,11 +62,11 @@ class Worker:
             part = tf.reduce_sum(places * batch[shards.COUNTS][:, tf.newaxis], 0) / SIZE
             self.places = OwnPlaces(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
             pairs = [(-part, self.ledger), (-weight, self.mean)]
-            self.stepper = OnceAsyncWorker(
-                Both(), pairs, self.global_step, tf.constant(0.0), None,
-                Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire()), HoldGate(task), weight,
-                self.places,
-            )  # fmt: skip
+            exchange = Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire())
+            parts = StepParts(
+                Both(), pairs, self.global_step, tf.constant(0.0), WORKERS, index, exchange, weight=weight
+            )
+            self.stepper = OnceAsyncWorker(parts, HoldGate(task), self.places)
             self._make_late_move()
             self._initialise = [tf.global_variables_initializer(), *[each.initializer for each in self.places.saved]]
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))

@@ -15,8 +15,9 @@ from cluster import shards
 from cluster.recommend.once.shard_places import Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_sync import OnceSyncOptimizer, OnceWorker, TornStepError
+from cluster.steps.once_sync import OnceWorker, TornStepError
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
@@ -66,12 +67,13 @@ class Worker:
             )
             self.places = Places(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
             sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12)
-            self.optimizer = OnceSyncOptimizer(
-                sign, WORKERS, index, weight=tf.reduce_sum(counts) * UNIT,
-                places=self.places, clip_norm=None, exchange=Exchange(LocalCopies([], {}, ""), Wire()),
-            )  # fmt: skip
             pairs = [(-part, variable) for variable in self.variables]
-            self.stepper = OnceWorker(self.optimizer, pairs, self.global_step, tf.constant(0.0), self.places)
+            parts = StepParts(
+                sign, pairs, self.global_step, tf.constant(0.0), WORKERS, index,
+                Exchange(LocalCopies([], {}, ""), Wire()), weight=tf.reduce_sum(counts) * UNIT, places=self.places,
+            )  # fmt: skip
+            self.stepper = OnceWorker(parts, self.places)
+            self.optimizer = self.stepper._optimizer
             self._initialise = [tf.global_variables_initializer(), *[each.initializer for each in self.places.saved]]
             self.begin = tf.assign_add(self.places._begun, 1)
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))

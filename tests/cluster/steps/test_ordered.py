@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from cluster.steps.accumulators import Ordered
-from cluster.steps.exchange import plain_push
+from cluster.steps.accumulators import Separate
+from cluster.steps.exchange import Exchange, plain_push
+from cluster.variables.local_copies import LocalCopies
+from cluster.variables.wire_format import Wire
 
 ROWS = 5
 PARTS = [1e8, 1.0, -1e8]  # in float32 (1e8 + 1) - 1e8 is 0, and (1e8 - 1e8) + 1 is 1
@@ -21,9 +23,12 @@ def session() -> Iterator[Any]:
 
 
 def meeting(grads: Sequence[Any], variable: Any) -> List[Any]:
-    """What each worker gives its gradient to; the chief, worker 0, has everybody's queues."""
+    """What each worker gives its gradient to; the chief, worker 0, has everybody's accumulators."""
     receivers = [list(range(len(grads))), *([worker] for worker in range(1, len(grads)))]
-    return [Ordered(plain_push(grad, variable), worker, receivers[worker]) for worker, grad in enumerate(grads)]
+    exchange = Exchange(LocalCopies([], {}, ""), Wire(), in_order=True)
+    return [
+        Separate(plain_push(grad, variable), worker, receivers[worker], exchange) for worker, grad in enumerate(grads)
+    ]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -65,9 +70,10 @@ def test_what_waits_is_counted_and_dropped(session: Any, sparse: bool) -> None:
     dense = tf.ones([ROWS, 2])
     grad = tf.IndexedSlices(dense, tf.range(ROWS), tf.constant([ROWS, 2], tf.int64)) if sparse else dense
     workers = meeting([grad, grad], tf.get_variable("w", [ROWS, 2]))
-    give, waiting, discard = workers[1].give(grad, 0), workers[0].waiting(), workers[0].discard()
+    give, (_, of_other) = workers[1].give(grad, 0), workers[0].parts
+    waiting, discard = [part.waiting() for part in workers[0].parts], of_other.discard()
     session.run([give])
     session.run([give])
-    assert session.run(waiting) == 2
+    assert session.run(waiting) == [0, 2]
     session.run(discard)
-    assert session.run(waiting) == 0
+    assert session.run(waiting) == [0, 0]

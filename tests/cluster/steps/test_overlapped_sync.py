@@ -12,11 +12,10 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import WINDOW, Exchange
-from cluster.steps.overlapped_sync import OverlappedSyncOptimizer
 from cluster.steps.overlapped_worker import OverlappedWorker, may_be_given
 from cluster.steps.sync_worker import SyncWorker
-from cluster.steps.token_sync import TokenSyncOptimizer
 from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
@@ -90,12 +89,9 @@ class Worker(Stepping):
             ]
             optimizer = (make or (lambda: tf.train.GradientDescentOptimizer(0.1)))()
             exchange = Exchange(copies, Wire(wire))
-            if overlaps:
-                self.optimizer: Any = OverlappedSyncOptimizer(optimizer, workers, index, exchange)
-            else:
-                self.optimizer = TokenSyncOptimizer(optimizer, workers, index, exchange=exchange)
-            stepper = OverlappedWorker if overlaps else SyncWorker
-            self.stepper = stepper(self.optimizer, pairs, self.global_step, tf.constant(0.0))
+            parts = StepParts(optimizer, pairs, self.global_step, tf.constant(0.0), workers, index, exchange)
+            self.stepper = (OverlappedWorker if overlaps else SyncWorker)(parts)
+            self.optimizer = self.stepper._optimizer
             self._on_servers = [variable.read_value() for variable in self.variables]
             self._initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))

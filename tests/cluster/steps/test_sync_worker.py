@@ -14,8 +14,11 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import StepParts
+from cluster.steps.exchange import Exchange
 from cluster.steps.sync_worker import SyncWorker
-from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.variables.local_copies import LocalCopies
+from cluster.variables.wire_format import Wire
 from launch.agent.linux.sockets import free_ports
 from tests.support.waiting import eventually, let_pass
 
@@ -77,9 +80,11 @@ class Worker(Stepping):
                 self.global_step = tf.train.get_or_create_global_step()
                 self.variables = [tf.get_variable(name, [2], initializer=tf.zeros_initializer()) for name in "ab"]
             gradients = [tf.fill([2], sign * (index + 1.0) / workers) for sign in (1, -1)]
-            self.optimizer = TokenSyncOptimizer(tf.train.GradientDescentOptimizer(1.0), workers, index)
             pairs = list(zip(gradients, self.variables))
-            self.stepper = SyncWorker(self.optimizer, pairs, self.global_step, tf.constant(0.0))
+            optimizer, exchange = tf.train.GradientDescentOptimizer(1.0), Exchange(LocalCopies([], {}, ""), Wire())
+            parts = StepParts(optimizer, pairs, self.global_step, tf.constant(0.0), workers, index, exchange)
+            self.stepper = SyncWorker(parts)
+            self.optimizer = self.stepper._optimizer
             self._initialise = tf.global_variables_initializer()
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
 

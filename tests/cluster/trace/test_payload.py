@@ -7,9 +7,10 @@ import pytest
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator
-from cluster.steps.exchange import plain_push
+from cluster.steps.exchange import Exchange, plain_push
 from cluster.trace.recording import Payload
 from cluster.trace.spans import DevicePlace, Transfer
+from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 
 WORKER = worker_device("worker", 0)
@@ -64,8 +65,9 @@ def test_what_a_ps_made_of_no_variable_of_the_model_is_no_pull(graph: Any) -> No
 def test_a_push_is_the_gradient_that_an_accumulator_takes_and_its_step_is_none(graph: Any) -> None:
     step = tf.constant(0, tf.int64)
     gradient, rows = tf.ones([4, 2]), tf.IndexedSlices(tf.ones([1, 2]), tf.constant([3]), tf.constant([9, 2], tf.int64))
-    Accumulator(plain_push(gradient, variable("dense")), 2, Wire()).give(gradient, step)
-    taken = Accumulator(plain_push(rows, variable("table")), 2, Wire()).give(rows, step)
+    exchange = Exchange(LocalCopies([], {}, ""), Wire())
+    Accumulator(plain_push(gradient, variable("dense")), 2, exchange).give(gradient, step)
+    taken = Accumulator(plain_push(rows, variable("table")), 2, exchange).give(rows, step)
     assert pushed(gradient, 0) == ["dense"]
     assert pushed(taken.inputs[3], 1) == ["table"]
     assert pushed(step, 0) == pushed(step, 1) == []

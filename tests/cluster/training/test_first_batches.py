@@ -63,8 +63,8 @@ def first(index: int, is_first: bool, workers: int = 2) -> FirstBatches:
 
 
 def test_only_the_first_process_of_one_of_many_workers_makes_a_number() -> None:
-    assert first(0, True).fetches and first(1, True).fetches
-    assert not first(0, False).fetches and not first(0, True, workers=1).fetches
+    assert first(0, True).fetches(0) and first(1, True).fetches(0)
+    assert not first(0, False).fetches(0) and not first(0, True, workers=1).fetches(0)
 
 
 def test_the_most_workers_with_one_number_are_found_and_zero_is_none() -> None:

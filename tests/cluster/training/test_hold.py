@@ -9,7 +9,7 @@ from cluster.protocol.outcome import read_progress
 from cluster.protocol.save_request import HOLD, ask
 from cluster.spec import load
 from cluster.task import Train
-from cluster.training import trainer
+from cluster.training import chief_pauses
 from tests.support.training.jobs import counted
 from tests.support.training.threads import ThreadedRun
 from tests.support.waiting import eventually, let_pass
@@ -49,7 +49,7 @@ class Held:
 def test_no_worker_takes_a_step_that_the_checkpoint_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(trainer, "HOLD_S", 0.8)
+    monkeypatch.setattr(chief_pauses, "HOLD_S", 0.8)
     held = Held(tmp_path, way == "asynchronous", **WAYS[way])
     saved = held.chief().step
     assert held.chief().checkpoint_step == saved

@@ -12,6 +12,7 @@ from cluster.protocol.heartbeat import Heartbeat
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training import summaries
+from cluster.training.callbacks import Step
 from cluster.training.run_steps import worker_names
 from cluster.training.summaries import EventFile, Summaries
 from tests.support.clocks import Clock
@@ -38,14 +39,14 @@ def test_summaries_are_fetched_when_due_and_with_the_last_step_and_tell_the_rate
     with tf.Graph().as_default():
         kept = Summaries(tmp_path / "s", {"norm": tf.constant(2.0)}, steps=100, global_batch_size=8, clock=clock)
     fetched: List[Any] = [[2.0]]
-    assert kept.wanted(0) != []
-    kept.note(1, 0.5, fetched)
-    assert kept.wanted(1) == []
-    kept.note(2, 0.4, [])
+    assert kept.fetches(0) != []
+    kept.note(None, Step(1, 0.5, 8), fetched)
+    assert kept.fetches(1) == []
+    kept.note(None, Step(2, 0.4, 8), [])
     clock.now = summaries.EVERY_S
-    assert kept.wanted(10) != []
-    kept.note(11, 0.25, fetched)
-    assert kept.wanted(98) == [] and kept.wanted(99) != []
+    assert kept.fetches(10) != []
+    kept.note(None, Step(11, 0.25, 8), fetched)
+    assert kept.fetches(98) == [] and kept.fetches(99) != []
     rate = 10 / summaries.EVERY_S
     assert values(tmp_path / "s") == {
         1: {"loss": 0.5, "norm": 2.0},
@@ -56,7 +57,7 @@ def test_summaries_are_fetched_when_due_and_with_the_last_step_and_tell_the_rate
 def test_a_run_that_was_restored_to_an_earlier_step_says_so(tmp_path: Path) -> None:
     kept = Summaries(tmp_path / "s", {}, steps=100, global_batch_size=8)
     for step in (5, 6, 3):
-        kept.note(step, 0.0, [[]])
+        kept.note(None, Step(step, 0.0, 8), [[]])
     found = [
         (event.step, event.session_log.status) for event in events(tmp_path / "s") if event.HasField("session_log")
     ]
@@ -64,7 +65,7 @@ def test_a_run_that_was_restored_to_an_earlier_step_says_so(tmp_path: Path) -> N
 
 
 def test_without_a_folder_nothing_is_fetched() -> None:
-    assert Summaries(None, {"norm": 1}, steps=10, global_batch_size=8).wanted(0) == []
+    assert Summaries(None, {"norm": 1}, steps=10, global_batch_size=8).fetches(0) == []
 
 
 def test_a_folder_that_cannot_be_written_is_told_once_and_training_goes_on(tmp_path: Path, capsys: Any) -> None:

@@ -12,8 +12,8 @@ from cluster.protocol.outcome import Progress
 from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
-from cluster.training.run_steps import LastStep
-from cluster.training.training_metrics import EVERY_S, TrainingMetrics
+from cluster.training.callbacks import Step
+from cluster.training.run_steps import EVERY_S, LastStep, TrainingMetrics
 from tests.cluster.recommend.scoring.test_measures import area_by_pairs, grouped_by_pairs
 from tests.cluster.steps.test_sync_worker import servers_of
 from tests.support.training.jobs import scored
@@ -38,12 +38,12 @@ class Worker:
         self._shown = shown
         self.session = tf.Session(target, graph=graph)
         if index == 0:
-            self.metrics.begin(self.session)
+            self.metrics.open(self.session)
 
     def step(self, step: int, *values: Any) -> Dict[str, float]:
         """Take a step with a batch; the newest values of the metrics."""
-        fetched = self.session.run(self.metrics.fetches, dict(zip(self._shown, values)))
-        self.metrics.note(self.session, step, fetched)
+        fetched = self.session.run(self.metrics.fetches(step - 1), dict(zip(self._shown, values)))
+        self.metrics.note(self.session, Step(step, 0.0, 16), fetched)
         return self.metrics.latest
 
 
@@ -65,7 +65,7 @@ def test_the_chief_measures_its_own_examples_and_what_other_workers_wrote() -> N
     assert found["mean"] == pytest.approx(score.mean())
     for name, of in (("auc", country != ""), ("auc/FR", country == "FR"), ("auc/DE", country == "DE")):
         assert found[name] == pytest.approx(area_by_pairs(label[of], score[of], np.ones(of.sum())))
-    chief.metrics.begin(chief.session)  # as a chief that joins again does
+    chief.metrics.open(chief.session)  # as a chief that joins again does
     assert chief.step(100, *batch(4))["mean"] == pytest.approx(
         np.mean([batch(0)[1], batch(2)[1], batch(3)[1], batch(4)[1]])
     )

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.model.shares import Parts
 from cluster.runtime.tf_compat import tf
-from cluster.steps.accumulators import Ordered
+from cluster.steps.accumulators import Separate
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
 
@@ -41,19 +41,19 @@ def test_three_workers_and_two_servers_compute_what_one_process_does(
 
 
 def test_a_sum_in_another_order_is_found(tmp_path: Path, monkeypatch: Any) -> None:
-    taken = Ordered.take
+    taken = Separate.take
 
     def backwards(self: Any) -> Any:
-        self._queues = dict(reversed(list(self._queues.items())))
+        self.parts = self.parts[::-1]
         return taken(self)
 
-    monkeypatch.setattr(Ordered, "take", backwards)
+    monkeypatch.setattr(Separate, "take", backwards)
     text = cause(ended(tmp_path, {"width": 200}, workers=3))
     assert text.startswith("step 1: servers' ") and " differs from one process in " in text, text
 
 
 def test_an_update_that_is_missing_is_found_with_its_step_and_variable(tmp_path: Path, monkeypatch: Any) -> None:
-    taken = Ordered.take
+    taken = Separate.take
 
     def skips(self: Any) -> Any:
         """Nothing in the third step for the push of which ``last`` is a part."""
@@ -62,7 +62,7 @@ def test_an_update_that_is_missing_is_found_with_its_step_and_variable(tmp_path:
             return found
         return found * tf.cast(tf.not_equal(tf.train.get_global_step().read_value(), 2), found.dtype)
 
-    monkeypatch.setattr(Ordered, "take", skips)
+    monkeypatch.setattr(Separate, "take", skips)
     text = cause(ended(tmp_path, {}))
     assert text.startswith("step 3: servers' "), text
     assert " differs from one process in " in text and ", by at most " in text

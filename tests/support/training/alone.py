@@ -59,7 +59,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     pool = [PoolMember(task, [f"CPU:{index}" for index in range(towers)])]
     replica = Builder(job, task, settings, args, pool).build()
     session = server.connect(task, servers[-1], replica.graph)
-    for given in (replica.prepare, replica.start_input, *replica.first_values, *replica.first_slots):
+    for given in (replica.model.prepare, replica.model.start_input, *replica.first_values, *replica.first_slots):
         session.run(given)
     keep_servers()
     replica.stepper.close(session)

@@ -1,0 +1,175 @@
+"""Find how a model uses its variables and tables, and refuse those that servers cannot hold."""
+
+from typing import Any, Collection, Dict, List, Mapping, Optional
+
+from cluster.embedding import lookups
+from cluster.errors import JobError
+from cluster.job import Job
+from cluster.model.mirrors import read_once
+from cluster.model.model_graph import ModelGraph
+from cluster.model.model_state import State, changes, settle
+from cluster.recommend.tables.stores import Stores
+from cluster.recommend.tables.table_kinds import Travel
+from cluster.recommend.tables.table_refusals import refuse
+from cluster.runtime.tf_compat import tf
+from cluster.task import Train
+from cluster.updates.incremental_apply import is_elementwise
+from cluster.variables.profile import VariableProfile, profile_variables
+from cluster.variables.uses import ancestors
+from cluster.variables.wire_format import Wire
+from cluster.verify.givens import given_to
+
+_LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
+
+
+class ModelUses:
+    """The uses of a model's variables, in its graph; it moves the rows of tables out of the model's variables.
+
+    Attributes:
+      grads: the gradients of variables by name; row_grads: of embedding tables.
+      step: the operations of a step.
+      changing: names of variables that the model changes itself.
+      is_elementwise: whether the optimizer treats each element of a variable by itself.
+      profiles: of all variables, by name.
+      state: what the model changes itself.
+      stores: what holds the model's embedding tables; None without any.
+      given: what a verified step has from the run.
+
+    Raises:
+      JobError: servers cannot hold a variable, or there is no right step with it.
+    """
+
+    def __init__(self, model: ModelGraph):
+        self._model, self._task, self._train = model, model.task, model.train
+        self.grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
+        measured = model.measured.tensors if model.measured else []
+        step = ancestors([model.loss, *self.grads.values(), *measured])
+        refuse_unlisted(model.job, self.grads, model.variables)
+        refuse_unknown_shapes(model.job, model.variables)
+        refuse_cold_copies(model.job, self._train, model.variables, model.owned)
+        self.step = step | ancestors(model.updates)
+        self.changing = list(changes(model.own_variables, self.step))
+        moved = [model.variables[name] for name in self.changing]
+        self.is_elementwise = is_elementwise(model.optimizer, moved)
+        self.row_grads: Dict[str, Any] = {}
+        self.stores = self._make_stores()
+        self.profiles: Dict[str, VariableProfile] = profile_variables(
+            list(model.variables.values()), self.grads, self.is_elementwise, self.step
+        )
+        later = model.sharing.later_operations()
+        self.state = State(model.own_variables, self.grads, self.step if self._task.is_chief else step, later)
+        results = [model.loss, *self.grads.values(), *self.row_grads.values(), *measured]
+        if self._train.verify:  # before lookups are moved to the servers
+            self.given = given_to(model.sharing.operations[: len(model.losses)], ancestors(results))
+        settle(self.state, results, self.step, later, self._task.num_workers)
+        if self._task.num_workers > 1:
+            self.state.refuse_own(model.examples, results)
+        read_once([each for name, each in model.variables.items() if name in self.grads], self.step)
+
+    def _make_stores(self) -> Optional[Stores]:
+        """Return what holds the model's embedding tables; None without any.
+
+        From here on their variables are none of the model's.
+
+        Raises:
+          JobError: tables are used in a way, or with settings, for which there is no right step.
+        """
+        found = lookups(tf.get_default_graph())
+        refuse(found, self._model.job, self._train, self.is_elementwise)
+        if not found:
+            return None
+        names = {each.table.name for each in found}
+        for name in names:
+            del self._model.variables[name]
+        self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
+        waits = self._train.mode == "sync"
+        wire = Wire(self._train.wire if waits else "float32")
+        travel, servers = Travel(waits, self._train.table_staleness, wire), len(self._task.cluster["ps"])
+        stores = Stores(found, list(self.row_grads), self._model.optimizer, servers, travel)
+        for name in self._model.variables:
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
+            self._model.job.check("model", "no variable with the name of the tables' rows", name, ok)
+        return stores
+
+    @property
+    def fetched(self) -> List[str]:
+        """Return the names of variables that a step must fetch outside of buckets.
+
+        A step uses these variables, and they may have changed on the servers.
+        """
+        trained = [name for name in self.grads if not self.profiles[name].travels]
+        state = [name for name in self.state.used if name not in self.state.changed]
+        return [*trained, *([] if self._task.is_chief else state), *self._model.owned]
+
+
+def refuse_unknown_shapes(job: Job, variables: Mapping[str, Any]) -> None:
+    """Refuse variables, by name, whose shape is not known.
+
+    Raises:
+      JobError: there are some.
+    """
+    for name, variable in variables.items():
+        known = variable.shape.is_fully_defined()
+        job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
+
+
+def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[str]) -> None:
+    """Refuse trained variables, by name, that are none of the graph's ``variables``: nothing gives them first values.
+
+    Raises:
+      JobError: there are some.
+    """
+    for name in trained:
+        expected = "a trained variable in the collection tf.GraphKeys.GLOBAL_VARIABLES"
+        job.check("model", expected, f"{name!r} that is in others only", name in variables)
+
+
+def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Collection[str]) -> None:
+    """Refuse variables that are too large to travel.
+
+    Args:
+      cuts: names of those that travel in slices.
+
+    Raises:
+      JobError: there are some.
+    """
+    for name, each in profiles.items():
+        ok = name in cuts or each.bytes <= _LARGEST
+        expected = (
+            "variables of at most 2 GiB, where the optimizer is not one of TensorFlow's own or a constraint keeps"
+            " them whole"
+        )
+        job.check("model", expected, f"one of {each.bytes:,} bytes as {name!r}", ok)
+
+
+def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], owned: Collection[str]) -> None:
+    """Refuse, with a warm start, an optimizer's variables that begin as copies of the model's.
+
+    They are made on the workers with the model, and would have its values from before the warm start.
+
+    Args:
+      owned: names of the variables that the optimizer made with the model.
+
+    Raises:
+      JobError: there are some.
+    """
+    of_model = {variable.op for name, variable in variables.items() if name not in owned}
+    for name in owned if train.warm_start else ():
+        found = f"one that begins with the model's values, as {name!r}"
+        ok = not of_model & ancestors([variables[name].initial_value])
+        job.check("optimizer", "variables of its own that do not copy the model's, with train.warm_start", found, ok)
+
+
+def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:
+    """Refuse backup workers with an update that reads what the model changes itself, such as a learning rate.
+
+    The chief's own step, in which the change is made, may not be one of those that make an update.
+
+    Raises:
+      JobError: there are such workers.
+    """
+    if reads_changing and train.backup_workers:
+        raise JobError(
+            "train.backup_workers: expected 0 with an optimizer that reads a variable which the model changes in each"
+            f" step, found {train.backup_workers}; let the optimizer compute it from the global step"
+        )
