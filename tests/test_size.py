@@ -6,18 +6,18 @@ from tests.size import figures, module, modules, names
 
 # They only fall: a new feature brings its own folder, and what it takes elsewhere.
 CEILINGS = {
-    "AST nodes": 417_200,
-    "files": 488,
-    "modules of 30 lines or fewer": 8,
-    "modules with one importer": 107,
+    "AST nodes": 408_700,
+    "files": 441,
+    "modules of 30 lines or fewer": 3,
+    "modules with one importer": 78,
     "class names used twice": 0,
-    "file names used twice": 16,
-    "calls with more than 6 arguments by position": 4,
-    "files of more than 300 lines": 14,
-    "files outside it that name after": 29,
-    "files outside it that name notice": 13,
-    "files outside it that name limits": 29,
-    "files outside it that name containers": 19,
+    "file names used twice": 14,
+    "calls with more than 6 arguments by position": 3,
+    "files of more than 300 lines": 0,
+    "files outside it that name after": 25,
+    "files outside it that name notice": 8,
+    "files outside it that name limits": 25,
+    "files outside it that name containers": 12,
 }
 SLACK = 0.005  # of a ceiling, which is lowered with the figure
 
