@@ -38,12 +38,22 @@ class ReadArgs(Dict[str, Any]):
         self._given = list(given)
         self.asked: Set[str] = set()
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value, and record that it was read."""
+        self.asked.add(name)
+        return super().get(name, default)
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return the value, which is the default from now on where there was none."""
+        self.asked.add(name)
+        return super().setdefault(name, default)
+
     def unread(self) -> List[str]:
         """Return the keys that were not read yet."""
         return [name for name in self._given if name not in self.asked]
 
 
-_READ_ONE = ("__getitem__", "__contains__", "get", "pop", "setdefault")
+_READ_ONE = ("__getitem__", "__contains__", "pop")
 _READ_ALL = ("__iter__", "keys", "values", "items", "copy")
 
 

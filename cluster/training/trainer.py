@@ -196,7 +196,6 @@ class Trainer:
         step = self._join(session)
         while step < self._graph.last.step and not self.replica.stepper.has_ended:
             step = self._step(session, step)
-            self._pause_s = _FIRST_PAUSE_S
         return self._finish(session, step)
 
     def _join(self, session: Any) -> int:
@@ -223,7 +222,7 @@ class Trainer:
         stepper, callbacks = self.replica.stepper, self._graph.callbacks
         with self._graph.tracing.watch(session, before, self.replica) as watched:
             step, fetched = self._take_step(watched, before)
-            self.step = step.number
+            self.step, self._pause_s = step.number, _FIRST_PAUSE_S
             self._activity.end_step(step.number, stepper)
         for each, values in zip(callbacks.fetching, fetched):
             each.note(session, step, values)

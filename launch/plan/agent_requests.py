@@ -94,9 +94,10 @@ def peers(plan: Plan) -> Tuple[str, ...]:
 
 def _run_plan(plan: Plan) -> RunPlan:
     job, elastic, restart = plan.spec.command is None, plan.spec.elastic, plan.spec.restart
-    return RunPlan(
+    return part_of(
+        RunPlan,
+        plan.spec,
         run=plan.run,
-        name=plan.spec.name,
         hosts=list(plan.hosts),
         tasks=[part_of(TaskPlan, task) for task in plan.tasks],
         steps=plan.spec.train.steps if job else None,
@@ -104,7 +105,6 @@ def _run_plan(plan: Plan) -> RunPlan:
         restart_max=restart.max,
         backoff_s=restart.backoff_s,
         control=plan.control,
-        leave_s=plan.spec.leave_s,
         min_workers=elastic.min_workers if elastic else None,
         frozen_s=restart.frozen_s,
     )

@@ -18,7 +18,7 @@ from launch.verbs.options import OF_RUN, complete_task, with_hosts_file
 from launch.view.console import say
 
 CHANGES_S = 300.0  # loading TensorFlow on a busy host, finding the others, a save, the first step
-LOOK_S = 0.2
+LOOK_S = 0.5
 TO_CHANGE = click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=complete_task)
 
 

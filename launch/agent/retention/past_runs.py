@@ -74,10 +74,11 @@ def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
 def _folders(parent: Path) -> List[Path]:
     """Return the folders in a folder, without links to folders."""
     try:
-        found = [entry.path for entry in os.scandir(str(parent)) if entry.is_dir(follow_symlinks=False)]
+        names = sorted(os.listdir(str(parent)))
     except OSError:
         return []
-    return [Path(path) for path in sorted(found)]
+    paths = [parent / name for name in names]
+    return [path for path in paths if os.path.isdir(str(path)) and not os.path.islink(str(path))]
 
 
 def rule_of(runs: Sequence[Known]) -> Optional[Keep]:

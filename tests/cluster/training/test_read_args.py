@@ -49,9 +49,11 @@ def test_who_takes_the_whole_mapping_gets_it_and_has_read_every_key(way: str) ->
     [
         lambda args: args["width"],
         lambda args: args.get("width"),
+        lambda args: args.get("width", default=2),
         lambda args: "width" in args,
         lambda args: args.pop("width"),
         lambda args: args.setdefault("width", 4),
+        lambda args: args.setdefault("width", default=4),
     ],
 )
 def test_who_asks_for_one_key_has_read_that_one(read: Callable[[Any], Any]) -> None:

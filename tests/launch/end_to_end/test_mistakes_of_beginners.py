@@ -37,7 +37,7 @@ MISTAKES = {
     ),
     "tf.Variable": Mistake(
         "job.py", 'tf.get_variable("weights", [3, 1])', 'tf.Variable(tf.zeros([3, 1]), name="weights")', 0,
-        r"held-out data: loss \d\d\.\d+, error 3\.\d+",
+        r"held-out data: loss \d\d(\.\d+)?, error 3\.\d+",
     ),
     "no repeat()": Mistake(
         "job.py", ".repeat()", "", 1,
