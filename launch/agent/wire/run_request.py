@@ -7,7 +7,7 @@ from cluster.protocol.addresses import host_of, port_of
 from cluster.protocol.settings import Hook, HostSettings, Keep, Limits, Restart
 
 Gpus = Union[str, Tuple[int, ...]]
-LOST_S = 10.0  # a host is lost when its agent is silent for so long
+LOST_S = 10.0  # of silence, and a margin for the lead (``protocol.silence``): then a host is lost
 JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
 STAY_S = 20.0  # for a member's agent to wait for a lead that is silent
 GRACE_S = 10.0  # between TERM and KILL
