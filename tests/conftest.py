@@ -31,10 +31,11 @@ def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
 
 
 def pytest_collection_modifyitems(config: Any, items: List[Any]) -> None:
-    """Leave out what is slow by what it tests, as its mark says."""
+    """Leave out what is slow by what it tests, as its mark says, and slow files that the command line names."""
     if config.getoption("fast"):
-        slow = [item for item in items if item.get_closest_marker("not_fast")]
-        items[:] = [item for item in items if not item.get_closest_marker("not_fast")]
+        unread = {path for path in {item.path for item in items} if not fast.is_fast(path)}
+        slow = [item for item in items if item.path in unread or item.get_closest_marker("not_fast")]
+        items[:] = [item for item in items if item not in slow]
         config.hook.pytest_deselected(items=slow)
 
 

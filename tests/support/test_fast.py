@@ -67,3 +67,9 @@ def test_an_import_for_types_alone_loads_nothing(tmp_path: Path, monkeypatch: py
     file.write_text("try:\n    import subprocess\nexcept ImportError:\n    pass\n")
     fast._imports.cache_clear()
     assert not fast.is_fast(file)
+
+
+def test_a_slow_file_that_the_command_line_names_is_left_out() -> None:
+    slow = ["--fast", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/launch/test_main.py"]
+    ran = subprocess.run([sys.executable, "-m", "pytest", *slow], cwd=str(ROOT), capture_output=True, text=True)
+    assert ran.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ran.stdout + ran.stderr
