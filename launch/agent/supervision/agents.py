@@ -50,8 +50,9 @@ class Gathering(SupervisionRule):
         overdue, total = list(self._missing) if is_late else [], len(self._plan.hosts)
         joined = total - len(overdue)
         if joined < self._plan.quorum:
-            within = f"within {self._plan.join_s:.0f} s, {self._plan.quorum} are needed"
-            self._run.close("failed", f"{joined} of {total} hosts came back {within}", now)
+            join_s, quorum = self._plan.join_s, self._plan.quorum
+            cause = f"{joined} of {total} hosts came back within {join_s:.0f} s, {quorum} are needed"
+            self._run.close("failed", cause, now)
         for host in overdue:
             if self._run.state.phase is Phase.GATHERING:
                 del self._missing[host]

@@ -8,7 +8,7 @@ import pytest
 
 from cluster import embedding, shards
 from cluster.model.shares import Parts
-from cluster.recommend.tables import store
+from cluster.recommend.tables import held_rows
 from cluster.runtime.tf_compat import tf
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
@@ -17,7 +17,7 @@ from tests.support.training.jobs import verified
 @pytest.fixture(autouse=True)
 def small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each server reserves what its host could hold, and here all servers of several runs are one process."""
-    monkeypatch.setattr(store, "_capacity", lambda row_bytes: tf.constant(1 << 12))
+    monkeypatch.setattr(held_rows, "_capacity", lambda row_bytes: tf.constant(1 << 12))
 
 
 def job(**functions: Any) -> ModuleType:
