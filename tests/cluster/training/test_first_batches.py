@@ -37,7 +37,7 @@ def warned(folder: Path, capsys: Any, args: Dict[str, Any], **settings: Any) -> 
     ("args", "settings"),
     [
         ({"ragged": True}, {}),
-        ({}, {"mode": "async"}),
+        ({}, {"mode": "async", "steps": 300}),  # of which the second worker must take one
         ({}, {"replication": "in-graph"}),
         ({}, {"sync": "stock", "steps": 20}),
     ],
