@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ContextManager, Iterator, Mapping, Optional, Tuple
+from typing import ContextManager, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.protocol.shared_files import replace_file
 from cluster.spec import load
@@ -132,13 +132,15 @@ def remember(spec: Spec, run: str) -> None:
         if spec.local:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(file, json.dumps({"run": run, "later": None}))
-        elif _noted(file, "run") is not None:
-            replace_file(file, json.dumps({"run": _noted(file, "run"), "later": run}))
+        else:
+            here = _noted(file).run
+            if here is not None:
+                replace_file(file, json.dumps({"run": here, "later": run}))
 
 
 def _is_newest_here(spec: Spec) -> bool:
     """Return whether the newest run that this machine began is on itself; ``spec`` is that of the file."""
-    run, later = _noted(_note_file(spec), "run"), _noted(_note_file(spec), "later")
+    run, later = _noted(_note_file(spec))
     if run is None or not _folder_here(spec, run).is_dir():
         return False
     if later is None:
@@ -165,9 +167,17 @@ def _note_file(spec: Spec) -> Path:
     return expand(spec.local_workdir) / f"{spec.name}.json"
 
 
-def _noted(file: Path, key: str) -> Optional[str]:
+class _Begun(NamedTuple):
+    """The newest run that began on this machine, and the one that began later on the hosts; None for none."""
+
+    run: Optional[str]
+    later: Optional[str]
+
+
+def _noted(file: Path) -> _Begun:
     try:
-        value = json.loads(file.read_text())[key]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return value if isinstance(value, str) else None
+        values = json.loads(file.read_text())
+    except (OSError, ValueError):
+        values = None
+    found = values if isinstance(values, dict) else {}
+    return _Begun(*(each if isinstance(each, str) else None for each in map(found.get, _Begun._fields)))

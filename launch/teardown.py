@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from cluster.protocol.quantity import quantity
-from cluster.protocol.typed_json import to_values
+from cluster.protocol.typed_json import part_of, to_values
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.agent.wire.verb_table import DOWN, LOOK
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import Run, find_named, locate, runs
-from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers, nothing
+from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
@@ -42,11 +42,22 @@ def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
 
 
 @dataclass(frozen=True)
-class HostDown(AnyHost):
-    """A host that has answered.
+class _HostBefore(AnyHost):
+    """What was on a host and is gone, before what is left there.
 
     Attributes:
       ended.*: Ended:
+    """
+
+    ended: Leftovers
+
+
+# The fields of the last base come first.
+@dataclass(frozen=True)
+class HostDown(RunEnded, _HostBefore):
+    """A host that has answered.
+
+    Attributes:
       run: Full name of the run that was ended; null where no run of this name has been.
       processes.*: Left:
       ports[]: Left: TCP port on which a process of the run listens.
@@ -54,18 +65,7 @@ class HostDown(AnyHost):
       locks[]: Left: Path of a lock or socket of the run.
       groups[]: Left: Path of a control group of the run.
       containers[]: Left: Name of a container of the run.
-      after: Commands of the key `after` that have failed, with the reason; null where none has.
     """
-
-    ended: Leftovers
-    run: Optional[str]
-    processes: List[ProcessLeft]
-    ports: List[int]
-    gpu_memory: List[GpuMemory]
-    locks: List[str]
-    groups: List[str]
-    containers: List[str]
-    after: Optional[str]
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,8 @@ def as_values(left: Left) -> Dict[str, Any]:
 
 
 def _of_host(host: str, before: RunLeftovers, left: RunEnded) -> HostDown:
-    gone = vars(ended(before, left))
-    return HostDown(host, None, Leftovers(**{kind: gone[kind] for kind in vars(nothing())}), **vars(left))
+    gone = part_of(Leftovers, ended(before, left))
+    return part_of(HostDown, left, host=host, error=None, ended=gone)
 
 
 def in_lines(left: Left) -> List[str]:

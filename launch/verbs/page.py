@@ -12,7 +12,6 @@ from launch.history import newest_status
 from launch.logs.task_logs import print_logs, select
 from launch.monitoring.newest_state import LeadConnection, NewestAnswer, newest_steps
 from launch.monitoring.page_server import EVERY_S, LOGS_EVERY_S, STEPS_EVERY_S, PageServer, Repeated
-from launch.monitoring.web_server import WebServer
 from launch.page.run_page import clean, document, facts, lines_of_each
 from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
@@ -93,6 +92,8 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     \b
     Example:  launch view hosts.yaml
     """
+    from launch.monitoring.web_server import WebServer  # only here: a report needs no server
+
     with target.reach() as fleet:
         status = newest_status(fleet, str(target), warn=note)
         tasks = chosen(fleet, patterns)

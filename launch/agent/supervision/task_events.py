@@ -66,9 +66,10 @@ class CheckpointProblems(SupervisionRule):
 
     def handle(self, event: Event, now: float) -> List[Order]:
         """Record the chief's progress; no order follows."""
-        task = self._run.roster.find(event) if isinstance(event, Advanced) else None
-        if task is not None and task.plan.chief and isinstance(event, Advanced):
-            self._record(event.task, event.progress, now)
+        if isinstance(event, Advanced):
+            task = self._run.roster.find(event)
+            if task is not None and task.plan.chief:
+                self._record(event.task, event.progress, now)
         return []
 
     def _record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
@@ -128,10 +129,11 @@ class TaskEnds(SupervisionRule):
 
     def handle(self, event: Event, now: float) -> List[Order]:
         """Record the end of a task; what is to start is ordered when it is due."""
-        task = self._run.roster.find(event) if isinstance(event, Exited) else None
-        if task is not None and isinstance(event, Exited):
-            task.exit_code, task.samples = event.exit_code, deque()
-            self._record(task, self._name_as_run(event), now)
+        if isinstance(event, Exited):
+            task = self._run.roster.find(event)
+            if task is not None:
+                task.exit_code, task.samples = event.exit_code, deque()
+                self._record(task, self._name_as_run(event), now)
         return []
 
     def _name_as_run(self, event: Exited) -> Exited:

@@ -10,7 +10,7 @@ import pwd
 from typing import Optional
 
 from cluster.protocol.shared_files import read_at_most
-from cluster.protocol.typed_json import from_values
+from cluster.protocol.typed_json import from_values, part_of
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import described, every_run, name_of, plan_of
 from launch.agent.verbs.status import orphaned
@@ -29,7 +29,9 @@ def runs(request: RunsRequest) -> RunsAnswer:
 def _known(folder: RunFolder) -> KnownRun:
     run, plan = described(folder), plan_of(folder)
     status = _status(folder, run["lives"]) if run["lead"] == folder.host else RunStatus(state="")
-    record = RunRecord(
+    record = part_of(
+        RunRecord,
+        status,
         run=folder.run,
         name=name_of(folder.run),
         file=plan.file if plan.lead else None,
@@ -37,12 +39,6 @@ def _known(folder: RunFolder) -> KnownRun:
         lead=run["lead"],
         hosts=run["hosts"],
         state=status.state or None,
-        cause=status.cause,
-        started=status.started,
-        ended=status.ended,
-        updated=status.updated,
-        global_step=status.global_step,
-        steps=status.steps,
         incidents=status.incidents[-1].number if status.incidents else 0,
         effective_share=status.effective.share if status.effective else None,
     )
