@@ -43,6 +43,9 @@ class Incidents:
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: what keeps it from training
         self._hosts: List[Incident] = []  # of hosts, until a task is started after them
+        self._on_host: Dict[str, List[str]] = {}  # tasks
+        for name, each in tasks.items():
+            self._on_host.setdefault(each.plan.host, []).append(name)
         self._gone: Set[str] = set()  # tasks that a host's incident ends, until they are started: their reports are old
         self._awaiting_step: Dict[int, Incident] = {}  # by id, until any worker takes a step
         self._awaiting_newer: Dict[int, Incident] = {}  # by id, until a step is newer than any before
@@ -147,7 +150,7 @@ class Incidents:
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._hosts.append(incident)
-            self._gone.update(name for name, each in self._tasks.items() if each.plan.host == incident.host)
+            self.expect_starts(self._on_host.get(incident.host or "", ()))
         else:
             self._await_step(incident, now)
 

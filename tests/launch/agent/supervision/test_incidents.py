@@ -21,7 +21,7 @@ from tests.support.agent.histories import (
     succeeded,
     training,
 )
-from tests.support.lines import counted
+from tests.support.instructions import counted
 
 # -- what is told of one incident
 
@@ -288,20 +288,20 @@ def test_an_event_costs_the_same_with_ten_thousand_tasks_as_with_a_hundred() -> 
     assert looks(10_000) == looks(100)
 
 
-def test_an_event_runs_the_same_few_lines_however_many_incidents_are_open() -> None:
-    assert lines_per_event(2_000) <= 1.1 * lines_per_event(200)
+def test_an_event_runs_the_same_few_instructions_however_many_incidents_are_open() -> None:
+    assert instructions_per_event(2_000) <= 1.1 * instructions_per_event(200)
 
 
-def lines_per_event(open_ones: int) -> float:
-    """Lines of Python that one more death and its coming back take while so many are open."""
+def instructions_per_event(open_ones: int) -> float:
+    """Instructions of Python that one more death and its coming back take while so many are open."""
     plan = run_plan([f"worker:{index}@h{index}" for index in range(open_ones + 20)])
     found = Incidents({task.name: TaskRecord(task) for task in plan.tasks})
     for index in range(open_ones):
         found.record_exit(killed(f"worker:{index}"), 1.0)
-    with counted() as lines:
+    with counted() as instructions:
         for index in range(open_ones, open_ones + 20):
             task = f"worker:{index}"
             found.record_exit(killed(task), 2.0)
             found.record_start(task, 3.0)
             found.record_progress(task, {"step": index, "examples": 1}, 4.0)
-        return lines() / 20
+        return instructions() / 20
