@@ -43,7 +43,7 @@ def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
 
 @dataclass(frozen=True)
 class _HostBefore(AnyHost):
-    """What was on a host and is gone, before what is left there.
+    """A host with what was on it and is gone, before what is left there.
 
     Attributes:
       ended.*: Ended:
