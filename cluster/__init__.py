@@ -20,11 +20,12 @@ Packages, each above those before it:
   sharing       several copies of a model on one set of variables
   updates       the optimizer's update, on the servers
   checkpoints   written and read by the chief
-  recommend     embedding tables, examples that count once, metrics over examples
+  scoring       the values of metrics over examples
   model         what plain TensorFlow would build of a job
   steps         how gradients of all workers become one update
   trace         a timeline of one step
   verify        compare a run with one process
-  serving       export a checkpoint as a SavedModel
   training      one worker, from graph to outcome
+  recommend     embedding tables, examples that count once: extensions of a model
+  serving       what checkpoints are for: measure each beside the training, export one as a SavedModel
 """

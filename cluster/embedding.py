@@ -8,30 +8,19 @@ is a function of the table's name and of the id, so neither the order of ids nor
 """
 
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Optional, Tuple
 
-from cluster.runtime.server_state import MOST_ROWS
+from cluster.recommend.tables.lookups import Table, look_up, refuse_namesake
+from cluster.recommend.tables.stores import ModelTables
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import extend, source_of_rows
 
-_COLLECTION = "embedding_lookups"
+__all__ = ["Rule", "Table", "after", "lookup", "table", "unused_for"]
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _MOST_STEPS = (1 << 31) - 1
-_sources: List[Tuple[Any, Callable[["Table", Any], Any]]] = []  # graphs, and what their lookups take rows from
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table by its name, with rows of ``width`` numbers; see ``table``."""
-
-    name: str
-    width: int
-    initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``cluster.recommend.tables.initializers``
-    admit: int = 1  # steps that have to have an id before it gets a row
-    expire: int = 0  # steps without an id after which its row is removed; 0: never
 
 
 @dataclass(frozen=True)
@@ -40,20 +29,6 @@ class Rule:
 
     made_by: str
     steps: int
-
-
-class Lookup(NamedTuple):
-    """One lookup in a graph.
-
-    ``ids`` is int64 [n]. ``numbers`` is an identity that stands for the row of each id in ``variable``. ``rows`` is the
-    operation that takes them.
-    """
-
-    table: Table
-    variable: Any
-    ids: Any
-    numbers: Any
-    rows: Any
 
 
 def after(steps: int) -> Rule:
@@ -151,24 +126,6 @@ def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
     return found if combiner is None else _over_last_axis(table, found, combiner)
 
 
-def lookups(graph: Any) -> List[Lookup]:
-    """Return all lookups of a graph, in the order of making."""
-    return list(graph.get_collection(_COLLECTION))
-
-
-@contextmanager
-def rows_from(source: Callable[[Table, Any], Any]) -> Iterator[None]:
-    """Inside, lookups in the current graph take their rows from ``source``: (table, ids [n]) -> [n, width].
-
-    Such a graph has no parameter servers, and does not train.
-    """
-    _sources.append((tf.get_default_graph(), source))
-    try:
-        yield
-    finally:
-        _sources.pop()
-
-
 def _known(table: Table, combiner: Optional[str]) -> str:
     if combiner not in ("sum", "mean", "sqrtn"):
         raise ValueError(
@@ -208,21 +165,17 @@ def _rows(table: Table, ids: Any) -> Any:
     if _is_sketched():
         return tf.zeros([tf.size(ids), table.width])
     _refuse_inside(table)
-    _refuse_namesake(table)
+    refuse_namesake(table)
     with tf.name_scope(f"{table.name}_lookup"):
         if ids.dtype != tf.string and not ids.dtype.is_integer:
             raise ValueError(f"embedding.lookup in {table.name!r}: expected ids that are integers or strings, found"
                              f" {ids.dtype.name}")  # fmt: skip
         ids = identities(ids)
-        if _sources and _sources[-1][0] is tf.get_default_graph():
-            return _sources[-1][1](table, ids)
-    variable = _stand_in(table)
-    with tf.name_scope(f"{table.name}_lookup"):
-        numbers = tf.identity(ids, name="numbers")  # so what needs the rows needs what makes the ids, too
-        rows = tf.gather(variable, numbers)
-    taken = next(op for op in numbers.consumers() if op.type in ("GatherV2", "ResourceGather"))
-    tf.add_to_collection(_COLLECTION, Lookup(table, variable, ids, numbers, taken))
-    return rows
+        source = source_of_rows()
+        if source is not None:
+            return source(table, ids)
+    extend(ModelTables)
+    return look_up(table, ids)
 
 
 def _is_sketched() -> bool:
@@ -238,34 +191,6 @@ def _refuse_inside(table: Table) -> None:
             f"embedding.lookup in {table.name!r}: expected one outside of loops, branches and functions, found one"
             " inside; look up all ids before"
         )
-
-
-def _refuse_namesake(table: Table) -> None:
-    """Refuse a table if the model has another one of this name. Raises ValueError."""
-    known = _tables(tf.get_default_graph())
-    if known.setdefault(table.name, table) != table:
-        raise ValueError(
-            f"embedding.table {table.name!r}: expected one table of this name, found {known[table.name]} and {table}"
-        )
-
-
-def _stand_in(table: Table) -> Any:
-    """Return the variable that a model takes rows of.
-
-    It never has a value. The servers' rows take its place.
-    """
-    with tf.variable_scope(tf.VariableScope(reuse=tf.AUTO_REUSE), auxiliary_name_scope=False):
-        return tf.get_variable(
-            table.name, [MOST_ROWS, table.width], tf.float32, tf.zeros_initializer(), use_resource=False
-        )
-
-
-def _tables(graph: Any) -> Dict[str, Table]:
-    held = graph.get_collection_ref("embedding_tables")
-    if not held:
-        held.append({})
-    found: Dict[str, Table] = held[0]
-    return found
 
 
 def _kind(name: str, initializer: Any) -> Tuple[str, float, float, int]:

@@ -9,14 +9,15 @@ same step and in the same checkpoint as the variables. So no example is lost or 
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once import shard_files
+from cluster.recommend.once.data_once import DataOnce, note_source
 from cluster.recommend.once.shard_files import Reader, RecordBatch, Shard
 from cluster.recommend.once.source import Source
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import extend
 
 SHARD_BYTES = 16 * 2**20
-COUNTS, PLACE = "shards/counts", "shards/place"  # in a batch, beside the author's names
-_COLLECTION = "shards"
 Parse = Callable[[Any], Dict[str, Any]]
 
 
@@ -64,11 +65,6 @@ def records(
     return _dataset(_reader(task, shard_files.whole_files(_paths(files)), read_shard, shuffle, seed), parse)
 
 
-def sources(graph: Any) -> List[Source]:
-    """Return the source of each dataset that was made in a graph."""
-    return list(graph.get_collection(_COLLECTION))
-
-
 def _paths(files: Sequence[str]) -> List[str]:
     if isinstance(files, str):
         raise ValueError(f"shards: expected a list of paths, found one text, {files!r}")
@@ -93,7 +89,8 @@ def _dataset(reader: Reader, parse: Parse) -> Any:
         counts = tf.cast(tf.sequence_mask(real, size), tf.float32)
         return {**parse(found), COUNTS: counts, PLACE: place}
 
-    tf.add_to_collection(_COLLECTION, source)
+    note_source(source)
+    extend(DataOnce)
     # This runs whenever the dataset begins: what reads for a session that was given up is of another life.
     life = tf.py_func(source.new_life, [], tf.int64)
     life.set_shape([])

@@ -60,10 +60,10 @@ def describe(
     pool = own_pool(task, settings)
     replica = Builder(job, as_client(task, pool), settings, args, pool, estimate=True).build()
     if warm_starts and settings.warm_start:
-        ModelNames(settings.warm_start, replica.of_model, replica.tables.warm() if replica.tables else None).source()
+        ModelNames(settings.warm_start, replica.of_model, replica.warm_rows()).source()
     trained = {variable.op.name for variable in replica.graph.get_collection("trainable_variables")}
     profiles = replica.layout.profiles
-    embeddings = replica.tables.describe() if replica.tables else []
+    embeddings = [table for each in replica.extensions for table in each.described()]
     of_embeddings: int = sum(table["bytes_per_step"] for table in embeddings)
 
     def fullest(num_ps: int) -> int:

@@ -126,7 +126,7 @@ def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, de
 def _evaluate(
     job: Any, task: Task, settings: Train, args: Dict[str, Any], reporter: Reporter, standby: Standby
 ) -> Outcome:
-    from cluster.training.evaluator import follow
+    from cluster.serving.evaluator import follow
 
     standby.wait()
     outcome = follow(job, task, settings, args, reporter)

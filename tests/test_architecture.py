@@ -32,14 +32,15 @@ FLOORS = {
         ("protocol",),
         ("spec", "runtime"),
         ("sharing", "variables"),
-        ("updates", "checkpoints"),
-        ("recommend",),
+        ("updates", "checkpoints", "scoring"),
         ("model",),
         ("steps",),
         ("trace", "verify"),
-        ("training", "serving"),
+        ("training",),
+        ("recommend",),
+        ("serving",),
     ),
-    "cluster.recommend": (("scoring",), ("tables",), ("once",)),
+    "cluster.recommend": (("tables",), ("once",)),
     "launch": (
         ("status",),
         ("agent",),
@@ -241,6 +242,16 @@ def rooms_import_only_from_lower_floors(source: Source) -> List[str]:
     return broken
 
 
+def only_a_job_brings_extensions(source: Source) -> List[str]:
+    extended = within(source.module, "cluster.recommend", "cluster.serving", "cluster.embedding", "cluster.shards")
+    rule = "the core trains without tables and shards; give cluster.steps.extension a hook"
+
+    def bad(module: str) -> bool:
+        return within(module, "cluster.recommend", "cluster.embedding", "cluster.shards")
+
+    return forbidden(source, within(source.module, "cluster") and not extended, bad, rule)
+
+
 def room(module: str, house: str) -> str:
     """``steps`` of ``cluster.steps.exchange`` in cluster; "" of what lies in no room of the house."""
     return module[len(house) + 1 :].split(".")[0] if within(module, house) else ""
@@ -304,6 +315,7 @@ RULES: List[Callable[[Source], List[str]]] = [
     only_remote_speaks_ssh,
     hosts_need_only_python_tensorflow_and_numpy,
     rooms_import_only_from_lower_floors,
+    only_a_job_brings_extensions,
     errors_are_raised_not_asserted,
     no_circle_is_hidden_by_type_checking,
     files_are_named_for_what_is_in_them,
@@ -315,6 +327,8 @@ RULES: List[Callable[[Source], List[str]]] = [
 ]
 
 BROKEN: List[Tuple[Callable[[Source], List[str]], str, str]] = [
+    (only_a_job_brings_extensions, "cluster/training/trainer.py", "from cluster import embedding"),
+    (only_a_job_brings_extensions, "cluster/towers.py", "from cluster.recommend.tables import stores"),
     (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from launch import plan"),
     (cluster_knows_nothing_above_it, "cluster/runtime/server.py", "from jobs.main import main"),
     (launch_knows_no_job, "launch/plan/plan.py", "import jobs.digits"),

@@ -5,11 +5,10 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from cluster.job import Job
 from cluster.metrics import metrics_of
-from cluster.model.job_results import batch_of
-from cluster.recommend.scoring.examples import AllExamples
-from cluster.recommend.scoring.metric_columns import Columns
+from cluster.model.job_results import PLACE, batch_of
 from cluster.runtime.tf_compat import tf
-from cluster.shards import PLACE
+from cluster.scoring.examples import AllExamples
+from cluster.scoring.metric_columns import Columns
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
 from cluster.task import Task

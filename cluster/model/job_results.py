@@ -1,7 +1,7 @@
-"""Check what a job's functions returned: the batch of a dataset, its shards, the towers' losses, the optimizer.
+"""Check what a job's functions returned: the batch of a dataset, the towers' losses, the optimizer.
 
-An error names what the author may write instead. Shards are refused where examples would not count once. Copies of the
-model must not depend on each other: an object that outlives a call of ``model`` keeps its tensors.
+An error names what the author may write instead. Copies of the model must not depend on each other: an object that
+outlives a call of ``model`` keeps its tensors.
 """
 
 import inspect
@@ -10,15 +10,14 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.model_state import place
-from cluster.recommend.once.source import Source
 from cluster.runtime.tf_compat import tf
-from cluster.shards import PLACE
 from cluster.sharing.variables import Sharing
-from cluster.task import Task, Train
+from cluster.task import Task
 from cluster.updates.grouped import Grouped
 from cluster.updates.optimizer_gradients import gathers, refuse_minimize
 from cluster.variables.uses import sources
 
+COUNTS, PLACE = "shards/counts", "shards/place"  # in a batch, beside the author's names: see ``cluster.shards``
 _OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "Adamax": "Adam", "AdamW": "Adam"}
 
 
@@ -89,32 +88,6 @@ def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
         else value
         for name, value in batch.items()
     }
-
-
-def refuse_unfit_shards(job: Job, train: Train, sources: Sequence[Source], has_place: bool) -> None:
-    """Refuse shards that are used in a way, or with settings, for which examples would not count once.
-
-    Args:
-      sources: of all datasets of shards that ``inputs`` made.
-      has_place: whether its batches have their place in a shard.
-
-    Raises:
-      JobError: they are, or ``train.epochs`` has nothing to count by.
-    """
-    if not sources:
-        expected = "a dataset of cluster.shards, by which train.epochs counts"
-        job.check("inputs", expected, "another one", train.epochs is None)
-        return
-    settings = {
-        "train.sync: stock": train.sync == "stock",
-        "train.backup_workers": train.backup_workers > 0,
-        "train.replication: in-graph": train.replication == "in-graph",
-    }
-    for name, is_so in settings.items():
-        job.check("inputs", f"a dataset of its own with {name}", "one of cluster.shards", not is_so)
-    found = f"{len(sources)} datasets of cluster.shards"
-    job.check("inputs", "one dataset of cluster.shards", found, len(sources) == 1)
-    job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", has_place)
 
 
 def make_optimizer(job: Job, args: Mapping[str, Any]) -> Any:

@@ -11,19 +11,12 @@ from cluster.job import Job
 from cluster.metrics import Metric, metrics_of
 from cluster.model.device_pool import PoolMember
 from cluster.model.evaluation import Evaluation
-from cluster.model.job_results import (
-    make_optimizer,
-    next_batch,
-    refuse_borrowed,
-    refuse_unfit_shards,
-    with_known_size,
-)
+from cluster.model.job_results import COUNTS, make_optimizer, next_batch, refuse_borrowed, with_known_size
 from cluster.model.mirrors import NotedInitializers, read_before_loops
 from cluster.model.shares import Parts
-from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.devices import stage_devices, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.shards import COUNTS, sources
+from cluster.scoring.metric_columns import Columns
 from cluster.sharing.graph_collections import own_entries
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
@@ -148,7 +141,6 @@ class ModelGraph:
                 batch, self.place, start = next_batch(self.job, member.task, self.args)
                 batches.append(self._bounded(with_known_size(batch, self.task.batch_size) if estimate else batch))
             starts.append(start)
-        refuse_unfit_shards(self.job, self.train, sources(tf.get_default_graph()), self.place is not None)
         return batches, tf.group(*starts)
 
     def _bounded(self, batch: Mapping[str, Any]) -> Dict[str, Any]:

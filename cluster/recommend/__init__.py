@@ -1,9 +1,8 @@
-"""Parts for recommenders, which other models need not: embedding tables, examples that count once, exact metrics.
+"""Extensions of a model for recommenders: embedding tables, and examples that count once.
 
-Nothing below knows of these packages: not checkpoints, updates or variables. ``embedding``, ``shards`` and ``metrics``
-of ``cluster`` are what authors write.
+No package of the training knows these packages. ``cluster.embedding`` and ``cluster.shards``, which jobs call, add them
+to a model's graph (``cluster.steps.extension``).
 
-scoring   the values of metrics over examples
 tables    embedding tables, whose rows appear as ids come; their part of a checkpoint
 once      examples that count once, in shards of files
 """

@@ -19,15 +19,14 @@ from collections import defaultdict
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
-from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.model.job_results import batch_of
+from cluster.model.job_results import COUNTS, PLACE, batch_of
 from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.tf_compat import tf
-from cluster.shards import COUNTS, PLACE
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
+from cluster.steps.extension import rows_from
 from cluster.task import Task
 
 

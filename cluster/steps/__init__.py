@@ -9,19 +9,18 @@ A synchronous step, on N workers of which worker 0 is the chief:
 
 How gradients and values travel:
 
-exchange      pushes, buckets, the values that come back; the order of pushes, and how many are under way
-accumulators  add up the gradients of N workers, on a server; in a fixed order for ``launch verify``
+exchange         pushes, buckets, the values that come back; the order of pushes, and how many are under way
+accumulators     add up the gradients of N workers, on a server; in a fixed order for ``launch verify``
 
 Who builds a step (an optimizer), and who takes it in a session (a worker):
 
-token_sync         a step that first pushes everything, then fetches everything
-sync_worker        takes such steps; rejoins after a restart
-overlapped_sync    the same step, with pushes and pulls at the same time
-server_queues      one server's record of an overlapped step
-overlapped_worker  takes overlapped steps; rejoins in the middle of one
-once_sync          a step that also moves the places of the examples in it; no example is lost or repeated by a restart
-async_worker       steps without waiting: servers apply each gradient at once; also with places of examples that move
-stock_worker       steps of TensorFlow's own ``SyncReplicasOptimizer``
-base_worker        the parts of a step; what most workers answer a trainer; hold them for the chief's last save
-replica            the parts of one worker's graph that a session needs
+token_sync       a step that first pushes everything, then fetches everything
+sync_worker      takes such steps; rejoins after a restart
+overlapped_sync  the same step, with pushes and pulls at the same time; rejoins in the middle of one
+server_queues    one server's record of an overlapped step
+async_worker     steps without waiting: servers apply each gradient at once
+stock_worker     steps of TensorFlow's own ``SyncReplicasOptimizer``
+base_worker      the parts of a step; what a trainer asks a worker; holds workers for the chief's last save
+extension        what a model may bring beside variables, such as embedding tables
+replica          the parts of one worker's graph that a session needs
 """

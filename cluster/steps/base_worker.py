@@ -11,12 +11,11 @@ A worker that hangs, or has died, is waited for ``STILL_S`` at most.
 import contextlib
 import threading
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ContextManager, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.protocol.flight_records import Wait
-from cluster.recommend.once.shard_places import Places
-from cluster.recommend.tables.lookahead import Lookahead
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
@@ -36,8 +35,8 @@ class StepParts:
 
     The servers apply the gradients in ``grads_and_vars``, of which each is (gradient or None, variable), by
     ``optimizer``. ``weight`` is this worker's part of a step's mean loss, 0 for a batch in which no example counts;
-    None where it is fixed. ``places`` are those of the examples, where each counts once. A step may lack the gradients
-    of ``backup_workers``.
+    None where it is fixed. ``beginnings`` run in each session, before this worker gives a gradient. A step may lack the
+    gradients of ``backup_workers``.
     """
 
     optimizer: Any
@@ -49,9 +48,15 @@ class StepParts:
     exchange: Exchange
     clip_norm: Optional[float] = None
     weight: Any = None
-    places: Optional[Places] = None
-    lookahead: Optional[Lookahead] = None
+    beginnings: Sequence[Callable[[Any], None]] = ()
     backup_workers: int = 0
+
+
+class TornStepError(Exception):
+    """A chief died while it applied a step: some of it is done, and some is not.
+
+    What it changes must come from a checkpoint together.
+    """
 
 
 class HoldGate:
@@ -195,20 +200,85 @@ class Finisher(threading.Thread):
         self.crossing.leave()
 
 
-class BaseWorker:
+class BaseWorker(ABC):
     """Take the steps of one worker, in a session.
 
-    ``has_ended``: whether all data have been trained, so that no step is left. ``longest_wait``: the ps that the last
-    step waited longest for; None for steps that do not wait for each ps by itself.
+    Attributes:
+      has_ended: whether all data have been trained, so that no step is left.
+      longest_wait: the ps that the last step waited longest for; None for steps that do not wait for each ps by itself.
+      overlaps: whether pushes and pulls go on at the same time.
+      dropped: gradients of this worker that came too late to be used.
+      waited_s: seconds for which all its steps so far have waited for other workers; None where no step waits.
     """
 
     has_ended = False
     longest_wait: Optional[Wait] = None
+    overlaps = False
+    dropped = 0
+    waited_s: Optional[float] = 0.0
 
-    def begin_reading(self, session: Any) -> None:
+    @property
+    @abstractmethod
+    def needed(self) -> List[Any]:
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
+
+    @abstractmethod
+    def is_open(self, session: Any) -> bool:
+        """Return whether the chief lets workers join. Call this method only when every variable has a value."""
+
+    @abstractmethod
+    def close(self, session: Any) -> None:
+        """Keep workers out as the chief, while variables are initialized or restored."""
+
+    @abstractmethod
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Let workers join, and join as the chief; return the global step.
+
+        Args:
+          steps: where training stops.
+          is_new: the servers' values are the first ones, which this worker's own variables gave them.
+        """
+
+    @abstractmethod
+    def join(self, session: Any, steps: int) -> int:
+        """Take this worker's place among others that train already; return the global step.
+
+        Args:
+          steps: where training stops; at or beyond it there is nothing to join.
+        """
+
+    @abstractmethod
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
+        """Take a step; return the global step after it, the loss, and ``more`` fetched."""
+
+    @abstractmethod
+    def refresh(self, session: Any) -> None:
+        """Give the worker's variables the newest values."""
+
+    @abstractmethod
+    def renew(self, session: Any) -> None:
+        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+
+    @abstractmethod
+    def owes(self, session: Any) -> bool:
+        """Return whether the step that lasts waits for this worker.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+
+    @abstractmethod
+    def scalars(self) -> Dict[str, Any]:
+        """Make, before the graph is finished, tensors that describe a step, by name."""
+
+    @abstractmethod
+    def account(self, session: Any) -> str:
+        """Return one line with the number of steps or gradients so far."""
+
+    def begin_reading(self, session: Any) -> None:  # noqa: B027
         """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""
 
-    def stop_reading(self) -> None:
+    def stop_reading(self) -> None:  # noqa: B027
         """End the reading for a session that is given up."""
 
     def paused(self, session: Any) -> ContextManager[Any]:

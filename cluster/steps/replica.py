@@ -1,18 +1,15 @@
 """The parts of one worker's graph that a session needs, however the graph was built."""
 
 from dataclasses import dataclass, field
-from typing import Any, List, Optional, Union
+from typing import Any, List, Optional, Sequence
 
+from cluster.checkpoints.row_pieces import RowsOf
+from cluster.checkpoints.warm_start import WarmRows
 from cluster.model.model_graph import ModelGraph
-from cluster.recommend.once.shard_places import Places
-from cluster.recommend.tables.stores import Stores
-from cluster.steps.async_worker import AsyncWorker
-from cluster.steps.stock_worker import StockWorker
-from cluster.steps.sync_worker import SyncWorker
+from cluster.steps.base_worker import BaseWorker
+from cluster.steps.extension import Extension
 from cluster.variables.layout import Bucket, Layout
 from cluster.variables.placement import Placement
-
-Stepper = Union[SyncWorker, AsyncWorker, StockWorker]
 
 
 @dataclass(frozen=True)
@@ -24,13 +21,13 @@ class Replica:
     on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
     variables that every worker has. ``buckets`` are the groups of variables that travel together. ``examples`` is the
     number of examples in a step of this worker, where that number varies. ``reports`` sends the chief of
-    a verified run what each worker has computed, and of what. ``tables`` holds the model's embedding tables. ``places``
-    is there where every example counts once. ``of_model`` are those of the servers' variables that are the model's own.
+    a verified run what each worker has computed, and of what. ``extensions`` are those of the model. ``of_model`` are
+    those of the servers' variables that are the model's own.
     """
 
     graph: Any
     model: ModelGraph
-    stepper: Stepper
+    stepper: BaseWorker
     placement: Placement
     layout: Layout
     global_step: Any
@@ -40,7 +37,15 @@ class Replica:
     first_values: List[Any]
     examples: Any = None
     reports: Any = None
-    tables: Optional[Stores] = None
-    places: Optional[Places] = None
+    extensions: Sequence[Extension] = ()
     first_slots: List[Any] = field(default_factory=list)
     of_model: List[Any] = field(default_factory=list)
+
+    @property
+    def saved_rows(self) -> Optional[RowsOf]:
+        """Return what makes that which saves rows of tables; None without tables."""
+        return next((each.saved_rows for each in self.extensions if each.saved_rows), None)
+
+    def warm_rows(self) -> Optional[WarmRows]:
+        """Return the tables as a warm start gives them rows; None without tables."""
+        return next((rows for rows in (each.warm_rows() for each in self.extensions) if rows), None)

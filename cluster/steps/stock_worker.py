@@ -60,7 +60,7 @@ class StockWorker(BaseWorker):
         backup_workers: int = 0,
     ):
         self.dropped = 0  # gradients of this worker that came too late to be used
-        self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
+        self.waited_s: float = 0.0  # for the other workers' gradients, in all its steps so far
         self._optimizer, self._global_step, self._loss = optimizer, global_step, loss
         self._gradients = [grad for grad, _ in grads_and_vars]
         self._is_chief, self._required = worker_index == 0, num_workers - backup_workers

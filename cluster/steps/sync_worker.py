@@ -49,7 +49,7 @@ class SyncWorker(BaseWorker):
     def __init__(self, parts: StepParts, optimizer: Optional[TokenSyncOptimizer] = None):
         self._optimizer = optimizer = optimizer or TokenSyncOptimizer(parts)
         self._token = optimizer.apply_gradients(parts.grads_and_vars, parts.global_step)
-        self._global_step, self._loss, self._lookahead = parts.global_step, parts.loss, parts.lookahead
+        self._global_step, self._loss, self._beginnings = parts.global_step, parts.loss, parts.beginnings
         self._gradients = [grad for grad, _ in parts.grads_and_vars]
         self._local = self._era = 0
         self._given = 0  # with backup workers: what the servers had counted of this worker before this step
@@ -58,7 +58,7 @@ class SyncWorker(BaseWorker):
         self._behind = [] if optimizer.behind is None else [optimizer.behind]
         self._finisher: Optional[Finisher] = None
         self.dropped = 0  # gradients of this worker that came too late to be used
-        self.waited_s = 0.0  # for the other workers' gradients, in all its steps so far
+        self.waited_s: float = 0.0  # for the other workers' gradients, in all its steps so far
         self._make_assignments()
 
     def _make_assignments(self) -> None:
@@ -78,9 +78,9 @@ class SyncWorker(BaseWorker):
             self._skip = tf.assign_add(self._global_step, 1)
 
     def begin_reading(self, session: Any) -> None:
-        """Let batches wait for their rows, if that is how this worker trains."""
-        if self._lookahead is not None:
-            self._lookahead.begin(session)
+        """Run what comes before a gradient."""
+        for begin in self._beginnings:
+            begin(session)
 
     @property
     def needed(self) -> List[Any]:

@@ -94,7 +94,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.waited: Any = None
         self.waited_at: List[int] = []
         self._clip_norm, self._weight, self._exchange = parts.clip_norm, parts.weight, parts.exchange
-        self._keeps_apart = self._exchange.in_order or parts.places is not None
+        self._keeps_apart = self._exchange.in_order
         self._meetings: List[Meeting] = []  # one for each push
         self._accumulators: List[Accumulator] = []  # what they have on the servers
 

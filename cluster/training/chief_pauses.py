@@ -18,7 +18,8 @@ from cluster.protocol.checkpoint_files import BEST
 from cluster.protocol.outcome import Outcome
 from cluster.protocol.save_request import HOLD, HOLD_S, LIVE, SaveRequests
 from cluster.runtime.tf_errors import reason_of
-from cluster.steps.replica import Replica, Stepper
+from cluster.steps.base_worker import BaseWorker
+from cluster.steps.replica import Replica
 from cluster.task import Train
 from cluster.training.callbacks import Callback
 from cluster.training.reporting import Activity, TrainingProgress
@@ -33,7 +34,7 @@ class ChiefSaving(Callback):
         self,
         requests: SaveRequests,
         checkpoints: Checkpoints,
-        stepper: Stepper,
+        stepper: BaseWorker,
         progress: TrainingProgress,
         activity: Activity,
     ):
@@ -85,7 +86,7 @@ class ChiefSaving(Callback):
 class Evaluating(Callback):
     """Measure the last step on all held-out examples, or on so many batches."""
 
-    def __init__(self, evaluation: Evaluation, stepper: Stepper, batches: Optional[int]):
+    def __init__(self, evaluation: Evaluation, stepper: BaseWorker, batches: Optional[int]):
         self._evaluation, self._stepper, self._batches = evaluation, stepper, batches
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:

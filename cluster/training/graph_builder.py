@@ -12,27 +12,21 @@ servers'. *In-graph* the chief builds one graph with towers on the devices of ev
 
 from typing import Any, Callable, List, Mapping, Optional, Sequence
 
-from cluster.embedding import lookups
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
 from cluster.model.job_results import make_optimizer
 from cluster.model.mirrors import Mirrors, device_setter
 from cluster.model.model_graph import ModelGraph, set_seed
 from cluster.model.model_state import with_updates
-from cluster.recommend.once.own_places import OwnPlaces
-from cluster.recommend.once.shard_places import Places
-from cluster.recommend.tables.lookahead import Lookahead
-from cluster.recommend.tables.table_refusals import refuse_staleness
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.gradients import merge_rows
 from cluster.runtime.tf_compat import tf
-from cluster.shards import sources
-from cluster.steps.async_worker import AsyncWorker, OnceAsyncWorker
-from cluster.steps.base_worker import HoldGate, StepParts
+from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_sync import OnceWorker
-from cluster.steps.overlapped_worker import OverlappedWorker
-from cluster.steps.replica import Replica, Stepper
+from cluster.steps.extension import extensions, refuse_unfit
+from cluster.steps.overlapped_sync import OverlappedWorker
+from cluster.steps.replica import Replica
 from cluster.steps.sync_worker import SyncWorker
 from cluster.task import Task, Train
 from cluster.training.model_uses import ModelUses, refuse_backup_of_changing, refuse_too_large
@@ -88,7 +82,9 @@ class Builder:
             if self.train.sync == "stock":
                 return stock_replica(self.model, self._estimate)
             self.model.build(lambda device: device_setter(self.task, device), self._estimate)
-            self.uses = ModelUses(self.model)
+            self.extensions = extensions(graph)
+            refuse_unfit(self.model, self.extensions)
+            self.uses = ModelUses(self.model, self.extensions)
             slices = self._slices(self.uses.profiles)
         # Servers that live may hold values and queues for slices of another size, under the same names.
         with graph.as_default(), tf.device(self.host), tf.container(f"slices-{slices}"):
@@ -103,30 +99,10 @@ class Builder:
         self.global_step = self.imported.global_step if self.imported else servers_step()
         made = self.imported.masters if self.imported else None
         model = self.model
-        self.places = self._make_places()
         self.masters = Masters(self.layout, self.placement.servers, model.variables, model.noted.found, made)
         self.lookups = {name: self._move(name) for name in self.masters.pieces if self.masters.is_table(name)}
-        self.lookahead = self._make_lookahead()
-        if self.uses.stores is not None:
-            self.uses.stores.move(self.uses.step, self.host, self.lookahead)
-        if self.lookahead is not None:
-            self.lookahead.close()
-
-    def _make_lookahead(self) -> Optional[Lookahead]:
-        """Return what lets batches wait for their rows; None where each step looks up its own."""
-        if not self.train.table_staleness:
-            return None
-        trained = [each for each in lookups(tf.get_default_graph()) if each.rows in self.uses.step]
-        refuse_staleness(trained, self.job, self.model.boundary, self.model.place is not None)
-        return Lookahead(self.train.table_staleness, self.model.boundary, self.host, self.task.worker_index)
-
-    def _make_places(self) -> Optional[Places]:
-        """Return what counts the examples of shards; None for a dataset of the author's own."""
-        if self.model.place is None:
-            return None
-        (source,) = sources(tf.get_default_graph())
-        kind = OwnPlaces if self.train.mode == "async" else Places
-        return kind(source, self.model.place, self.task, self.global_step, self.train.epochs)
+        for each in self.extensions:
+            each.make(model, self.uses.step, self.host, self.global_step)
 
     def _move(self, name: str) -> List[Any]:
         """Let the graph look up a table's rows on the servers.
@@ -173,9 +149,8 @@ class Builder:
                 self.uses.step, exchange.fetch(), self.uses.fetched, self.global_step.read_value()
             )
         slots = [*tf.global_variables()[known:], *(self.imported.others if self.imported else [])]
-        saved = self.places.saved if self.places else []
-        model, stores = self.model, self.uses.stores
-        agreed = [*self.masters.all, *saved, *(each.rows for each in (stores.all if stores else []))]
+        saved = [variable for each in self.extensions for variable in each.saved]
+        model = self.model
         return Replica(
             graph=graph,
             model=model,
@@ -184,13 +159,12 @@ class Builder:
             layout=self.layout,
             global_step=self.global_step,
             variables=[*self.masters.all, *slots, *saved, self.global_step],
-            agreed=agreed,
+            agreed=[*self.masters.all, *(variable for each in self.extensions for variable in each.agreed)],
             buckets=exchange.copies.buckets,
             first_values=self._first_values(),
             examples=model.parts.examples,
             reports=self.reports,
-            tables=stores,
-            places=self.places,
+            extensions=self.extensions,
             first_slots=self._first_slots(slots),
             of_model=[
                 piece for name, pieces in self.masters.pieces.items() if name not in model.owned for piece in pieces
@@ -219,8 +193,7 @@ class Builder:
         own = [each for name, each in self.model.variables.items() if not self.masters.is_table(name)]
         own.append(self.model.step)
         first = [tf.variables_initializer(own), self.masters.first_values(), self.global_step.initializer]
-        first += [each.first() for each in (self.uses.stores.all if self.uses.stores else [])]
-        return [*first, *[each.initializer for each in (self.places.saved if self.places else [])]]
+        return [*first, *(given for each in self.extensions for given in each.first_values())]
 
     def _first_slots(self, slots: Sequence[Any]) -> List[Any]:
         """Chief: what the optimizer keeps, in the order of making; some of it may be made of the servers' variables."""
@@ -228,42 +201,43 @@ class Builder:
             return []
         return [each.initializer for each in slots] if self.imported else [tf.variables_initializer(slots)]
 
-    def _stepper(self, exchange: Exchange) -> Stepper:
-        task, train, places = self.task, self.train, self.places
-        parts = self._step_parts(exchange)
+    def _stepper(self, exchange: Exchange) -> BaseWorker:
+        train, parts = self.train, self._step_parts(exchange)
         with counting_by(self.global_step):
-            if isinstance(places, OwnPlaces):
-                return OnceAsyncWorker(parts, HoldGate(task), places)
+            for each in self.extensions:
+                worker = each.worker(parts, self.task)
+                if worker is not None:
+                    return worker
             if train.mode == "async":
-                return AsyncWorker(parts, HoldGate(task))
+                return AsyncWorker(parts, HoldGate(self.task))
             is_counted = parts.weight is None and bool(exchange.copies.buckets)
             if train.may_overlap and is_counted and IncrementalApply.supports(parts.optimizer):
                 return OverlappedWorker(parts)
-            return OnceWorker(parts, places) if places else SyncWorker(parts)
+            return SyncWorker(parts)
 
     def _step_parts(self, exchange: Exchange) -> StepParts:
         model, uses, train = self.model, self.uses, self.train
         with counting_by(self.global_step):
             optimizer = self.imported or make_optimizer(self.job, self.args)
-        loss, pairs = guard(model.loss, {**uses.grads, **uses.row_grads}, train.on_nan, model.gradients.scales)
+        grads = {**uses.grads, **{name: grad for each in self.extensions for name, grad in each.grads.items()}}
+        loss, pairs = guard(model.loss, grads, train.on_nan, model.gradients.scales)
         split = [pair for grad, name in pairs if name in uses.grads for pair in self._split(grad, name)]
-        if uses.stores:
-            split += uses.stores.pairs({name: grad for grad, name in pairs if name in uses.row_grads})
-            optimizer = uses.stores.optimizer(optimizer)
-        ahead = self.lookahead.beside if self.lookahead else []
+        for each in self.extensions:
+            optimizer, more = each.join(optimizer, {name: grad for grad, name in pairs if name in each.grads})
+            split += more
+        beside = [op for each in self.extensions for op in each.beside]
         updates = model.updates if self.task.is_chief else []
         return StepParts(
             optimizer=optimizer,
             grads_and_vars=split,
             global_step=self.global_step,
-            loss=with_updates(loss, [*updates, *self._report(split), *ahead]),
+            loss=with_updates(loss, [*updates, *self._report(split), *beside]),
             num_workers=self.task.num_workers,
             worker_index=self.task.worker_index,
             exchange=exchange,
             clip_norm=None if self.imported else train.clip_norm,  # an imported update clips by itself, and later
             weight=model.parts.weight,
-            places=self.places,
-            lookahead=self.lookahead,
+            beginnings=[each.begin for each in self.extensions],
             backup_workers=train.backup_workers,
         )
 
@@ -271,7 +245,7 @@ class Builder:
         """Make, for ``launch verify``, the operation that reports this worker's step to the chief."""
         if not self.train.verify:
             return []
-        grads, has_shards = [grad for grad, _ in pairs], self.places is not None
+        grads, has_shards = [grad for grad, _ in pairs], self.model.place is not None
         self.reports = DigestReports(self.task, self.model.batches[0], grads, self.uses.given, has_shards)
         return [self.reports.send]
 

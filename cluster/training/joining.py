@@ -27,7 +27,7 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
-from cluster.steps.once_sync import TornStepError
+from cluster.steps.base_worker import TornStepError
 from cluster.steps.replica import Replica
 from cluster.task import Task, WarmStart
 from cluster.training.callbacks import Callback
@@ -62,8 +62,7 @@ class FirstValues:
             self._begin, self._end = complete.initializer, tf.assign(complete, 1).op
         self.state = [complete]
         if is_chief:
-            rows = self._replica.tables.warm() if self._replica.tables else None
-            self._loader = WarmLoader(warm_start, self._replica.of_model, rows, host)
+            self._loader = WarmLoader(warm_start, self._replica.of_model, self._replica.warm_rows(), host)
 
     def are_complete(self, session: Any) -> bool:
         """Return whether no chief is in the middle of giving values. Call it when ``state`` has values."""
@@ -186,10 +185,11 @@ class Joining:
         self._last, self._replica, self._stepper = last, replica, replica.stepper
         self._partition_count, self._opening, self._checkpoints = partition_count, opening, checkpoints
         self._first = first
-        rows, tables = (replica.tables.variables, replica.tables.trained) if replica.tables else ([], [])
-        needed = [*replica.variables, *rows, *replica.stepper.needed, *first.state]
+        extended = [variable for each in replica.extensions for variable in each.needed]
+        needed = [*replica.variables, *extended, *replica.stepper.needed, *first.state]
         self._without_value = tf.report_uninitialized_variables(needed)
-        self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, tables)
+        listed = [text for each in replica.extensions for text in each.listed]
+        self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, listed)
 
     def join(self, session: Any, activity: Activity) -> int:
         """Take this worker's place among the others, and return the global step.

@@ -1,45 +1,39 @@
-"""Find how a model uses its variables and tables, and refuse those that servers cannot hold."""
+"""Find how a model uses its variables, and refuse those that servers cannot hold."""
 
-from typing import Any, Collection, Dict, List, Mapping, Optional
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
-from cluster.embedding import lookups
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.mirrors import read_once
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, settle
-from cluster.recommend.tables.stores import Stores
-from cluster.recommend.tables.table_kinds import Travel
-from cluster.recommend.tables.table_refusals import refuse
-from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import Extension
 from cluster.task import Train
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.variables.profile import VariableProfile, profile_variables
 from cluster.variables.uses import ancestors
-from cluster.variables.wire_format import Wire
 from cluster.verify.givens import given_to
 
 _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
 
 class ModelUses:
-    """The uses of a model's variables, in its graph; it moves the rows of tables out of the model's variables.
+    """The uses of a model's variables, in its graph, without what its extensions claim.
 
     Attributes:
-      grads: the gradients of variables by name; row_grads: of embedding tables.
+      grads: the gradients of variables, by name.
       step: the operations of a step.
       changing: names of variables that the model changes itself.
       is_elementwise: whether the optimizer treats each element of a variable by itself.
       profiles: of all variables, by name.
       state: what the model changes itself.
-      stores: what holds the model's embedding tables; None without any.
       given: what a verified step has from the run.
 
     Raises:
       JobError: servers cannot hold a variable, or there is no right step with it.
     """
 
-    def __init__(self, model: ModelGraph):
+    def __init__(self, model: ModelGraph, extensions: Sequence[Extension]):
         self._model, self._task, self._train = model, model.task, model.train
         self.grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
         measured = model.measured.tensors if model.measured else []
@@ -51,45 +45,25 @@ class ModelUses:
         self.changing = list(changes(model.own_variables, self.step))
         moved = [model.variables[name] for name in self.changing]
         self.is_elementwise = is_elementwise(model.optimizer, moved)
-        self.row_grads: Dict[str, Any] = {}
-        self.stores = self._make_stores()
+        for each in extensions:
+            each.claim(model, self.grads, self.is_elementwise)
         self.profiles: Dict[str, VariableProfile] = profile_variables(
             list(model.variables.values()), self.grads, self.is_elementwise, self.step
         )
         later = model.sharing.later_operations()
         self.state = State(model.own_variables, self.grads, self.step if self._task.is_chief else step, later)
-        results = [model.loss, *self.grads.values(), *self.row_grads.values(), *measured]
+        claimed = [grad for each in extensions for grad in each.grads.values()]
+        results = [model.loss, *self.grads.values(), *claimed, *measured]
         if self._train.verify:  # before lookups are moved to the servers
-            self.given = given_to(model.sharing.operations[: len(model.losses)], ancestors(results))
+            copies, rows = (
+                model.sharing.operations[: len(model.losses)],
+                {op for each in extensions for op in each.from_servers()},
+            )
+            self.given = given_to(copies, ancestors(results), rows)
         settle(self.state, results, self.step, later, self._task.num_workers)
         if self._task.num_workers > 1:
             self.state.refuse_own(model.examples, results)
         read_once([each for name, each in model.variables.items() if name in self.grads], self.step)
-
-    def _make_stores(self) -> Optional[Stores]:
-        """Return what holds the model's embedding tables; None without any.
-
-        From here on their variables are none of the model's.
-
-        Raises:
-          JobError: tables are used in a way, or with settings, for which there is no right step.
-        """
-        found = lookups(tf.get_default_graph())
-        refuse(found, self._model.job, self._train, self.is_elementwise)
-        if not found:
-            return None
-        names = {each.table.name for each in found}
-        for name in names:
-            del self._model.variables[name]
-        self.row_grads = {name: self.grads.pop(name) for name in names if name in self.grads}
-        waits = self._train.mode == "sync"
-        wire = Wire(self._train.wire if waits else "float32")
-        travel, servers = Travel(waits, self._train.table_staleness, wire), len(self._task.cluster["ps"])
-        stores = Stores(found, list(self.row_grads), self._model.optimizer, servers, travel)
-        for name in self._model.variables:
-            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
-            self._model.job.check("model", "no variable with the name of the tables' rows", name, ok)
-        return stores
 
     @property
     def fetched(self) -> List[str]:

@@ -16,8 +16,9 @@ from cluster.model.device_pool import PoolMember
 from cluster.protocol.flight_records import PsExchange
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.protocol.quantity import quantity
-from cluster.recommend.scoring.measures import in_words
-from cluster.steps.replica import Replica, Stepper
+from cluster.scoring.measures import in_words
+from cluster.steps.base_worker import BaseWorker
+from cluster.steps.replica import Replica
 from cluster.task import NO_LIMIT, Train
 from cluster.training.callbacks import Step
 from cluster.variables.placement import Placement, imbalance
@@ -83,7 +84,7 @@ class TrainingProgress:
         self._since = time.monotonic()
         print(f"joined at step {step}", flush=True)
 
-    def note(self, step: Step, stepper: Stepper) -> Optional[float]:
+    def note(self, step: Step, stepper: BaseWorker) -> Optional[float]:
         """Note one step, and report progress if a report is due.
 
         Returns:
@@ -205,7 +206,7 @@ class Activity:
             self._known.add(fetches)
             self._pulse.begin_phase("first step")
 
-    def end_step(self, step: int, stepper: Stepper) -> None:
+    def end_step(self, step: int, stepper: BaseWorker) -> None:
         """Record a step, and how long it has waited for others."""
         self._waited_s = (stepper.waited_s or 0.0) - self._all_waited_s
         self._all_waited_s += self._waited_s

@@ -24,11 +24,11 @@ import contextlib
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from cluster.recommend.scoring.examples import NewestExamples, pack, share_of, together, unpack
-from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.devices import ps_device
 from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.examples import NewestExamples, pack, share_of, together, unpack
+from cluster.scoring.metric_columns import Columns
 from cluster.task import TRAINERS, Task, Train
 from cluster.training.callbacks import Callback, Step
 from cluster.variables.masters import SCOPE

@@ -7,13 +7,12 @@ far; every tower reads them there, and TensorFlow's own class makes the steps (`
 from dataclasses import replace
 from typing import Any, Mapping, Sequence
 
-from cluster.embedding import lookups
 from cluster.errors import JobError
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, place, settle, with_updates
-from cluster.recommend.tables.table_refusals import refuse_anywhere, refuse_settings_of_none
 from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import extensions, refuse_unfit
 from cluster.steps.replica import Replica
 from cluster.steps.stock_worker import StockWorker
 from cluster.updates.incremental_apply import is_elementwise
@@ -31,8 +30,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
         global_step = tf.train.get_or_create_global_step()
     placement = Placement(num_ps)
     model.build(lambda device: device_setter(placement, device), estimate)
-    refuse_anywhere(lookups(tf.get_default_graph()), model.job, "train.sync: stock")
-    refuse_settings_of_none([], model.job, train)
+    refuse_unfit(model, extensions(tf.get_default_graph()))
     grads = {variable.op.name: grad for grad, variable in model.gradients.pairs if grad is not None}
     _settle_state(model, grads)
     loss, named = guard(model.loss, grads, train.on_nan, model.gradients.scales)

@@ -89,7 +89,7 @@ class WorkerGraph:
             self.replica.variables,
             host,
             self._worker.folder,
-            rows=self.replica.tables.saved if self.replica.tables else None,
+            rows=self.replica.saved_rows,
             still=self.replica.stepper.paused,
             while_training=not settings.best.metric,  # which measures what it saves
         )

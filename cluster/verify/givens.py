@@ -11,10 +11,10 @@ import re
 from contextlib import contextmanager
 from typing import Any, Container, Iterable, Iterator, List, Sequence
 
-from cluster import embedding
 from cluster.errors import JobError, TrainingError
 from cluster.model.model_state import place
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import rows_from
 from cluster.variables.functions import Functions
 from cluster.variables.uses import replace
 
@@ -52,14 +52,14 @@ def refuse_random(ops: Iterable[Any]) -> None:
                 )
 
 
-def given_to(copies: Iterable[Sequence[Any]], needed: Container[Any]) -> List[List[Any]]:
+def given_to(copies: Iterable[Sequence[Any]], needed: Container[Any], rows: Container[Any]) -> List[List[Any]]:
     """Return what each of these copies of the model has, in a worker's graph, before lookups are moved to the servers.
 
     Args:
       copies: the operations of each, in their order.
       needed: the operations behind losses and gradients.
+      rows: the operations that take rows of tables.
     """
-    rows = {each.rows for each in embedding.lookups(tf.get_default_graph())}
     return [_given(copy, needed, rows) for copy in copies]
 
 
@@ -83,10 +83,10 @@ class Holes:
     @contextmanager
     def rows(self) -> Iterator[None]:
         """Let lookups in tables have placeholders inside, in the current graph."""
-        with embedding.rows_from(self._row):
+        with rows_from(self._row):
             yield
 
-    def _row(self, table: embedding.Table, ids: Any) -> Any:
+    def _row(self, table: Any, ids: Any) -> Any:
         self._rows.append(tf.placeholder(tf.float32, [None, table.width]))
         return self._rows[-1]
 

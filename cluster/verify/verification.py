@@ -123,8 +123,7 @@ class Verification:
 
     def _given(self) -> Dict[str, float]:
         """Return, as metrics, what both sides have from the run."""
-        tables = self._replica.tables.names if self._replica.tables else []
-        found = {f"not_compared_table/{name}": 1.0 for name in tables}
+        found = {f"not_compared_{name}": 1.0 for each in self._replica.extensions for name in each.not_compared()}
         return {**found, "given_random_numbers": float(self._one.draws)} if self._one.draws else found
 
     def _bits(self, step: int, found: Mapping[str, Any]) -> Optional[str]:
@@ -161,8 +160,7 @@ def _workers(chief: Task) -> List[Task]:
 
 def _apart(replica: Replica) -> Set[int]:
     """Return which variables on the servers one process has not: rows of tables, and places in shards."""
-    rows = [each.rows for each in replica.tables.all] if replica.tables else []
-    return {id(each) for each in [*rows, *(replica.places.saved if replica.places else [])]}
+    return {id(variable) for each in replica.extensions for variable in each.agreed}
 
 
 def _read(variable: Any) -> Any:

@@ -10,11 +10,10 @@ import sys
 from typing import Any, List, Mapping, NamedTuple, Sequence, Tuple
 
 from cluster.job import Job
-from cluster.model.job_results import next_batch
+from cluster.model.job_results import COUNTS, next_batch
 from cluster.model.model_graph import set_seed
 from cluster.runtime.server import keep
 from cluster.runtime.tf_compat import tf
-from cluster.shards import COUNTS
 from cluster.task import Task, Train
 from cluster.verify.digests import DigestReport, batch_digest, flat
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cluster import embedding
+from cluster.recommend.tables.lookups import lookups
 from cluster.runtime.tf_compat import tf
 from cluster.variables.uses import ancestors
 
@@ -25,8 +26,8 @@ def value(make: Callable[[embedding.Table], Any]) -> Tuple[np.ndarray, np.ndarra
         made = make(embedding.table("table", WIDTH))
         rows = np.random.RandomState(5).randn(ROWS, WIDTH).astype(np.float32)
         with tf.Session() as session:
-            session.run(tf.assign(embedding.lookups(graph)[0].variable, rows).op)
-            numbers = {each.numbers: session.run(each.ids) for each in embedding.lookups(graph)}
+            session.run(tf.assign(lookups(graph)[0].variable, rows).op)
+            numbers = {each.numbers: session.run(each.ids) for each in lookups(graph)}
             found = session.run(made, numbers)
     assert list(made.shape[1:]) == list(found.shape[1:])  # known to the model's next layer
     return found, rows
@@ -86,7 +87,7 @@ def test_gradients_of_examples_without_ids_are_finite(combiner: str) -> None:
     with tf.Graph().as_default():
         ids = tf.RaggedTensor.from_row_lengths(np.array([3, 4, 3]), [0, 2, 0, 1])
         found = embedding.lookup(embedding.table("table", WIDTH), ids, combiner)
-        (each,) = embedding.lookups(tf.get_default_graph())
+        (each,) = lookups(tf.get_default_graph())
         gradient = tf.gradients(found, each.variable)[0]
         with tf.Session() as session:
             part = {"sum": 1.0, "mean": 0.5, "sqrtn": 0.5**0.5}[combiner]
@@ -107,7 +108,7 @@ def test_gradients_of_examples_without_ids_are_finite(combiner: str) -> None:
 def test_integers_keep_their_bits(ids: Any, expected: List[int]) -> None:
     with tf.Graph().as_default() as graph, tf.Session() as session:
         embedding.lookup(embedding.table("table", WIDTH), ids)
-        assert session.run(embedding.lookups(graph)[0].ids).tolist() == expected
+        assert session.run(lookups(graph)[0].ids).tolist() == expected
 
 
 def test_a_string_is_one_id_wherever_it_comes() -> None:
@@ -117,7 +118,7 @@ def test_a_string_is_one_id_wherever_it_comes() -> None:
         embedding.lookup(table, words)
         embedding.lookup(table, tf.SparseTensor([[0, 0], [1, 3]], words[[1, 4]], [2, 4]), "sum")
         embedding.lookup(table, tf.constant(words[::-1].copy()[:, np.newaxis]))
-        dense, sparse, turned = (session.run(each.ids).tolist() for each in embedding.lookups(graph))
+        dense, sparse, turned = (session.run(each.ids).tolist() for each in lookups(graph))
     assert len(set(dense)) == len(words) and min(dense) >= 0
     assert turned == dense[::-1] and sparse == [dense[1], dense[4]]
 
@@ -127,7 +128,7 @@ def test_what_needs_rows_needs_their_ids_also_those_that_other_rows_make() -> No
         table = embedding.table("table", WIDTH)
         top = tf.argmax(embedding.lookup(table, tf.placeholder(tf.int64, [4])), 1)
         loss = embedding.lookup(table, top)
-        first, second = embedding.lookups(graph)
+        first, second = lookups(graph)
     assert {first.rows, second.rows, first.ids.op} <= ancestors([loss])
 
 

@@ -164,3 +164,5 @@ def test_held_out_examples_are_not_handed_out(tmp_path: Path) -> None:
 
     with pytest.raises(JobError, match="evaluate returned one of it; expected a dataset without"):
         build({}, job_of(own, lambda task, _: ledger.inputs(task, args)))
+    with pytest.raises(JobError, match=r"the dataset of cluster\.shards as it is"):
+        build({}, job_of(own, lambda task, _: ledger.inputs(task, args).map(lambda each: {"number": each["number"]})))

@@ -8,7 +8,6 @@ fast          which test modules take milliseconds
 hosts         fake hosts: network namespaces with a real sshd each
 instructions  how many instructions of Python run
 launch        the launcher as a process, and fakes of everything that it talks to
-lines         how many lines of Python run
 order         the order of test files: the longest first
 skips         skipped tests, counted and explained at the end
 sources       modules as they are written: their names and their imports

@@ -16,8 +16,8 @@ page by page as rows are written, and what a table takes follows the ids that ca
 from functools import partial
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
-from cluster.embedding import Table
 from cluster.recommend.tables.initializers import first_values
+from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_places import NO_ROW, Expiry, Index, RowPlaces
 from cluster.runtime.server_state import MOST_ROWS, count_from_zero, reserve
 from cluster.runtime.tensors import call, cond, where_true

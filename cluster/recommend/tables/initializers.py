@@ -6,7 +6,7 @@ So it does not matter when an id comes, which worker brings it, or on which serv
 import math
 from typing import Any, Callable, Dict, Sequence
 
-from cluster.embedding import Table
+from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import mix, salt, shift_right, signed
 from cluster.runtime.tf_compat import tf
 

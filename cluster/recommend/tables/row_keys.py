@@ -13,7 +13,7 @@ import hashlib
 from functools import partial
 from typing import Any, List, NamedTuple, Sequence
 
-from cluster.embedding import Table
+from cluster.recommend.tables.lookups import Table
 from cluster.runtime.gradients import MergedRows, merge_rows
 from cluster.runtime.tensors import call, cond, where_true
 from cluster.runtime.tf_compat import tf

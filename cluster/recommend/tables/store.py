@@ -6,9 +6,9 @@ rows. It knows them by their keys, so a gradient that comes late finds its ids, 
 
 from typing import Any, Callable, List, Sequence, Tuple
 
-from cluster.embedding import Table
 from cluster.recommend.tables.candidates import Candidates
 from cluster.recommend.tables.held_rows import HeldRows, RowSlot, without_rows_where
+from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import refuse_collisions
 from cluster.runtime.server_state import locked
 from cluster.runtime.tensors import cond, where_true

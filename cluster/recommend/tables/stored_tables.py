@@ -12,8 +12,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Se
 import numpy as np
 
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
-from cluster.embedding import Table
 from cluster.recommend.tables.initializers import first_values
+from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import mix, salt
 from cluster.runtime.tf_compat import tf
 

@@ -2,21 +2,26 @@
 
 All lookups that do not wait for one another are one request to each server. The model is built on variables that never
 get a value (``cluster.embedding``). TensorFlow's own gradients of these name rows by their places among the keys.
-``table_kinds`` has what travels in a step.
+``table_kinds`` has what travels in a step. ``ModelTables`` is the extension of the model's graph that makes them.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed
-from cluster.embedding import Lookup
+from cluster.checkpoints.warm_start import WarmRows
+from cluster.model.model_graph import ModelGraph
 from cluster.recommend.tables.loaded_rows import WarmTables
 from cluster.recommend.tables.lookahead import Lookahead
+from cluster.recommend.tables.lookups import Lookup, refuse, refuse_anywhere, refuse_staleness
+from cluster.recommend.tables.lookups import lookups as lookups_of
 from cluster.recommend.tables.saved_tables import SavedTables
 from cluster.recommend.tables.store import Store
 from cluster.recommend.tables.table_kinds import Found, Kind, Travel
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import Extension, Pairs
 from cluster.updates.grouped import Grouped
 from cluster.variables.uses import ancestors
+from cluster.variables.wire_format import Wire
 
 
 class Stores:
@@ -177,3 +182,90 @@ def _replace(old: Any, new: Any) -> None:
         for index, each in enumerate(op.inputs):
             if each is old:
                 op._update_input(index, new)
+
+
+class ModelTables(Extension):
+    """The embedding tables of one model. ``stores``, made by ``claim``, hold their rows on the servers."""
+
+    answers = ("train.checkpoint.delta_every_s", "train.table_staleness")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lookups = lookups_of(tf.get_default_graph())
+        self.stores: Any = None
+        self._lookahead: Optional[Lookahead] = None
+
+    def refuse(self, model: ModelGraph) -> None:
+        """Refuse tables where TensorFlow's own class makes the steps. Raises JobError."""
+        if model.train.sync == "stock":
+            refuse_anywhere(self._lookups, model.job, "train.sync: stock")
+
+    def claim(self, model: ModelGraph, grads: Dict[str, Any], is_elementwise: bool) -> None:
+        """Take the tables' variables and gradients, and make the stores.
+
+        Raises:
+          JobError: tables are used in a way, or with settings, for which there is no right step.
+        """
+        train, names = model.train, {each.table.name for each in self._lookups}
+        refuse(self._lookups, model.job, train, is_elementwise)
+        for name in names:
+            del model.variables[name]
+        self.grads = {name: grads.pop(name) for name in names if name in grads}
+        waits = train.mode == "sync"
+        travel = Travel(waits, train.table_staleness, Wire(train.wire if waits else "float32"))
+        servers = len(model.task.cluster["ps"])
+        self.stores = stores = Stores(self._lookups, list(self.grads), model.optimizer, servers, travel)
+        for name in model.variables:
+            ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
+            model.job.check("model", "no variable with the name of the tables' rows", name, ok)
+
+    def from_servers(self) -> List[Any]:
+        """Return the operations that take rows."""
+        return [each.rows for each in self._lookups]
+
+    def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
+        """Let lookups take rows from the stores; those of training before their step, with ``train.table_staleness``.
+
+        Raises:
+          JobError: ids are not known before their step.
+        """
+        self._lookahead = self._make_lookahead(model, step, host)
+        self.stores.move(step, host, self._lookahead)
+        if self._lookahead is not None:
+            self._lookahead.close()
+            self.beside = self._lookahead.beside
+        self.agreed = [each.rows for each in self.stores.all]
+        self.needed, self.listed = self.stores.variables, self.stores.trained
+        self.saved_rows = self.stores.saved
+
+    def _make_lookahead(self, model: ModelGraph, step: Any, host: str) -> Optional[Lookahead]:
+        if not model.train.table_staleness:
+            return None
+        trained = [each for each in self._lookups if each.rows in step]
+        refuse_staleness(trained, model.job, model.boundary, model.place is not None)
+        return Lookahead(model.train.table_staleness, model.boundary, host, model.task.worker_index)
+
+    def first_values(self) -> List[Any]:
+        """Return what empties each store."""
+        return [each.first() for each in self.stores.all]
+
+    def join(self, optimizer: Any, grads: Mapping[str, Any]) -> Tuple[Any, Pairs]:
+        """Return the optimizer with the rules for rows, and the gradient of each store's rows."""
+        return self.stores.optimizer(optimizer), self.stores.pairs(grads)
+
+    def begin(self, session: Any) -> None:
+        """Let batches wait for their rows, if that is how this worker trains."""
+        if self._lookahead is not None:
+            self._lookahead.begin(session)
+
+    def warm_rows(self) -> Optional[WarmRows]:
+        """Return the tables as a warm start gives them rows."""
+        return self.stores.warm()  # type: ignore[no-any-return]
+
+    def described(self) -> List[Dict[str, Any]]:
+        """Return for each table the ids of a step, and the bytes that come for them."""
+        return self.stores.describe()  # type: ignore[no-any-return]
+
+    def not_compared(self) -> List[str]:
+        """Return the names of all tables: one process has no rows of them."""
+        return [f"table/{name}" for name in self.stores.names]

@@ -11,9 +11,9 @@ One lookup in a training step:
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from cluster.embedding import Lookup, Table
 from cluster.recommend.tables.held_rows import number_type
 from cluster.recommend.tables.lookahead import Lookahead
+from cluster.recommend.tables.lookups import Lookup, Table
 from cluster.recommend.tables.row_keys import Summed, chosen, distinct, runs, summed, summed_by_key
 from cluster.recommend.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.recommend.tables.store import Store

@@ -11,8 +11,8 @@ import pytest
 
 from cluster.errors import JobError
 from cluster.job import Job
+from cluster.model.job_results import COUNTS
 from cluster.runtime.tf_compat import tf
-from cluster.shards import COUNTS
 from cluster.task import Task, Train
 from cluster.verify.verified_run import VerifiedRun
 from cluster.verify.whole_model import WholeModel

@@ -14,7 +14,7 @@ from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import WINDOW, Exchange
-from cluster.steps.overlapped_worker import OverlappedWorker, may_be_given
+from cluster.steps.overlapped_sync import OverlappedWorker, may_be_given
 from cluster.steps.sync_worker import SyncWorker
 from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies

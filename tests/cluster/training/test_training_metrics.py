@@ -9,12 +9,12 @@ import pytest
 from cluster import metrics
 from cluster.job import Job
 from cluster.protocol.outcome import Progress
-from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.metric_columns import Columns
 from cluster.task import Task, Train
 from cluster.training.callbacks import Step
 from cluster.training.run_steps import EVERY_S, LastStep, TrainingMetrics
-from tests.cluster.recommend.scoring.test_measures import area_by_pairs, grouped_by_pairs
+from tests.cluster.scoring.test_measures import area_by_pairs, grouped_by_pairs
 from tests.cluster.steps.test_sync_worker import servers_of
 from tests.support.training.jobs import scored
 from tests.support.training.processes import Cluster

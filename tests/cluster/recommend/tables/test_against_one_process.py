@@ -28,7 +28,8 @@ def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
     """The row of every id that has one, by table."""
     found: Dict[str, Dict[int, np.ndarray]] = {}
-    for store in replica.tables.all:
+    (tables,) = replica.extensions
+    for store in tables.stores.all:
         with replica.graph.as_default():
             part = session.run(store.live_part(tf.zeros([], tf.int64), store.places.count))
         for index, table in enumerate(store.all_tables):

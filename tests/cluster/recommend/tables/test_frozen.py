@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from cluster import embedding
+from cluster.recommend.tables.lookups import lookups
 from cluster.recommend.tables.stored_tables import FrozenTables, joined
 from cluster.runtime.tf_compat import tf
+from cluster.steps.extension import rows_from
 from tests.cluster.recommend.tables import plain
 
 ENDS = [-(1 << 63), -1, 0, 1, (1 << 63) - 1]
@@ -29,7 +31,7 @@ def test_ids_get_their_rows_and_others_their_first_values(seed: int) -> None:
     asked = np.array([*ENDS, *rows, *rows, *random.randint(-(1 << 63), 1 << 62, 9)])[: None if seed else 0]
     with tf.Graph().as_default(), tf.Session() as session:
         tables = FrozenTables("/device:CPU:0", lambda table: pieces)
-        with embedding.rows_from(tables.look_up):
+        with rows_from(tables.look_up):
             ids = tf.placeholder(tf.int64, [None])
             found = embedding.lookup(table, ids)
         (frozen,) = tables.all.values()
@@ -58,10 +60,10 @@ def test_parts_of_any_length_are_joined_to_arrays_of_the_lengths_that_are_wanted
 
 def test_lookups_outside_take_no_rows_from_a_source() -> None:
     with tf.Graph().as_default() as graph:
-        with embedding.rows_from(lambda table, ids: tf.zeros([tf.size(ids), table.width])):
+        with rows_from(lambda table, ids: tf.zeros([tf.size(ids), table.width])):
             embedding.lookup(embedding.table("a", 2), [1])
-        assert not embedding.lookups(graph) and not tf.global_variables()
+        assert not lookups(graph) and not tf.global_variables()
         embedding.lookup(embedding.table("a", 2), [1])
-        assert len(embedding.lookups(graph)) == 1
+        assert len(lookups(graph)) == 1
         with pytest.raises(ValueError, match="expected one table of this name"):
             embedding.lookup(embedding.table("a", 3), [1])

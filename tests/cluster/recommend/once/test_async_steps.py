@@ -15,17 +15,19 @@ import numpy as np
 import pytest
 
 from cluster import shards
+from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once import own_places
+from cluster.recommend.once.data_once import sources
+from cluster.recommend.once.once_steps import OnceAsyncWorker
 from cluster.recommend.once.own_places import OwnPlaces
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.async_worker import OnceAsyncWorker
 from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.exchange import Exchange
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
-from tests.cluster.steps.test_once_worker import numbered_files
+from tests.cluster.recommend.once.test_once_steps import numbered_files
 from tests.cluster.steps.test_sync_worker import filters, servers_of, together
 from tests.support.training.locks import fed_inside
 from tests.support.waiting import eventually
@@ -57,10 +59,10 @@ class Worker:
             numbers = shards.lines(task, files, lambda lines: {"n": tf.strings.to_number(lines, tf.int64)})
             iterator = tf.data.make_initializable_iterator(numbers.prefetch(1))
             batch = iterator.get_next()
-            weight = tf.reduce_sum(batch[shards.COUNTS]) / SIZE
+            weight = tf.reduce_sum(batch[COUNTS]) / SIZE
             places = tf.one_hot(batch["n"] + index * EXAMPLES, WORKERS * EXAMPLES)
-            part = tf.reduce_sum(places * batch[shards.COUNTS][:, tf.newaxis], 0) / SIZE
-            self.places = OwnPlaces(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
+            part = tf.reduce_sum(places * batch[COUNTS][:, tf.newaxis], 0) / SIZE
+            self.places = OwnPlaces(sources(graph)[0], batch[PLACE], task, self.global_step, epochs)
             pairs = [(-part, self.ledger), (-weight, self.mean)]
             exchange = Exchange(LocalCopies([], {}, worker_device("worker", index)), Wire())
             parts = StepParts(

@@ -17,16 +17,16 @@ from typing import Any, Dict, Iterator, Mapping, Optional
 
 from cluster.checkpoints.finished_files import ChiefFiles, open_reader
 from cluster.checkpoints.streamed_saver import StreamedSaver
-from cluster.embedding import rows_from
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome, Progress, Reporter
-from cluster.recommend.scoring.measures import in_words
 from cluster.recommend.tables.stored_tables import FrozenTables
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for
+from cluster.scoring.measures import in_words
+from cluster.steps.extension import rows_from
 from cluster.task import Task, Train
 from cluster.variables.masters import saved_variables
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.recommend.scoring.examples import pack, share_of, together, unpack
+from cluster.scoring.examples import pack, share_of, together, unpack
 
 
 def drawn(random: Any, number: int) -> Any:

@@ -1,24 +1,29 @@
-"""Strictly synchronous steps in which every example counts once, whichever worker dies in the middle of one.
+"""Steps in which every example counts once, whichever worker dies in one; ``shard_places`` has the places.
+
+A synchronous step loses and repeats no example:
 
     worker i   notes the place of its batch, pushes its gradient, and passes the gate
     chief      takes the gradients, when all N have passed the gate
     chief      checks the places, notes the step as begun, updates the variables
     chief      moves the places, counts the step, sends the tokens
 
-``OnceSyncOptimizer`` builds such a step. ``OnceWorker`` takes it, and has the rules for a worker that starts again: it
-rejoins without losing or repeating an example. ``cluster.recommend.once.shard_places`` has the places.
+In asynchronous training, where ``own_places`` has the rules, a death may let the examples of one batch count twice.
 """
 
-from typing import Any, List, Sequence, Tuple
+import time
+from dataclasses import replace
+from typing import Any, ContextManager, List, Sequence, Tuple
 
 import numpy as np
 
+from cluster.recommend.once.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.recommend.once.shard_places import Places
-from cluster.runtime.gradients import copy_gradient, values_of, without_rows
+from cluster.runtime.gradients import copy_gradient, divide, values_of, without_rows
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.accumulators import Accumulator
-from cluster.steps.base_worker import StepParts
+from cluster.steps.async_worker import AsyncWorker
+from cluster.steps.base_worker import HoldGate, StepParts, TornStepError
 from cluster.steps.exchange import Push
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
@@ -35,7 +40,7 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
 
     def __init__(self, parts: StepParts, places: Places):
         super().__init__(parts)
-        self._places = places
+        self._places, self._keeps_apart = places, True
 
     def _push(self) -> List[Any]:
         with tf.control_dependencies([self._places.note(self._stamp)]):
@@ -66,13 +71,6 @@ def _after(done: Any, grad: Any) -> Any:
     """Return the same gradient, on its server, which is there only after ``done``."""
     with tf.device(values_of(grad).device), tf.control_dependencies([done]):
         return copy_gradient(grad)
-
-
-class TornStepError(Exception):
-    """A chief died while it applied a step: some of it is done, and some is not.
-
-    Variables and places must come from a checkpoint together.
-    """
 
 
 class OnceWorker(SyncWorker):
@@ -175,3 +173,127 @@ class OnceWorker(SyncWorker):
         workers = self._optimizer.num_workers
         given = waiting[:-1].reshape([-1, workers])[:, 0 if has_given else 1 :]
         return bool(given.min() > 0 and waiting[-1] >= workers - (not has_given))
+
+
+_LOOK_S = 0.1  # how often a worker without a shard looks for one
+_ASK_MS = 5000
+
+
+class OnceAsyncWorker(AsyncWorker):
+    """Take the asynchronous steps of one worker; their batches come from shards, whose places move with the steps.
+
+        worker   computes a gradient of what the servers have when the step begins
+        worker   notes the place of its batch; the servers apply the gradient; the place moves
+        worker   without a shard waits, until it gets one or all is trained
+
+    Steps do not overlap, however large the model: the next gradient is computed when the place of the last has moved.
+
+    ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
+    """
+
+    may_overlap = False  # a step that overlaps has parts of two batches on the servers
+
+    def __init__(self, parts: StepParts, gate: HoldGate, places: OwnPlaces):
+        self._places, global_step = places, parts.global_step
+        weight = tf.where(parts.weight > 0, parts.weight, tf.ones_like(parts.weight))
+        pairs = [(None if grad is None else divide(grad, weight), variable) for grad, variable in parts.grads_and_vars]
+        super().__init__(replace(parts, grads_and_vars=pairs), gate)
+        self.waited_s = 0.0  # without a shard
+        with tf.control_dependencies([self._next_step]):
+            self._ends = tf.identity(places.has_ended_now())
+        with tf.device(global_step.device):
+            self._unchanged = gate.with_number(global_step.read_value())
+
+    def _at_once(self, pushes: Sequence[Push]) -> Any:
+        self._noted = self._places.note_own(self._stamp, [values_of(push.grad) for push in pushes])
+        with tf.control_dependencies([self._noted]):
+            admitted = [replace(push, grad=copy_gradient(push.grad)) for push in pushes]
+        self._applied = super()._at_once(admitted)
+        return self._places.move_own([self._applied])
+
+    @property
+    def needed(self) -> List[Any]:
+        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        return [*super().needed, *self._places.state]
+
+    def is_open(self, session: Any) -> bool:
+        """Return whether the chief lets workers join; call it only when every variable has a value."""
+        return bool(session.run(self._places.is_open))
+
+    def close(self, session: Any) -> None:
+        """Keep workers out as the chief, while variables are initialised or restored."""
+        super().close(session)
+        session.run(self._places.close)
+
+    def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
+        """Free all shards, join as the chief, and let workers join."""
+        session.run(self._places.open)
+        step = self.join(session, steps)
+        session.run(self._places.admit)
+        return step
+
+    def join(self, session: Any, steps: int) -> int:
+        """Do as an ``AsyncWorker``; a chief also ends the save that its predecessor has left."""
+        self._places.recall_if_paused(session)
+        step = super().join(session, steps)
+        self.has_ended = bool(session.run(self._places.has_ended))
+        return step
+
+    def begin_reading(self, session: Any) -> None:
+        """Let the batches come from where the servers are.
+
+        Raises:
+          TrainingError: the servers' places are those of other files.
+        """
+        self._places.begin_life(session, self._life)
+
+    def stop_reading(self) -> None:
+        """End the reading for this session, which closes only when nothing in it waits for a batch."""
+        self._places.source.new_life()
+
+    def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
+        """Apply one gradient, or wait a moment where this worker has no shard; see ``AsyncWorker.step``.
+
+        Raises:
+          tf.errors.AbortedError: the servers do not take the batch: they know of another place; join again.
+        """
+        source = self._places.source
+        try:
+            step, loss, (fetched, ends) = self._step_or_wait(session, more)
+        except tf.errors.InvalidArgumentError as error:
+            if NOT_ADMITTED in str(error):
+                raise tf.errors.AbortedError(None, None, "the servers do not take this worker's batch") from error
+            raise
+        except tf.errors.OpError:
+            if source.error is not None:
+                raise source.error from None  # the first cause
+            raise
+        self.has_ended = bool(ends)
+        source.note_trained()
+        return step, loss, fetched
+
+    def _step_or_wait(self, session: Any, more: Any) -> Tuple[int, float, Any]:
+        if self._places.source.next_real():
+            return super().step(session, [more, self._ends])
+        self._gate.pass_through(session)
+        time.sleep(_LOOK_S)
+        self.waited_s = (self.waited_s or 0.0) + _LOOK_S
+        # The empty batch has to go, or the reading waits for it; a loss need not depend on it.
+        fetches = [self._unchanged, self._loss, [more, self._places.has_ended], self._places.place]
+        (step, number), loss, fetched, _ = session.run(fetches)
+        self._gate.note(number)
+        self._step = int(step)
+        return self._step, float(loss), fetched
+
+    def owes(self, session: Any) -> bool:
+        """Return whether a step that lasts is this worker's own: no save holds it up.
+
+        Raises:
+          tf.errors.OpError: the servers do not answer in time.
+        """
+        options = tf.RunOptions(timeout_in_ms=_ASK_MS)
+        return super().owes(session) and not session.run(self._places.is_paused, options=options)
+
+    def paused(self, session: Any) -> ContextManager[Any]:
+        """Return a context in which the chief saves, and no worker applies a gradient."""
+        return self._places.paused(session)

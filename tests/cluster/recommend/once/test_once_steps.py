@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from cluster import shards
+from cluster.model.job_results import COUNTS, PLACE
+from cluster.recommend.once.data_once import sources
+from cluster.recommend.once.once_steps import OnceWorker
 from cluster.recommend.once.shard_places import Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
-from cluster.steps.base_worker import StepParts
+from cluster.steps.base_worker import StepParts, TornStepError
 from cluster.steps.exchange import Exchange
-from cluster.steps.once_sync import OnceWorker, TornStepError
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
@@ -60,17 +62,17 @@ class Worker:
             numbers = shards.lines(task, files, lambda lines: {"n": tf.strings.to_number(lines, tf.int64)})
             iterator = tf.data.make_initializable_iterator(numbers.prefetch(1))
             batch = iterator.get_next()
-            counts = batch[shards.COUNTS]
+            counts = batch[COUNTS]
             part = (
                 tf.reduce_sum(tf.one_hot(batch["n"] + index * EXAMPLES, WORKERS * EXAMPLES) * counts[:, tf.newaxis], 0)
                 * UNIT
             )
-            self.places = Places(shards.sources(graph)[0], batch[shards.PLACE], task, self.global_step, epochs)
+            self.places = Places(sources(graph)[0], batch[PLACE], task, self.global_step, epochs)
             sign = tf.train.AdamOptimizer(1.0, beta1=0.0, beta2=0.0, epsilon=1e-12)
             pairs = [(-part, variable) for variable in self.variables]
             parts = StepParts(
                 sign, pairs, self.global_step, tf.constant(0.0), WORKERS, index,
-                Exchange(LocalCopies([], {}, ""), Wire()), weight=tf.reduce_sum(counts) * UNIT, places=self.places,
+                Exchange(LocalCopies([], {}, ""), Wire()), weight=tf.reduce_sum(counts) * UNIT,
             )  # fmt: skip
             self.stepper = OnceWorker(parts, self.places)
             self.optimizer = self.stepper._optimizer

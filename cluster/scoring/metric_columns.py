@@ -7,9 +7,9 @@ import numpy as np
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric
-from cluster.recommend.scoring.measures import BadExamples, Reading, read_metrics
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.measures import BadExamples, Reading, read_metrics
 
 MOST_VALUES = 1000  # of all metrics and their slices
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cluster.recommend.scoring.measures import area_under_curve
+from cluster.scoring.measures import area_under_curve
 
 
 def by_pairs(labels: np.ndarray, scores: np.ndarray) -> float:

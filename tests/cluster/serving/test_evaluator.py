@@ -11,9 +11,9 @@ from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.job import Job
 from cluster.runtime.devices import worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.serving.evaluator import EvaluationGraph
 from cluster.sharing.variables import Sharing
 from cluster.task import Task, Train
-from cluster.training.evaluator import EvaluationGraph
 from cluster.variables.masters import saved_variables
 from jobs import digits
 from tests.cluster.checkpoints.test_streamed_saver import grown

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.recommend.scoring import examples
-from cluster.recommend.scoring.examples import largest_slices, slice_name
-from cluster.recommend.scoring.measures import Reading, read_metrics
+from cluster.scoring import examples
+from cluster.scoring.examples import largest_slices, slice_name
+from cluster.scoring.measures import Reading, read_metrics
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import numpy as np
 
-from cluster.recommend.scoring.examples import largest_slices
+from cluster.scoring.examples import largest_slices
 
 _AT_ONCE = 1 << 20  # examples: with what is computed of them
 

@@ -8,10 +8,10 @@ import pytest
 from cluster import metrics
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.recommend.scoring.examples import AllExamples, NewestExamples
-from cluster.recommend.scoring.metric_columns import Columns
 from cluster.runtime import process
 from cluster.runtime.tf_compat import tf
+from cluster.scoring.examples import AllExamples, NewestExamples
+from cluster.scoring.metric_columns import Columns
 
 JOB = Job("job.py", lambda: None, lambda: None, lambda: None)
 

@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 import pytest
 
-from cluster.recommend.scoring import measures
-from cluster.recommend.scoring.measures import BadExamples, measure
+from cluster.scoring import measures
+from cluster.scoring.measures import BadExamples, measure
 
 SEEDS = range(30)
 

@@ -1,0 +1,67 @@
+"""A model's examples that count once, in training: an extension of its graph."""
+
+from typing import Any, List, Optional
+
+from cluster.model.model_graph import ModelGraph
+from cluster.recommend.once.once_steps import OnceAsyncWorker, OnceWorker
+from cluster.recommend.once.own_places import OwnPlaces
+from cluster.recommend.once.shard_places import Places
+from cluster.recommend.once.source import Source
+from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
+from cluster.steps.extension import Extension
+from cluster.task import Task
+
+_COLLECTION = "shards"
+
+
+def note_source(source: Source) -> None:
+    """Note that a dataset of the current graph has its batches from ``source``."""
+    tf.add_to_collection(_COLLECTION, source)
+
+
+def sources(graph: Any) -> List[Source]:
+    """Return the source of each dataset that was made in a graph."""
+    return list(graph.get_collection(_COLLECTION))
+
+
+class DataOnce(Extension):
+    """The shards of one model's dataset, with their places on the servers."""
+
+    answers = ("train.epochs",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sources = sources(tf.get_default_graph())
+        self._places: Any = None
+
+    def refuse(self, model: ModelGraph) -> None:
+        """Refuse shards that are used in a way, or with settings, for which examples would not count once.
+
+        Raises:
+          JobError: they are.
+        """
+        job, train = model.job, model.train
+        settings = {
+            "train.sync: stock": train.sync == "stock",
+            "train.backup_workers": train.backup_workers > 0,
+            "train.replication: in-graph": train.replication == "in-graph",
+        }
+        for name, is_so in settings.items():
+            job.check("inputs", f"a dataset of its own with {name}", "one of cluster.shards", not is_so)
+        found = f"{len(self._sources)} datasets of cluster.shards"
+        job.check("inputs", "one dataset of cluster.shards", found, len(self._sources) == 1)
+        is_whole = model.place is not None
+        job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", is_whole)
+
+    def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
+        """Make the places on the servers."""
+        kind = OwnPlaces if model.train.mode == "async" else Places
+        self._places = kind(self._sources[0], model.place, model.task, global_step, model.train.epochs)
+        self.agreed = self.saved = self._places.saved
+
+    def worker(self, parts: StepParts, task: Task) -> Optional[BaseWorker]:
+        """Return the worker whose steps move the places."""
+        if isinstance(self._places, OwnPlaces):
+            return OnceAsyncWorker(parts, HoldGate(task), self._places)
+        return OnceWorker(parts, self._places)
