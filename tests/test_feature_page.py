@@ -1,6 +1,7 @@
 """The features that docs/architecture.md prints work as they are printed, typed into a copy of the product.
 
 Each is a module and lines of one registry; nothing else of the copy differs, and the copy keeps the rules of the house.
+What goes the other way, out of its registry, is in ``tests.removal``: here only that it fits.
 """
 
 import ast
@@ -14,12 +15,16 @@ from typing import Dict, List, NamedTuple
 
 import pytest
 
+from launch.agent.supervision.supervisor import Supervisor
+from tests.removal import NEEDED, PARTS, Part
 from tests.support import ROOT
+from tests.support.agent.histories import run_plan
 from tests.support.waiting import PATIENCE_S
 from tests.test_architecture import RULES, Source
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 PRODUCT = ("cluster", "launch", "jobs")
+CALLBACK_CLASS = re.compile(r"^class (\w+)\(Callback\)", re.MULTILINE)
 
 
 class Listing(NamedTuple):
@@ -140,3 +145,19 @@ def test_a_listing_that_no_longer_fits_its_registry_is_found() -> None:
     for text in ("b\n", "a\na\n"):
         with pytest.raises(AssertionError, match="expected one line 'a', where"):
             changed(text, " a\n+x\n")
+
+
+def test_each_rule_and_each_callback_can_be_taken_out_or_has_its_reason_to_stay() -> None:
+    modules = "".join(path.read_text() for path in (ROOT / "cluster" / "training").glob("*.py"))
+    rules, callbacks = (
+        {type(rule).__name__ for rule in Supervisor(run_plan()).rules},
+        set(CALLBACK_CLASS.findall(modules)),
+    )
+    assert sorted([*(part.name for part in PARTS), *NEEDED]) == sorted(rules | callbacks)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: str(part.name))
+def test_a_part_can_be_taken_out_of_its_registry(part: Part) -> None:
+    left = part.left((ROOT / part.registry).read_text())
+    ast.parse(left)
+    assert f"{part.name}(" not in left or part.name == "Departures"  # which HostEvents and Requests ask
