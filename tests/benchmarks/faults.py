@@ -135,7 +135,7 @@ class Simulation:
           RuntimeError: it was not.
         """
         wanted, known = round(FAULTS * len(self.names)), self.run.incidents.statuses()
-        if known[-1].number != wanted or any(incident.open for incident in known):
+        if not known or known[-1].number != wanted or any(incident.open for incident in known):
             raise RuntimeError(f"{wanted} faults, of which this is known: {known}")
         if self._restarts != wanted or not all(task.process for task in self.run.tasks.values()):
             raise RuntimeError(f"{wanted} faults, {self._restarts} restarts")

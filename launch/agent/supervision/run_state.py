@@ -123,6 +123,7 @@ class SupervisedRun:
 
     Attributes:
       outcome: the chief's; empty before its end.
+      checkpoint_step: of the newest checkpoint that any of the chief's processes has reported; None before the first.
       silent: the hosts from which the lead receives nothing now; the lead keeps this.
       closed_at: the time at which the result became known.
     """
@@ -135,6 +136,7 @@ class SupervisedRun:
         self.incidents = Incidents(self.tasks, report_progress=plan.judge == "outcome")
         self.saving = Saving(self.roster.chief)
         self.outcome: Dict[str, Any] = {}
+        self.checkpoint_step: Optional[int] = None
         self.silent: List[str] = []
         self.closed_at = 0.0
 

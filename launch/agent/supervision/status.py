@@ -35,15 +35,8 @@ class Judgement(NamedTuple):
     waiting_share: Optional[float]
 
 
-def run_status(
-    run: SupervisedRun, formations: Formations, now: float, checkpoint_step: Optional[int], **more: Any
-) -> RunStatus:
-    """Return the status.
-
-    Args:
-      checkpoint_step: of the newest checkpoint, before the chief's end.
-      more: other fields.
-    """
+def run_status(run: SupervisedRun, formations: Formations, now: float, **more: Any) -> RunStatus:
+    """Return the status; ``more`` are other fields."""
     plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
     formation = _formation(run, formations)
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
@@ -64,7 +57,7 @@ def run_status(
         steps_per_second=round(chief.rates(now)[0], 3) if chief else 0.0,
         examples_per_second=round(sum(task.rates(now)[1] for task in workers), 1),
         loss=report.get("loss"),
-        checkpoint_step=outcome.get("checkpoint_step", checkpoint_step),
+        checkpoint_step=outcome.get("checkpoint_step", run.checkpoint_step),
         evaluation=_evaluation(tasks),
         cause=state.cause,
         training_metrics=_defined(report.get("metrics") or {}),

@@ -44,13 +44,12 @@ class Supervisor(SupervisedRun):
         self.now = 0.0  # of the last event
         self.formations = Formations(self)
         self.departures = Departures(self, self.formations, resume)
-        self._checkpoint_problems = CheckpointProblems(self)
         ending, restarts = Ending(self), Restarts(self, self.formations)
         self.rules: Sequence[SupervisionRule] = (
             Watch(self),  # before all that an event changes: it counts the time that the lead itself has lived through
             # What an event means. Problems of checkpoints come before the steps in the same report: steps that a
             # restore has passed over are lost already when the chief reports its first one.
-            self._checkpoint_problems,
+            CheckpointProblems(self),
             TaskEvents(self),
             GpuFailures(self, self.formations),
             HostEvents(self, self.formations, self.departures, restarts),
@@ -74,8 +73,7 @@ class Supervisor(SupervisedRun):
 
     def status(self, **more: Any) -> RunStatus:
         """Return the run's status; ``more`` are fields that no supervisor knows."""
-        step, departed = self._checkpoint_problems.step, self.departures.needed
-        return run_status(self, self.formations, self.now, step, departed=departed, **more)
+        return run_status(self, self.formations, self.now, departed=self.departures.needed, **more)
 
 
 class Requests(SupervisionRule):

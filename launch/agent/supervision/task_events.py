@@ -45,6 +45,9 @@ class TaskEvents(SupervisionRule):
             return
         self._run.roster.turn(task, "running", process=True)
         task.record_progress(now, event.progress)
+        saved = event.progress.get("checkpoint_step")
+        if task.plan.chief and saved is not None:
+            self._run.checkpoint_step = saved
         if not task.frozen:  # it may run for the moment in which it writes its stack
             self._run.incidents.record_progress(event.task, event.progress, now)
 
@@ -53,13 +56,11 @@ class CheckpointProblems(SupervisionRule):
     """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
 
     Each problem is one incident, however often the chief reports it. Checkpoints that a restore passed over are one,
-    too: the steps from the one that was restored to the newest of them are lost. ``step`` is that of the newest
-    checkpoint that any of the chief's processes has reported, None before the first.
+    too: the steps from the one that was restored to the newest of them are lost.
     """
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
-        self.step: Optional[int] = None
         self._problem: Optional[str] = None
         self._passed_over: Optional[str] = None
         self._incident: Optional[Incident] = None
@@ -73,8 +74,6 @@ class CheckpointProblems(SupervisionRule):
         return []
 
     def _record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
-        reported = progress.get("checkpoint_step")
-        self.step = self.step if reported is None else reported
         self._record_passed_over(task, progress, now)
         problem = progress.get("checkpoint_problem")
         if problem == self._problem:

@@ -10,10 +10,10 @@ from cluster.checkpoints import best
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.device_pool import PoolMember
-from cluster.model.evaluation import Evaluation
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.task import Best, Task, Train
+from cluster.training.chief_pauses import BestCheckpoint
 from cluster.training.graph_builder import Builder
 from tests.support.training.alone import train_alone
 from tests.support.training.jobs import clicks, scored, table
@@ -59,8 +59,6 @@ def test_all_workers_end_at_one_step_and_a_resumed_run_has_no_more_patience(tmp_
         assert other is not None and other.succeeded and other.step == first.step
         ended = f"age was not below {first.best['age']:.4g}, of step {first.best['step']:.0f}, in 2 measurements"
         assert first.ended_early == ended
-        progress = cluster.progress("worker", 0)
-        assert progress is not None and 0 < progress.metrics["logloss"] < 0.69  # of its last step, not of its first
         cluster.start_all(settings(2), ARGS)
         again = cluster.finish()
     assert (again.step, again.best, again.ended_early) == (first.step, first.best, first.ended_early)
@@ -84,19 +82,19 @@ def test_a_chief_that_starts_again_goes_on_with_the_patience_of_the_one_before(t
 
 def test_deltas_are_saved_and_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
-    measured, run, steps = [], Evaluation.run, 8
+    measured, measure, steps = [], BestCheckpoint._measure, 8
 
-    def count(*args: Any) -> Dict[str, float]:
-        measured.append(args)
-        return run(*args)
+    def count(best: BestCheckpoint, session: Any, step: int) -> None:
+        measured.append(step)
+        measure(best, session, step)
 
-    monkeypatch.setattr(Evaluation, "run", count)
+    monkeypatch.setattr(BestCheckpoint, "_measure", count)
     checkpoint = {"every_s": 3600, "delta_every_s": 0.0001, "keep": 100}
     outcome = train_alone(clicks, tmp_path, {"steps": 2}, steps=steps, batch_size=8, towers=1,
                           best={"min": "loss", "patience": 1}, checkpoint=checkpoint)  # fmt: skip
     assert outcome.succeeded and outcome.step == steps
     assert len(list((tmp_path / "checkpoint").glob("*.index"))) == steps
-    assert len(measured) == 2  # the first, which is whole, and the last
+    assert measured == [1]  # which is whole
 
 
 def test_a_metric_that_the_job_has_not_is_refused_before_training() -> None:

@@ -13,7 +13,6 @@ from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.training import summaries
 from cluster.training.callbacks import Step
-from cluster.training.run_steps import worker_names
 from cluster.training.summaries import EventFile, Summaries
 from tests.support.clocks import Clock
 from tests.support.training.alone import train_alone
@@ -76,11 +75,6 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_training_goes_on(tmp_p
     assert capsys.readouterr().out.count(f"summaries not written into {tmp_path}/file/s") == 1
 
 
-def test_step_times_are_named_by_task_in_the_order_of_the_workers() -> None:
-    task = Task("chief", 0, {"ps": ["a:1"], "chief": ["b:1"], "worker": ["c:1", "d:1"]})
-    assert worker_names(task) == ["chief_0", "worker_0", "worker_1"]
-
-
 def model(x: Any) -> Any:
     w = tf.get_variable("w", [], initializer=tf.ones_initializer())
     tf.summary.scalar("own", tf.reduce_mean(x))
@@ -114,8 +108,7 @@ def test_a_run_has_loss_rate_learning_rate_gradient_norm_and_what_the_model_adds
     assert found[1]["loss"] == pytest.approx(1.5)
     assert [found[step]["short"] for step in found] == [1, 2, 3, 4]
     expected = {"loss", "steps_per_second", "examples_per_second", "learning_rate", "gradient_norm", "tower_0/own"}
-    assert set(found[4]) == {*expected, "short", "step_time_ms/worker_0"}
-    assert found[4]["step_time_ms/worker_0"] > 0
+    assert {tag for tag in found[4] if not tag.startswith("step_time_ms/")} == {*expected, "short"}
 
 
 def test_a_step_that_fetches_other_things_for_the_first_time_may_take_as_long_as_a_first_one(

@@ -1,8 +1,6 @@
-"""The chief is asked to save before it is ended on purpose; a checkpoint that cannot be written is one incident."""
+"""The chief is asked to save before it is ended on purpose, and what it has saved stays known."""
 
-from typing import Any, Dict, List
-
-import pytest
+from typing import Any, List
 
 from cluster.protocol.save_request import HOLD, LIVE
 from launch.agent.protocol.messages import (
@@ -131,67 +129,3 @@ def test_a_checkpoint_is_known_when_the_chief_that_saved_it_has_failed_and_the_n
     replay.at(3.5)
     replay.at(4, started("worker:0", 1), failed("worker:0", 1))
     assert (replay.run.state.result, replay.status()["checkpoint_step"]) == ("failed", 100)
-
-
-# -- checkpoints that fail
-
-
-FULL = "checkpoints cannot be written into /c on gpu01: No space left on device"
-
-
-def incidents(replay: Replay) -> List[Dict[str, Any]]:
-    told: List[Dict[str, Any]] = replay.status()["incidents"]
-    return told
-
-
-def test_a_problem_is_one_incident_of_the_chief_until_a_checkpoint_is_written() -> None:
-    replay = Replay()
-    replay.up()
-    for now, problem in enumerate([None, FULL, FULL, FULL, None], 1):
-        replay.at(now, advanced("worker:0", now, checkpoint_step=now, checkpoint_problem=problem, examples=now))
-    (incident,) = incidents(replay)
-    assert (incident["kind"], incident["role"], incident["host"]) == ("checkpoint", "worker", "a")
-    assert incident["cause"] == FULL
-    assert [each["what"] for each in incident["did"]] == ["a checkpoint of step 5 is written"]
-    assert replay.states()["worker:0"] == "running"
-
-
-def test_another_problem_is_another_incident_and_training_goes_on_through_both() -> None:
-    replay = Replay()
-    replay.up()
-    for now, problem in enumerate(["one", "two"], 1):
-        replay.at(now, advanced("worker:0", now, checkpoint_problem=problem, examples=now))
-        replay.at(now + 0.5, advanced("worker:0", now + 1, checkpoint_problem=problem, examples=now + 1))
-    assert [incident["cause"] for incident in incidents(replay)] == ["one", "two"]
-    assert replay.run.state.label == "running" and not any(incident["open"] for incident in incidents(replay))
-
-
-PASSED = "checkpoints that cannot be read on gpu01, set aside: /c/model-605 (…); continuing from /c/model-120"
-
-
-def resumed(*steps: int, **more: Any) -> Replay:
-    """A run whose chief passed over a checkpoint of step 605 for that of step 120, and reports these steps."""
-    replay = Replay(steps=2000)
-    replay.up()
-    fields = {"passed_over": PASSED, "passed_over_from": 605, "passed_over_to": 120, **more}
-    for now, step in enumerate(steps, 1):
-        replay.at(now, advanced("worker:0", step, examples=step, **fields))
-    return replay
-
-
-@pytest.mark.parametrize("steps", [[120, 121, 200], [700], [300, 700, 800]])
-def test_checkpoints_that_a_resumed_run_passed_over_are_told_and_their_steps_are_lost_once(steps: List[int]) -> None:
-    replay = resumed(*steps, checkpoint_step=200)  # reported late: the chief has saved meanwhile
-    (incident,) = incidents(replay)
-    assert (incident["kind"], incident["cause"]) == ("checkpoint", PASSED)
-    assert (incident["lost_steps"], incident["resumed_from"], replay.status()["lost_steps"]) == (485, 120, 485)
-    assert not incident["open"]
-
-
-def test_what_a_restore_in_the_middle_of_a_run_passes_over_is_lost_once_with_the_steps_after_it() -> None:
-    replay = training()
-    replay.at(1, advanced("worker:0", 700, examples=700, checkpoint_step=605))
-    fields: Dict[str, Any] = {"passed_over": PASSED, "passed_over_from": 605, "passed_over_to": 120}
-    replay.at(2, advanced("worker:0", 121, examples=701, checkpoint_step=120, **fields))
-    assert [each["cause"] for each in incidents(replay)] == [PASSED]
-    assert replay.status()["lost_steps"] == 580
