@@ -65,7 +65,7 @@ def _run_section(name: str, section: Section, found: "queue.Queue[Tuple[str, Uni
 
 
 _QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of the GPUs may be full
-# The output of an import goes to stderr; each answer is sent at once, since the next import may crash.
+# Imports print to stderr; each answer is sent at once, since the next import may crash.
 _QUESTION = """
 import json, os, sys
 answers = os.fdopen(os.dup(1), "w")

@@ -138,7 +138,7 @@ class Copier:
             self._fetching = asyncio.ensure_future(self._fetch_all())
 
     def close(self) -> None:
-        """Cancel the fetch in progress; none of its files stays."""
+        """Cancel the fetch in progress, and keep no file of it."""
         if self._fetching is not None:
             self._fetching.cancel()
 

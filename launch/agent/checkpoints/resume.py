@@ -176,8 +176,7 @@ def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
 
 
 def _link_damaged(run: RunFolder, step: int, folder: Path) -> None:
-    """Link the remaining files of newer, damaged checkpoints: the chief reports these, and their steps count as
-    lost."""
+    """Link the files of newer, damaged checkpoints: the chief reports these, and their steps count as lost."""
     for place in (run.replica, run.checkpoint):
         with contextlib.suppress(OSError):
             for each in list_checkpoints(place):

@@ -66,7 +66,7 @@ def existing(program: str, names: Collection[str]) -> List[str]:
 
 
 def remove(program: str, names: Sequence[str]) -> List[str]:
-    """End and remove containers; return those that still exist. Raises NoAnswer."""
+    """End and remove containers; return the names of the remaining ones. Raises NoAnswer."""
     there = existing(program, names)
     if not there:
         return []

@@ -39,7 +39,7 @@ Piece = Tuple[str, Any]  # a file's name, and its text or JSON value
 
 
 def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
-    """Yield the files that the agent wrote, and those that the tasks wrote."""
+    """Yield the files that the agent and the tasks wrote."""
     named = [(name, folder.own / name) for name in VALUES]
     named += [
         (f"tasks/{_plain(task)}/{name}", folder.task(task) / name) for task in tasks_of(folder) for name in OF_A_TASK
@@ -111,7 +111,7 @@ def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piec
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
     """Return the number of bytes to show from each file, at least ``LEAST``.
 
-    The bytes that small files do not need go to the large files.
+    Small files leave their unused bytes to the large files.
     """
     shares, left = {}, budget
     for count, name in zip(range(len(sizes), 0, -1), sorted(sizes, key=lambda name: sizes[name])):

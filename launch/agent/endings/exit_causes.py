@@ -3,7 +3,7 @@
     evidence                                        kind
     a limit of memory that the task has reached     ``out-of-memory``
     an outcome                                      the outcome's
-    SIGKILL, and the kernel counted a process      ``out-of-memory``
+    SIGKILL, and the kernel counted a process       ``out-of-memory``
       killed because memory ran out
     SIGABRT, and the log ends with std::bad_alloc   ``out-of-memory``
     another signal                                  ``signal``

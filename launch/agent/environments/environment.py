@@ -86,7 +86,8 @@ class Environment:
         """Hold the environment, for use or ``alone``.
 
         Raises:
-          Busy: another process holds the environment. file_lock.NoLocks: the file system has no locks.
+          Busy: another process holds the environment.
+          file_lock.NoLocks: the file system has no locks.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

@@ -210,8 +210,7 @@ class Build:
         return str(file)
 
     def _pip(self) -> List[str]:
-        """Return the start of pip's argv; the first import compiles bytecode, since all of TensorFlow's takes
-        minutes."""
+        """Return the start of pip's argv, without compilation, which takes minutes for all of TensorFlow."""
         argv = [str(self._environment.python), "-m", "pip", "install", "--no-deps", "--require-hashes"]
         argv += ["--no-build-isolation", "--no-compile", "--progress-bar", "off"]
         argv += ["--no-index"] if self._request.offline else []

@@ -38,7 +38,8 @@ class WheelStore:
         """Receive one file from ``read``, a chunk at a time.
 
         Raises:
-          EOFError: the sender has ended. Broken: the received bytes are not the file.
+          EOFError: the sender has ended.
+          Broken: the received bytes are not the file.
         """
         self._place(file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(prefix=".", dir=str(self._place(file).parent))

@@ -54,8 +54,8 @@ def give_allotted(wishes: Mapping[str, Wish], found: Sequence[str], environ: Map
 def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
     """Return the GPUs of each task: {task: indices}.
 
-    ``share`` is an equal share of the GPUs that the explicit wishes leave; a remainder stays free, since with unequal
-    workers every step waits for the slowest.
+    ``share`` is an equal share of the GPUs that the explicit wishes leave; a remainder stays free, since every step
+    waits for the slowest worker.
 
     Raises:
       ValueError: a task asks for a GPU that this host does not have.

@@ -52,8 +52,8 @@ def ask(argv: List[str]) -> str:
     """Return the output of ``nvidia-smi``; "" without a driver, and where the program fails.
 
     Raises:
-      DriverHangs: the driver does not answer within ``ANSWER_S``. CardLost: the driver reports a card that it cannot
-      reach.
+      DriverHangs: the driver does not answer within ``ANSWER_S``.
+      CardLost: the driver reports a card that it cannot reach.
     """
     try:
         done = subprocess.run(argv, capture_output=True, timeout=ANSWER_S)

@@ -6,9 +6,8 @@ A look reads the driver's last answer and asks for the next one, since a hanging
     a card that the driver lost      the driver reports the loss, or no longer lists the card
     no answer for ``FAILED_S``       the driver hangs, so every card has failed
 
-The codes are those for which NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as
-13, 31 and 43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see
-the codes.
+For these codes, NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as 13, 31 and
+43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see the codes.
 """
 
 import re

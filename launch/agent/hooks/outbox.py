@@ -74,7 +74,7 @@ class Outbox:
 
     Args:
       send: carries out one try.
-      changed: is called when a delivery is over.
+      changed: called when a delivery is over.
     """
 
     def __init__(self, receivers: Sequence[Receiver], send: Send, changed: Callable[[], None]):

@@ -2,11 +2,11 @@
 
 Where the kernel limits memory, each attempt has its own group. Elsewhere the agent measures the memory of each task
 every ``LOOK_S``, and stops a task above its limit. The agent counts the processes in its last look at the process
-table, every ``process_records.NOTE_S``; so it does not bound memory that a task takes faster.
+table, every ``process_records.NOTE_S``. So the agent does not bound memory that a task takes faster.
 
 The memory of a process is its written pages, in memory or swapped out. Pages of files count for no process: the kernel
 reclaims these pages when it needs memory. A page that processes share counts once where this kernel and this user can
-detect the sharing, which costs time; ``memory_at_most`` counts a shared page for each process.
+detect the sharing, which costs time. ``memory_at_most`` counts a shared page for each process.
 """
 
 import os

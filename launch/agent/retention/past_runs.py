@@ -2,10 +2,10 @@
 
 A run stays under any rule:
 
-- while a process of the run may live, and for an hour after its last use; - where the run is the newest of its name, or
-the newest with a checkpoint, from which ``up --resume`` would continue; - where the plan of a live run, or of the
-newest run of a name, contains the run's full name: to resume from the run, as a warm start, or in an argument of a
-command.
+- while a process of the run may live, and for an hour after its last use;
+- where the run is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would continue;
+- where the plan of a live run, or of the newest run of a name, contains the run's full name: to resume from the run,
+  as a warm start, or in an argument of a command.
 
 Hosts may share the working folder, and no host sees the processes of another. But a living agent renews its files once
 a day. So a run without a record from this machine's current boot stays for two days.
@@ -13,8 +13,8 @@ a day. So a run without a record from this machine's current boot stays for two 
 No single clock decides that a run is old. Its age is the lesser of two times: the time since its last modification by
 this host's clock, and the time since its start by the clocks of the launchers.
 
-Shipped code stays while a live run uses it, while a process works in its folder, and for a week after a launcher has
-used it. Removing code is always safe: the next verb that needs the code sends it again.
+Shipped code stays while a live run uses it, while a process works in its folder, and for a week after its last use.
+Removing code is always safe: the next verb that needs the code sends it again.
 """
 
 import os

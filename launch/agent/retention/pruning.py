@@ -132,7 +132,7 @@ def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer
 
 
 def _hide(place: PrunedPlace, going: Sequence[Removable], clocks: Clocks) -> Dict[str, str]:
-    """Rename runs and code; return the ones that stay, with the reasons.
+    """Rename runs and code; return the remaining ones, with the reasons.
 
     Measuring takes time. So the function checks every reason to stay again, while no run can start.
     """

@@ -184,7 +184,7 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
 
 
 def _build(command: ChiefCommand, prefix: str, tell: Tell) -> Any:
-    """Return the last line that ``jobs.export`` prints, as JSON.
+    """Return the last line of ``jobs.export``'s output, parsed as JSON.
 
     Raises:
       NotExported: the build fails, or takes too long.

@@ -131,7 +131,7 @@ def _handle_signals(request: RunRequest, agent: Agent) -> None:
 
 
 def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
-    """End the agent when its guard ends: the run's files promise a guard."""
+    """End the agent when its guard ends: the run requires a guard."""
     loop = asyncio.get_event_loop()
 
     def ended() -> None:

@@ -11,7 +11,7 @@ secrets that are in no file. An agent that ended in an orderly way, as after ``l
 
 The pulse shows the keeper that the agent is not frozen. A stopped agent, or an agent that hangs in the kernel, keeps
 its lock and its tasks, but no longer acts. Such an agent would not kill its tasks when the lead falls silent. So the
-keeper kills an agent without a pulse before the lead counts the host as lost.
+keeper kills an agent whose pulse is missing, before the lead counts the host as lost.
 
 A member may freeze at a time when the lead has already received nothing from the member for a while. So each beat
 grants a time limit for the next beat.
@@ -181,7 +181,7 @@ def _watch(folder: RunFolder, agent: int, pulse: Pulse, patience_s: float, begin
     if pulse.watch(patience_s, begin_s):
         say(f"the agent is frozen: no sign of it for {pulse.waited_s:.0f} s; killing it and its tasks")
         os.kill(agent, signal.SIGKILL)
-        leftovers.end(folder)  # while it exists: an agent that hangs in the kernel dies late, as do its tasks
+        leftovers.end(folder)  # before its end: an agent that hangs in the kernel dies late, as do its tasks
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")

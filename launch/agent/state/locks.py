@@ -30,7 +30,8 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
     ``file`` is the argument of verbs about a run of this name.
 
     Raises:
-      NameTaken: another run holds the name. file_lock.NoLocks: the file system has no locks.
+      NameTaken: another run holds the name.
+      file_lock.NoLocks: the file system has no locks.
     """
     path = lock_path(folder.workdir, name, folder.host)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +70,8 @@ def removal(workdir: Path) -> Iterator[None]:
     """Prevent runs from starting, for the moment in which past runs are moved away.
 
     Raises:
-      file_lock.Held: a run is starting. file_lock.NoLocks: the file system has no locks.
+      file_lock.LockHeld: a run is starting.
+      file_lock.NoLocks: the file system has no locks.
     """
     handle = file_lock.take(_removal_path(workdir))
     try:

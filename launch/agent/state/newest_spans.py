@@ -47,7 +47,7 @@ def _current(place: Path, now: float) -> Optional[Current]:
         return None
     try:
         age_s = now - os.lstat(str(place / PULSE)).st_mtime
-    except OSError:  # the run has just been removed
+    except OSError:  # the sign has just been removed
         return None
     asked_s = max(0.0, sign.phase_s - asks_after(sign.slowest_s)) if sign.phase in STEPS else 0.0
     return Current(sign.phase, sign.phase_s, sign.owes, round(max(0.0, age_s), DIGITS), asked_s)

@@ -61,8 +61,7 @@ class RunFolder:
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        """Replace one of this host's JSON files, readable by this user alone; a ``durable`` one survives a power
-        cut."""
+        """Replace one of this host's JSON files, private to this user; a ``durable`` one survives a power cut."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:

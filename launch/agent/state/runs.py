@@ -49,7 +49,7 @@ def newest(reference: RunReference) -> Optional[RunFolder]:
 
 
 def name_of(run: str) -> str:
-    """Return the name that a run shares with others of its hosts file: ``digits`` of ``digits-20261120-155902``."""
+    """Return the name that a run shares with other runs of its hosts file: ``digits`` of ``digits-20261120-155902``."""
     return _STAMP.sub("", run)
 
 

@@ -7,7 +7,7 @@ of success) is a module with one class, and a line in that list.
 Phases of a run, and the phases that may follow each phase:
 
     gathering   agents join; ends when all have joined and the launcher has sent go     training, closing
-    training    tasks run; a failed task restarts, with backoff, while it has attempts left     re-forming, closing
+    training    tasks run; a failed task restarts, with backoff, while it may           re-forming, closing
     re-forming  an elastic run has lost hosts, or takes hosts back: the processes of    training, closing
                 the old formation end, then the processes of the next one start
     closing     the result is known (succeeded, failed or stopped): workers exit or     ended

@@ -69,7 +69,7 @@ class Times:
                 index.seek(self._read)
                 while self._take(index.read(TIMES_PIECE)):
                     index.seek(self._read)
-        except OSError:  # there is none, or something else that a task has made of it
+        except OSError:  # missing, or replaced by the task
             return
 
     def _take(self, noted: bytes) -> bool:
@@ -148,7 +148,7 @@ def gap_of(log: Path) -> LogGap:
     """Return the gap of a log; a gap without bytes where the log is whole."""
     try:
         begin, end = map(int, read_at_most(gap_file_of(log), 100).split())
-    except (OSError, ValueError):  # there is none, or something else that a task has made of it
+    except (OSError, ValueError):  # missing, or replaced by the task
         return NO_GAP
     return LogGap(begin, end) if 0 <= begin < end else NO_GAP
 

@@ -8,7 +8,7 @@ the earlier attempt. Once the host's part of the run is over, the agent removes 
 task wrote stay.
 
 All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
-keeps the code in memory while it may start a task, restores missing files, and keeps the run's files young.
+keeps the code in memory while it may start a task. The agent restores missing files, and keeps the run's files young.
 """
 
 import contextlib

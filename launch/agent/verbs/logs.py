@@ -28,8 +28,8 @@ class TaskLog:
     """A reader of a task's logs, which continues where it stopped.
 
     Args:
-      since, until: only lines written from ``since`` to before ``until``, times of day in seconds. tail: only this
-      number of last lines at the first reading.
+      since, until: only lines written from ``since`` to before ``until``, times of day in seconds.
+      tail: only this number of last lines at the first reading.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ def count_lines(file: BinaryIO, begin: int, end: int, most: int) -> int:
     lines, begins = 0, True
     while file.tell() < end and lines < most:
         part = file.readline(LONGEST)
-        if not part:  # it was cut short meanwhile
+        if not part:  # the log was truncated meanwhile
             break
         lines += begins
         begins = part.endswith(b"\n")

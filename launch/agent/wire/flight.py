@@ -35,7 +35,7 @@ class Flight:
       task: ``worker:1``.
       read_at: the time of reading, in seconds since 1970 by the host's clock.
       why_none: the reason why no spans exist; None where spans exist.
-      began: likewise.
+      began: the beginnings of the spans, in seconds since 1970 by the host's clock.
       took_s, waited_s, longest_ps, longest_s, whole: see ``cluster.protocol.flight_records.Span``.
       exchanged: the exchange of every step with each ps, in the order of the indices of ps.
       torn: the number of torn records.
