@@ -1,11 +1,11 @@
 """First contact with a host: receive missing or damaged code from the launcher, and run verbs of the code.
 
-The launcher makes ``PYTHON -c`` read this file's text from stdin, so the file stands alone. Every Python can parse its
-syntax, so that it can report a Python that is too old. This program reads one JSON line, {"workdir", "code": {kind:
-hash}, "verb", "stay"}, and answers with the missing kinds of code. For each missing kind the program reads a line with
-a length, and then that number of bytes of tar.gz. Then the program runs the verb on the same stdin and stdout, in the
-same process, which saves a start of Python on every host. Finally the program waits at most "stay" seconds for the next
-JSON line: a launcher that was cut off sends nothing, not even an end.
+The launcher makes ``PYTHON -c`` read this file's text from stdin, so the file stands alone. Every Python can parse the
+file, even a Python that is too old, which the program then reports. This program reads one JSON line, {"workdir",
+"code": {kind: hash}, "verb", "stay"}, and answers with the missing kinds of code. For each missing kind the program
+reads a line with a length, and then that number of bytes of tar.gz. Then the program runs the verb on the same stdin
+and stdout, in the same process, which saves a start of Python on every host. Finally the program waits at most "stay"
+seconds for the next JSON line: a launcher that was cut off sends nothing, not even an end.
 
 Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. Code is complete
 when every file exists with its size; before a run starts, the contents must match, too. The launcher sends missing,

@@ -6,7 +6,7 @@ name, which contains the run and the host. groups.json has the folder of a run's
 The kernel kills only the group that exceeds its limit. Version 2 and version 1 of control groups differ in the names of
 their files, and in the places for groups:
 
-    version 2   below a group that has no processes, and hands the controller down: the nearest such group
+    version 2   below a group that has no processes itself, and hands the controller down: the nearest one
                 above this process
     version 1   below the group of this process
 

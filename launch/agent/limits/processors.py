@@ -1,4 +1,4 @@
-"""The processors of this host's tasks, each given to one task of all runs; and the memory of NUMA nodes.
+"""The processors of this host's tasks, each booked for at most one task of all runs; and the memory of NUMA nodes.
 
 A run books a processor like a GPU: by an abstract Unix socket. The kernel lets one process bind the socket, and frees
 the socket when that process ends. A run that finds a processor booked takes another.

@@ -69,7 +69,7 @@ class TaskLimits:
         if limit is None or place is None:
             return self._terms.enforcement(task, None)
         self._made += 1
-        which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # an earlier agent may have used the attempt
+        which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # no earlier agent's group has this name
         group = place.make(control_groups.name(self._folder, which), limit)
         self._groups[task, attempt] = group
         return self._terms.enforcement(task, group)
