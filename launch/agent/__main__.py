@@ -13,11 +13,11 @@ from launch.agent.linux.open_files import readable
 from launch.agent.wire.verb_table import VERBS, AnyVerb
 
 T = TypeVar("T")
-SILENT_S = 60.0  # a launcher that stops in the middle of a file has gone
+SILENT_S = 60.0  # a launcher that stops in the middle of a file has ended
 
 
 class NotUnderstood(AgentError):
-    """The request is of another version of the launcher; the text is the answer to it."""
+    """A request of another version of the launcher; the text is the answer to the request."""
 
 
 def read_request(kind: Type[T]) -> T:
@@ -34,7 +34,7 @@ def read_request(kind: Type[T]) -> T:
 
 
 def read_values() -> Dict[str, Any]:
-    """Return the JSON line on stdin, unbuffered: what follows may belong to a relay."""
+    """Return the JSON line on stdin, unbuffered: the bytes after the line may belong to a relay."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -46,7 +46,7 @@ def read_values() -> Dict[str, Any]:
 
 
 def read_some(size: int) -> bytes:
-    """At most so many bytes of what the launcher sends; b"" when it has gone."""
+    """Return at most ``size`` bytes from the launcher; b"" when the launcher has ended."""
     return os.read(0, size) if readable(0, SILENT_S) else b""
 
 
@@ -57,7 +57,7 @@ def tell(values: Dict[str, Any]) -> None:
 
 
 def launcher_goes(seconds: float) -> bool:
-    """Wait so many seconds at most; return whether the launcher has closed its end.
+    """Wait at most this many seconds; return whether the launcher has closed its end.
 
     The launcher sends nothing more after its request.
     """
@@ -70,7 +70,7 @@ def run(name: str) -> None:
         _run(VERBS[name])
     except NotUnderstood as error:
         tell({"error": str(error)})
-    except BrokenPipeError:  # the launcher has gone
+    except BrokenPipeError:  # the launcher has ended
         os._exit(0)
 
 
@@ -84,7 +84,7 @@ def _run(verb: AnyVerb) -> None:
 
 
 def function_of(verb: AnyVerb) -> Callable[..., Any]:
-    """Return the function that runs a verb. No other verb loads its module."""
+    """Return the function that runs a verb; this loads only the verb's module."""
     module, name = verb.function.split(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function

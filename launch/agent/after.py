@@ -1,6 +1,6 @@
-"""The commands of the key ``after``, on this host, once its part of the run is over in order.
+"""The commands of the key ``after``, which run on this host after an orderly end of its part of the run.
 
-``after.json`` of this host's part of the run has the reason why some have failed.
+``after.json`` of this host's part of the run has the errors of failed commands.
 """
 
 import os
@@ -20,7 +20,7 @@ _FILE = "after.json"
 async def run(
     commands: Sequence[str], folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None]
 ) -> None:
-    """Run each command, also after one that failed; the log has what went wrong, and ``down`` reports it.
+    """Run each command, also after a failed one; log the errors, which ``down`` reports.
 
     Args:
       began: receives the pid of each command's shell.
@@ -37,7 +37,7 @@ async def run(
 
 
 def problem_of(folder: RunFolder) -> Optional[str]:
-    """Return what went wrong in a run; None where nothing did, or no command has run."""
+    """Return the errors of a run's commands; None where no command has failed."""
     problem = (folder.read_whole(_FILE) or {}).get("problem")
     return problem if isinstance(problem, str) else None
 
@@ -45,7 +45,7 @@ def problem_of(folder: RunFolder) -> Optional[str]:
 async def _problem(
     command: str, folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None], within_s: float
 ) -> Optional[str]:
-    """Run a command, and return what went wrong."""
+    """Run a command, and return its error, if any."""
     if within_s <= 0:
         return f"not begun: the {WITHIN_S:.0f} s for all commands were over"
     env = {**os.environ, "LAUNCH_RUN": folder.run, **secrets}

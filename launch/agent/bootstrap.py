@@ -1,17 +1,16 @@
-"""First contact with a host: receive the shipped code that is missing or damaged, and run verbs of it.
+"""First contact with a host: receive missing or damaged code from the launcher, and run verbs of the code.
 
-The launcher has ``PYTHON -c`` read this file's text from stdin, so it stands alone, and its
-syntax is one that every Python can read, to be able to report that this one is too old. It
-reads one JSON line, {"workdir", "code": {kind: hash}, "verb", "stay"}, answers with the kinds
-it lacks, reads for each a line with a length and so many bytes of tar.gz, and then runs
-the verb on the same stdin and stdout, in this very process: a start of Python less on every
-host. It then reads the next such line, and waits for it so many seconds as "stay" has: a
-launcher that was cut off sends nothing, not even goodbye.
+The launcher makes ``PYTHON -c`` read this file's text from stdin, so the file stands alone. Every Python can parse the
+file, even a Python that is too old, which the program then reports. This program reads one JSON line, {"workdir",
+"code": {kind: hash}, "verb", "stay"}, and answers with the missing kinds of code. For each missing kind the program
+reads a line with a length, and then that number of bytes of tar.gz. Then the program runs the verb on the same stdin
+and stdout, in the same process, which saves a start of Python on every host. Finally the program waits at most "stay"
+seconds for the next JSON line: a launcher that was cut off sends nothing, not even an end.
 
-Code is known by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. It is
-there when every file is there with its size; before a run starts, with its content too. What was
-purged, cut short or changed is sent again and put in its place. Code that another user may have put
-there is not run: from the working folder on, no other user may own or write a folder on the way to it.
+Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. Code is complete
+when every file exists with its size; before a run starts, the contents must match, too. The launcher sends missing,
+truncated or changed code again, and the program replaces it. The program runs no code that another user may have put
+there: from the working folder down, no other user may own or write a folder on the path to the code.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -23,19 +22,19 @@ import select
 import stat
 import sys
 
-GREETING_S = 60.0  # for the first such line
+GREETING_S = 60.0  # for the first line
 MANIFEST = ".manifest"
 FOLDERS = ("code", "envs", "locks", "runs")
 ELSEWHERE = "give the key workdir a folder of your own"
 
 
 def read_line():
-    # Byte by byte, past no buffer: what follows belongs to the verb.
+    # Byte by byte, without a buffer: the following bytes belong to the verb.
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
         if not byte:
-            os._exit(0)  # the launcher has gone: nothing here needs the interpreter's own goodbye
+            os._exit(0)  # the launcher has ended: no cleanup of the interpreter is needed
         line += byte
     return line.decode()
 
@@ -60,15 +59,15 @@ def make(folder):
     try:
         os.makedirs(folder, 0o700)
     except OSError:
-        if not os.path.isdir(folder):  # else it was there, or another launcher was first
+        if not os.path.isdir(folder):  # else the folder existed, or another launcher was first
             raise
 
 
 def refusal(workdir):
-    """Return why another user could decide what runs here; None where nobody can."""
+    """Return the reason why another user could change the code that runs here; None where no other user can."""
     mode = os.stat(workdir).st_mode
     if mode & 0o022 and mode & stat.S_ISVTX:
-        # As in /tmp, anybody may make a folder there: all of them are made now, or are somebody else's already.
+        # As in /tmp, any user may create a folder there: create all folders now, unless another user already has.
         for name in FOLDERS:
             make(os.path.join(workdir, name))
     below = [os.path.join(workdir, name) for name in FOLDERS]
@@ -77,11 +76,11 @@ def refusal(workdir):
 
 
 def foreign(path, accepted=0):
-    """Return how another user could change a folder's content; None where nobody can.
+    """Return the way in which another user could change a folder's content; None where no other user can.
 
     The function ignores a mode that is ``accepted``.
     """
-    for status in (os.lstat(path), os.stat(path)):  # a link is its owner's to change
+    for status in (os.lstat(path), os.stat(path)):  # the owner of a link can change the link
         if status.st_uid not in (0, os.geteuid()):
             own, found = user(os.geteuid()), user(status.st_uid)
             why = "%s: expected a folder of %s, found one of %s" % (path, own, found)
@@ -111,7 +110,7 @@ def user(number):
 def is_whole(folder, digest, to_the_byte):
     """Return whether all the code is in a folder.
 
-    The check is to the byte, which takes a second for each 300 MB, or by sizes.
+    The check compares every byte, which takes a second for each 300 MB, or only sizes.
     """
     try:
         with open(os.path.join(folder, MANIFEST), "rb") as file:
@@ -125,7 +124,7 @@ def is_whole(folder, digest, to_the_byte):
 
 
 def is_as_sent(path, sent, to_the_byte):
-    _, size, digest = sent  # its mode is not looked at: there are file systems that do not keep it
+    _, size, digest = sent  # the mode is not checked: some file systems do not store it
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode) or status.st_size != size:
         return False
@@ -137,7 +136,7 @@ def is_as_sent(path, sent, to_the_byte):
 
 def renew(folder):
     if os.access(folder, os.W_OK):
-        os.utime(folder, None)  # what removes unused code leaves it
+        os.utime(folder, None)  # so the removal of unused code spares the folder
 
 
 def hashed(data):
@@ -147,7 +146,7 @@ def hashed(data):
 
 
 def unpack(data, digest, folder):
-    # Loaded here, since most of the time there is nothing to unpack.
+    # Loaded here, since mostly there is no code to unpack.
     import io
     import shutil
     import tarfile
@@ -158,10 +157,10 @@ def unpack(data, digest, folder):
     partial = tempfile.mkdtemp(prefix=".", dir=folder)
     try:
         with tarfile.open(fileobj=io.BytesIO(zlib.decompress(data, 31)), mode="r:") as archive:
-            # Made by our own launcher, and checked below; newer Pythons want this said.
+            # Our launcher wrote the archive, and the code below checks it; newer Pythons require a filter.
             archive.extraction_filter = lambda member, path: member  # type: ignore[attr-defined]
             for member in archive.getmembers():
-                member.mtime = int(time.time())  # a bundle has no times: who cleans up by age would take it for old
+                member.mtime = int(time.time())  # a bundle has no times: a cleanup by age would remove it
             archive.extractall(partial)
         if not is_whole(partial, digest, True):
             raise ValueError("the code arrived damaged")
@@ -173,7 +172,7 @@ def unpack(data, digest, folder):
 
 
 def put(partial, target, digest):
-    """Move code to its place; replace the files of a copy there that is damaged."""
+    """Move code to its place; replace the files of a damaged copy there."""
     try:
         os.rename(partial, target)
         return
@@ -185,7 +184,7 @@ def put(partial, target, digest):
     for parent, _, names in os.walk(partial):
         below = os.path.join(target, os.path.relpath(parent, partial))
         make(below)
-        for name in names:  # each at once: who reads it meanwhile reads the one or the other
+        for name in names:  # each atomically: a reader meanwhile sees one or the other
             os.rename(os.path.join(parent, name), os.path.join(below, name))
 
 
@@ -221,7 +220,7 @@ def run(verb, code):
 
 
 def main():
-    os.umask(0o077)  # nothing that begins here is for others to read
+    os.umask(0o077)  # other users can read no file that is created from here on
     if sys.version_info < (3, 7):
         found = "expected Python 3.7 or newer, found %s at %s" % (sys.version.split()[0], sys.executable)
         tell({"error": found, "kind": "python-old"})

@@ -1,9 +1,9 @@
-"""The errors of an agent's own functions. Each is defined where it is raised.
+"""The errors of an agent's own functions. Each module defines the errors that it raises.
 
     AgentError
     ├── a request
-    │   ├── NotUnderstood    of another version of the launcher
-    │   └── Gone             nobody waits for its answer any more
+    │   ├── NotUnderstood    the request comes from another version of the launcher
+    │   └── Gone             the launcher no longer waits for the answer
     ├── a start
     │   ├── NotReady         this host cannot take part in the run
     │   ├── NameTaken        another run of this name is up here
@@ -11,28 +11,28 @@
     │   ├── ImpossibleLimit  this host cannot have a limit
     │   ├── Lacking          tasks cannot run in their container here
     │   ├── Unguarded        the ports of the run cannot be guarded
-    │   └── Refused          nft did not take its lines
+    │   └── Refused          nft rejected the lines of a guard
     ├── this machine
-    │   ├── LockHeld         somebody else holds a lock
-    │   ├── NoLocks          a file system has none
+    │   ├── LockHeld         another process holds a lock
+    │   ├── NoLocks          a file system has no locks
     │   ├── Unreadable       this user may not read the kernel's messages
-    │   ├── NoAnswer         the runtime of containers does not work
-    │   └── NoDriverAnswer   the driver of the GPUs does not
+    │   ├── NoAnswer         the container runtime does not work
+    │   └── NoDriverAnswer   the driver of the GPUs does not answer
     ├── another host
-    │   ├── LinkError        it is not who it should be, or was not in time
+    │   ├── LinkError        the peer has not proven itself, or has not answered in time
     │   └── DialFailure      the address of a task cannot be reached
     ├── an environment
-    │   ├── Busy             somebody else uses, builds or removes it
-    │   ├── NotBuilt         it cannot be built
+    │   ├── Busy             another process uses, builds or removes the environment
+    │   ├── NotBuilt         the environment cannot be built
     │   └── Broken           a file did not arrive whole
     ├── a checkpoint
-    │   ├── CopyError        it did not arrive
-    │   └── NotExported      there is no SavedModel of it
-    └── IllegalTurn          a run was to enter a phase that cannot follow: a mistake in the supervisor
+    │   ├── CopyError        a checkpoint did not arrive
+    │   └── NotExported      no SavedModel of a checkpoint exists
+    └── IllegalTurn          an attempt to enter a phase that cannot follow: a mistake in the supervisor
 
-What the machine raises (OSError), and what cannot be read (ValueError), stays what it is.
+Errors of the machine (OSError) and of unreadable data (ValueError) stay unchanged.
 """
 
 
 class AgentError(Exception):
-    """Root of the agent's errors; the text is what a person reads."""
+    """The root of the agent's errors; the text is for people."""

@@ -1,10 +1,10 @@
 """The facts of this host that ``launch check`` and ``launch diagnose`` both collect, section by section.
 
-Sections run side by side under one deadline. Every section is a thread of its own, since a section may hang on a
-machine in trouble: in a file server, in a driver. Nobody waits for a section beyond the deadline.
+Sections run in parallel under one deadline. Every section has its own thread, since a section may hang on a faulty
+machine: in a file server, in a driver. The caller waits for no section beyond the deadline.
 
-The version and the packages of the tasks' Python are asked of that very Python with the tasks' environment. It really
-imports TensorFlow: an installed TensorFlow does not always work.
+The tasks' Python itself, with the tasks' environment, reports its version and its packages. The Python really imports
+TensorFlow, since an installed TensorFlow does not always work.
 """
 
 import json
@@ -29,12 +29,12 @@ from launch.agent.linux.processes import describe_exit, die_with
 from launch.agent.state.run_folder import expand
 from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap
 
-Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or what becomes JSON
+Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or JSON value
 Section = Callable[[], Iterator[Piece]]
 
 
 def pieces(sections: Mapping[str, Section], within_s: float) -> Iterator[Union[Piece, Gap]]:
-    """Yield the pieces of all sections as they come, and a gap for each section that fails or is late."""
+    """Yield the pieces of all sections as they arrive, and a gap for each section that fails or is late."""
     until = time.monotonic() + within_s
     found: queue.Queue[Tuple[str, Union[Piece, Gap, None]]] = queue.Queue()
     running = dict.fromkeys(sections)
@@ -58,14 +58,14 @@ def _run_section(name: str, section: Section, found: "queue.Queue[Tuple[str, Uni
             found.put((name, piece))
     except (Unreadable, NoDriverAnswer) as why:
         found.put((name, Gap(name, str(why))))
-    except Exception as error:  # one section must not keep the others from being reported
+    except Exception as error:  # the failure of one section must not hide the others
         found.put((name, Gap(name, f"{type(error).__name__}: {error}")))
     finally:
         found.put((name, None))
 
 
-_QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of GPUs may be all in use
-# Whatever an import itself prints goes to stderr; each answer is told at once, since the next import may crash.
+_QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}  # the memory of the GPUs may be full
+# Imports print to stderr; each answer is sent at once, since the next import may crash.
 _QUESTION = """
 import json, os, sys
 answers = os.fdopen(os.dup(1), "w")
@@ -92,13 +92,13 @@ for name in sys.argv[1:]:
 
 
 class PythonVersions:
-    """The answers of a Python, which is asked while this host does other things.
+    """The answers of a Python, which runs in parallel with the rest.
 
     Args:
-      program: how to run it: in the container that has it, or on this host.
+      program: the way to run the Python: in the tasks' container, or on this host.
       env: the tasks' own variables.
-      modules: in the order in which they are imported.
-      packages: also return the installed packages, {name: version}, which imports nothing.
+      modules: the modules in the order of import.
+      packages: whether to return the installed packages, too, {name: version}; this imports nothing.
     """
 
     def __init__(
@@ -123,14 +123,14 @@ class PythonVersions:
             self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
 
     def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
-        """{"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}"""
+        """Return {"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}."""
         if self._failure is not None:
             return {"python": {"error": self._failure}}
         try:
             told, errors = self._process.communicate(timeout=timeout_s)
             end = describe_exit(self._process.returncode)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so no other process has its pid
             self._program.end()
             told, errors = self._process.communicate()
             end = f"not done within {timeout_s:.0f} s"
@@ -145,12 +145,12 @@ def _last_line(end: str, lines: List[str]) -> str:
     return f"{end}: {lines[-1][:200]}" if lines else end
 
 
-SAMPLE = b"\0" * 65536  # what is written to see whether a folder takes it
+SAMPLE = b"\0" * 65536  # the sample that is written to test a folder
 MARGIN_S = 1.0  # for the answers to be sent
 
 
 def sections(request: FactsRequest, within_s: float) -> Dict[str, Section]:
-    """Return the sections; their pieces are fields of ``HostFacts``, and each folder is a section of its own."""
+    """Return the sections; their pieces are fields of ``HostFacts``, and each folder is a separate section."""
     until = time.monotonic() + within_s - MARGIN_S
 
     def disk_of(folder: str) -> Section:
@@ -170,7 +170,7 @@ def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
     modules = ("numpy", "tensorflow") if request.trial else ()
     try:
         program = OneShot("check", request.container, expand(request.workdir))
-    except Lacking:  # the section of the container has the reason
+    except Lacking:  # the container's section reports the reason
         return
     asked = PythonVersions(program, python, request.env, modules, packages=not request.trial)
     ready = environment is None or environment.is_ready()
@@ -183,11 +183,11 @@ def _disk(request: FactsRequest, folder: str) -> Iterator[Piece]:
 
 
 def disk(folder: Path, trial: bool = False, with_locks: bool = False) -> Union[Disk, Failed]:
-    """Return the room in a folder, or in its nearest existing parent; or what keeps it from use.
+    """Return the free space of a folder, or of its nearest existing parent; or the error that prevents its use.
 
     Args:
-      trial: whether a sample is written.
-      with_locks: whether a file system without locks is of no use.
+      trial: whether to write a sample.
+      with_locks: whether the file system must have locks.
     """
     place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))
     try:
@@ -209,10 +209,10 @@ def disk(folder: Path, trial: bool = False, with_locks: bool = False) -> Union[D
 
 
 def _write_sample(place: Path, with_locks: bool) -> None:
-    """Write a file that leaves no name. Raises OSError, and NoLocks."""
+    """Write a file and remove its name. Raises OSError and NoLocks."""
     with tempfile.TemporaryFile(dir=str(place)) as sample:
         sample.write(SAMPLE)
         sample.flush()
-        os.fsync(sample.fileno())  # some file systems say only then that they are full
+        os.fsync(sample.fileno())  # some file systems report only here that they are full
         if with_locks:
             file_lock.lock(sample.fileno(), place / "sample")

@@ -1,14 +1,14 @@
-"""Find and end what a run has on this host: processes, ports, GPU memory, locks, control groups, containers.
+"""The leftovers of a run on this host: processes, ports, GPU memory, locks, control groups, containers; and their end.
 
-The module signals only processes that the run's own records name, by pid and start time, and removes only containers
-that they name.
+The module signals only processes that the run's own records name, by pid and start time. It removes only containers
+that the records name.
 
-The keeper of an agent that died ends what the agent left, and that takes a moment; ``make_way`` waits for it before the
-agent's successor begins. So there are never two agents of a run on one host, nor tasks of both.
+The keeper of a dead agent cleans up after the agent, which takes a moment; ``make_way`` waits for the keeper before the
+agent's successor begins. So a host never has two agents of a run, nor tasks of both.
 
-Where agent and keeper were both killed, nobody did, and the name is free. So ``end_earlier_runs`` does it before
-another run of that name begins, and refuses the beginning beside what cannot be ended. Without it, two generations of a
-run would work side by side.
+Where agent and keeper were both killed, no cleanup happened, and the run's name is free. So ``end_earlier_runs`` cleans
+up before another run of that name begins, and refuses the start where a process cannot be ended. Otherwise two
+generations of a run would work at the same time.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ from launch.agent.state.runs import runs
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft
 
 POLL_S = 0.05
-GONE_S = 10.0  # what was killed is gone at once, or hangs in the kernel
+GONE_S = 10.0  # a killed process ends at once, or hangs in the kernel
 
 
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     """Return the processes, ports, GPU memory, locks, control groups and containers of the run on this host.
 
-    The locks are the lock of the run's name, the agent's socket, and what starts the agent at a boot.
+    The locks are the lock of the run's name, the agent's socket, and the unit that starts the agent at a boot.
 
     Args:
-      gone: pids that were the run's a moment ago: a driver may hold their memory a little longer.
+      gone: pids of the run that ended a moment ago: a driver may hold their memory a little longer.
     """
     living = [*_serving(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
@@ -54,7 +54,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
 
 
 def _serving(folder: RunFolder) -> List[processes.Process]:
-    """Return agent and keeper; without their record, the agent that holds the run's name."""
+    """Return the recorded agent and keeper, and an unrecorded agent that holds the run's name."""
     recorded, holder = process_records.agent_of(folder), agent_pid(folder)
     unrecorded = None if holder in (None, *(each.pid for each in recorded)) else processes.inspect(holder or 0)
     return recorded if unrecorded is None else [unrecorded, *recorded]
@@ -73,33 +73,32 @@ def _uses_gpus(folder: RunFolder) -> bool:
 def agent_pid(folder: RunFolder) -> Optional[int]:
     """Return the pid of the agent that holds the run's name on this host.
 
-    The result is None where no agent of the run lives.
+    The result is None where no agent of the run holds the name.
     """
     holder = lock_holder(folder.workdir, plan_file.read(folder).name, folder.host)
     return holder["pid"] if holder and holder.get("run") == folder.run else None
 
 
 def end(folder: RunFolder) -> None:
-    """Kill what the run's records name; remove containers and groups, and the lock and socket of a dead agent.
+    """Kill the processes on the run's records; remove containers and groups, and the lock and socket of a dead agent.
 
-    What starts the agent at a boot stays.
+    The unit that starts the agent at a boot stays.
     """
-    own = os.getpid()  # a keeper's, which ends by itself
+    own = os.getpid()  # may be the keeper's, which ends by itself
     end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
     control.remove_recorded(folder)
     end_all(lambda: process_records.tasks_of(folder))
     control_groups.remove_left(folder)
     control.forget_gone(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
-        with contextlib.suppress(FileNotFoundError):  # the keeper was faster
+        with contextlib.suppress(FileNotFoundError):  # the keeper has removed the file first
             path.unlink()
 
 
 def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
-    """End what an agent left, whose keeper this process is.
+    """Clean up after an agent, in its keeper.
 
-    Where another agent of the run may be there, and its records (``is_ours`` False), only this process's descendants
-    end.
+    Where the records may belong to another agent of the run (``is_ours`` False), only this process's descendants end.
     """
     if is_ours:
         control.remove_recorded(folder)  # before the processes of their runtime are killed
@@ -109,13 +108,13 @@ def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
 
 
 def end_for_good(folder: RunFolder) -> None:
-    """Do as ``end``, and have no boot start the run's agent here again."""
+    """Do the same as ``end``, and remove the unit that starts the run's agent at a boot."""
     boot_unit.remove(folder)
     end(folder)
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:
-    """Kill the living processes, and wait, bounded in time, until there are none."""
+    """Kill the living processes, and wait a bounded time for their end."""
     for process in living():
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     wait(lambda: not living(), GONE_S)
@@ -124,7 +123,7 @@ def end_all(living: Callable[[], List[processes.Process]]) -> None:
 def _locks(folder: RunFolder) -> List[Path]:
     """Return the run's lock and socket, where they exist.
 
-    A lock that another run of the name holds, or left, is not ours.
+    A lock that another run of the name holds or left does not count.
     """
     lock = lock_path(folder.workdir, plan_file.read(folder).name, folder.host)
     ours = [lock] if last_holder(lock) == folder.run else []
@@ -141,18 +140,18 @@ def wait(done: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-SWEPT_S = 15.0  # for the keeper to have ended what the agent left; it waits 10 s for what hangs
+SWEPT_S = 15.0  # for the keeper's cleanup, which waits 10 s for hanging processes
 
 
 def make_way(folder: RunFolder) -> Optional[int]:
     """Return the pid of the run's agent on this host, if the agent lives, or its keeper starts the next one.
 
-    Otherwise nothing of the agent is left when this function returns.
+    Otherwise the function cleans up after the agent, and returns None.
     """
     wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
     serving = agent_pid(folder)
     if serving is None and folder.own.is_dir():
-        end(folder)  # where no keeper was left to do it
+        end(folder)  # where no keeper was left to clean up
     return serving
 
 
@@ -161,13 +160,13 @@ def _serves(folder: RunFolder) -> bool:
 
 
 def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
-    """End what earlier runs of the name left here; describe each in words.
+    """End the leftovers of earlier runs of the name here; return a text for each run.
 
-    The caller holds the name. ``file`` is the argument of verbs about a run of this name. What an earlier agent of the
-    same run left is ended before: a process of it that is still there hangs.
+    The caller holds the name. ``file`` is the argument of verbs about a run of this name. The leftovers of an earlier
+    agent of the same run have already been ended, so a remaining process of that agent hangs.
 
     Raises:
-      NameTaken: another run lives, or something of it hangs in the kernel; the text names it and the remedy.
+      NameTaken: another run lives, or one of its processes hangs in the kernel; the text names the run and the remedy.
     """
     table = processes.table()
     _refuse_to_begin_beside(folder, [each.pid for each in process_records.tasks_of(folder, table)])
@@ -179,16 +178,16 @@ def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
         living = process_records.agent_of(run) or process_records.tasks_of(run, table)
         return bool(living or control_groups.left(run) or boot_unit.files(run) or process_records.container_names(run))
-    except (OSError, ValueError, KeyError):  # a record in pieces names nobody
+    except (OSError, ValueError, KeyError):  # a damaged record identifies no process
         return False
 
 
 def _end_earlier_run(run: RunFolder, file: str) -> str:
     serving = process_records.agent_of(run)
-    # An agent with its keeper, whose lock somebody has removed; or a keeper that is about to start the agent again.
+    # An agent with its keeper, whose lock was removed; or a keeper that is about to restart the agent.
     if len(serving) > 1 or (serving and plan_file.read(run).detached):
         raise locks.NameTaken(locks.refusal(run.run, file))
-    wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to end it all
+    wait(lambda: not process_records.agent_of(run), SWEPT_S)  # a keeper alone is about to clean up
     before = look(run)
     end_for_good(run)
     _refuse_to_begin_beside(run, [each.pid for each in look(run).processes])

@@ -1,4 +1,4 @@
-"""The notice that this host's machine is to go, from the command of the key ``notice``."""
+"""The notice that this host's machine will shut down, from the command of the key ``notice``."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, o
 
 
 def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) -> "List[asyncio.Future[None]]":
-    """Begin to look for a notice, where the request has a command for that; ``leave`` receives the reason."""
+    """Start to poll for a notice, where the request has a command for it; ``leave`` receives the reason."""
     if request.notice is None:
         return []
     work = folder.task(request.tasks[0].name) / WORK
@@ -29,7 +29,7 @@ async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave:
     """Run the command until it gives notice, then call ``leave`` with the reason.
 
     Args:
-      folder: where the command begins.
+      folder: the working folder of the command.
     """
     why = None
     while why is None:
@@ -39,7 +39,7 @@ async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave:
 
 
 async def _look(notice: Notice, folder: Path, secrets: Mapping[str, str]) -> Optional[str]:
-    """Return the reason of a notice; None without one. The log has a command that does not work, now and then."""
+    """Return the reason of a notice; None without one. Log the error of a failing command now and then."""
     name, *arguments = notice.command
     try:
         argv = (os.path.expanduser(name), *arguments)

@@ -1,14 +1,15 @@
-"""Make the output of programs fit to be shown: without what a terminal obeys, and without secrets.
+"""The output of programs without control sequences for terminals, and without secrets.
 
-What a task prints, and what a host sends, reaches the terminals of people. A title, a colour, a cursor that moves or a
-clipboard that is set must not: ``plain`` returns the text as a terminal would leave it.
+The output of tasks and the answers of hosts reach the terminals of people. Sequences that set a title, a colour, the
+cursor or the clipboard must not: ``plain`` returns the text that a terminal would finally show.
 
-A value is a secret where the run's plan marks it, or the name of its variable does (``AWS_SECRET_ACCESS_KEY``). It is
-one, too, where a text has it as a password: in an address, behind ``--password``, ``token=`` and the like. What is in
-an environment under such a name is taken out wherever it stands, in a log too.
+A value is a secret where the run's plan or the name of its variable (``AWS_SECRET_ACCESS_KEY``) marks the value as
+secret. A password in a text is a secret, too: in an address, after ``--password``, ``token=`` and the like. The value
+of a variable with a secret's name is masked everywhere, also in a log.
 
-TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. They are no error: it goes
-on with processors. Each process adds its own time, so that equal notes differ; ``gpu_note`` recognises them.
+TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. These notes are no errors:
+TensorFlow continues with processors. Each process adds its own time, so equal notes differ; ``gpu_note`` recognises the
+notes.
 """
 
 import re
@@ -19,15 +20,15 @@ _SEQUENCES = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and DCS: titles, clipboard
     r"|\x1b[ -/]*[0-Z\\^-~]"
 )
-# Also what turns the direction of text, and what ends a line for some and not for others.
+# Also characters that turn the direction of text, and characters that only some programs read as a line's end.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|6[6-9]))")  # as JSON writes them
+_ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|6[6-9]))")  # as JSON escapes
 
 
 def plain(line: str) -> str:
-    """Return a line as a terminal finally shows it.
+    """Return a line as a terminal finally shows the line.
 
-    Of a progress bar that overwrites itself, the result is the newest state.
+    For a progress bar that overwrites itself, the result is the newest state.
     """
     if not _CONTROLS.search(line):
         return line
@@ -38,7 +39,7 @@ def plain(line: str) -> str:
 
 
 def _apply_backspaces(text: str) -> str:
-    """Let each backspace take a character away."""
+    """Apply each backspace, which removes the character before it."""
     kept = []
     for character in text:
         if character != "\b":
@@ -54,7 +55,7 @@ def without_controls(text: str) -> str:
 
 
 def last_line(printed: bytes) -> str:
-    """Return the last line that is not empty, as a terminal shows it."""
+    """Return the last non-empty line, as a terminal shows the line."""
     lines = [plain(line).strip() for line in printed.decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
@@ -77,7 +78,7 @@ def clean(values: Any) -> Any:
 
 HIDDEN = "(secret)"
 LONGEST = 200  # characters of a program's last line in a message
-SHORTEST = 6  # characters; a shorter value stands in many a harmless line
+SHORTEST = 6  # characters; many harmless lines contain a shorter value
 _WORDS = r"passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
 _NAME = re.compile(rf"{_WORDS}|(?:^|_)(?:key|pass|auth)(?:$|_)|_pwd$", re.IGNORECASE)
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
@@ -92,23 +93,23 @@ _HARMLESS = re.compile(
 def mask(text: str, secrets: Iterable[str]) -> str:
     """Return a text with every line of every secret in it replaced by ``(secret)``."""
     lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
-    for line in sorted(lines, key=len, reverse=True):  # a secret may hold another
+    for line in sorted(lines, key=len, reverse=True):  # a secret may contain another
         text = text.replace(line, "(secret)")
     return text
 
 
 def last_words(printed: bytes, secrets: Iterable[str]) -> str:
-    """Return the last line of what a program has printed, without secrets; at most ``LONGEST`` characters of it."""
+    """Return the last line of a program's output without secrets, cut to ``LONGEST`` characters."""
     return mask(last_line(printed), secrets)[:LONGEST]
 
 
 class Redaction:
-    """Knows the secrets of one host's part of a run.
+    """The secrets of one host's part of a run, and their removal from texts.
 
     Args:
       secrets: values that must not be shown.
-      environments: of the run's tasks and processes; values whose names sound like a secret's are secrets too.
-      names: of variables that are secrets, whatever they sound like.
+      environments: the environments of the run's tasks and processes; values with a secret's name are secrets, too.
+      names: the names of further variables that are secrets.
     """
 
     def __init__(
@@ -122,14 +123,14 @@ class Redaction:
         self._secrets = sorted({*secrets, *(value for value in named if len(value) >= SHORTEST)})
 
     def text(self, text: str) -> str:
-        """``text`` without secrets."""
+        """Return ``text`` without secrets."""
         text = mask(text, self._secrets)
         for pattern, instead in ((_IN_ADDRESS, HIDDEN), (_FLAG, rf"\1{HIDDEN}"), (_NAMED, rf"\1{HIDDEN}")):
             text = pattern.sub(instead, text)
         return text
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without secrets; a text under a secret's name is one."""
+        """Return a JSON value without secrets; a text under a secret's name is a secret."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -140,12 +141,12 @@ class Redaction:
         return self._values(value) if isinstance(value, (list, tuple)) else value
 
     def _values(self, values: Sequence[Any]) -> List[Any]:
-        """Return a list without secrets; what follows a secret's flag is one, as in argv."""
+        """Return a list without secrets; as in argv, the item after a secret's flag is a secret."""
         before = [None, *values[:-1]]
         return [HIDDEN if _is_flag(flag) else self.value(each) for flag, each in zip(before, values)]
 
     def environment(self, values: Mapping[str, str]) -> Dict[str, str]:
-        """Every name, and the values of those that are known to be harmless."""
+        """Return every name, with the values of the variables that are known to be harmless."""
         return {
             name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
             for name in sorted(values)
@@ -173,7 +174,7 @@ _NOTE = re.compile(
 
 
 def gpu_note(line: str) -> Optional[str]:
-    """Return such a line without its time and place, so that tasks write equal ones; None for any other line."""
+    """Return a TensorFlow note about GPUs without its time and place, so equal notes compare equal; else None."""
     logged = _LOGGED.match(line)
     text = logged.group("text") if logged else ""
     return f"TensorFlow: {text.split('; dlerror:')[0]}" if _NOTE.match(text) else None

@@ -1,7 +1,7 @@
-"""Checkpoints on this host, and on their way between hosts.
+"""Checkpoints on this host, and their transfer between hosts.
 
-stored       checkpoints that are there as a whole
-transfer     one on its way, over a proven stream
-replication  copies on further hosts: the lead's part, and a member's; one brought to the host of a resumed chief
+stored       complete checkpoints in a folder
+transfer     the transfer of one checkpoint over an authenticated stream
+replication  copies on further hosts, by the lead and the members; and the copy for the host of a resumed chief
 resume       the checkpoint that a chief starts from
 """

@@ -1,12 +1,13 @@
-"""Copies of checkpoints on further hosts: in a run, and from a holder to the host of a resumed run's chief.
+"""The copies of checkpoints on further hosts, and the copy from a holder to the host of a resumed run's chief.
 
 When the chief has reported a new checkpoint, the lead sends ``Fetch`` to the hosts that keep copies. Each of these
-hosts fetches the checkpoint over a connection of its own, with a ``Copier``. A host that was cut off receives ``Fetch``
-again when it is back.
+hosts fetches the checkpoint over a separate connection, with a ``Copier``. A host that was cut off receives ``Fetch``
+again when it returns.
 
-Before a resumed run starts, the launcher has the chief's host ``take`` a checkpoint: this host listens where the run's
-lead will, so where the other hosts can reach it. Then the holder may ``give``: it dials, and both hosts prove that they
-know a token which the launcher made for this. The bytes go from host to host; the launcher only receives their number.
+Before a resumed run starts, the launcher lets the chief's host ``take`` a checkpoint. This host listens at the address
+of the run's future lead, which the other hosts can reach. Then the holder can ``give``: the holder dials, and both
+hosts prove that they know a token that the launcher created for this copy. The bytes go from host to host; the launcher
+receives only their number.
 """
 
 import asyncio
@@ -29,12 +30,13 @@ LOOK_S = 0.1
 
 
 class Replicas:
-    """The hosts that keep copies, and the step of each host's newest copy: ``steps``, None before a host's first.
+    """The hosts that keep copies, and the step of each host's newest copy (``steps``; None before the first copy).
 
     Args:
-      hosts: those that keep copies.
+      hosts: the hosts that keep copies.
       directory: the folder that the chief saves into; None for the run's own folder.
-      problem: called with a host that cannot take a checkpoint, and why; once for each reason until the host can.
+      problem: called with a host that cannot receive a checkpoint, and the reason; once per reason until a copy
+        succeeds.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class Replicas:
     def look(self, step: Optional[int], members: Mapping[str, links.Link]) -> None:
         """Send ``Fetch`` to each host that has not received it for ``step`` yet.
 
-        ``step`` is that of the newest checkpoint.
+        ``step`` is the step of the newest checkpoint.
         """
         if step is None:
             return
@@ -68,7 +70,7 @@ class Replicas:
                 link.send(Fetch(step))
 
     async def serve(self, link: links.Link) -> None:
-        """Sends the newest checkpoint to a host that has dialled for it."""
+        """Send the newest checkpoint to a host that has dialled to fetch it."""
         host = link.peer.host
         try:
             checkpoint = await asyncio.get_event_loop().run_in_executor(None, self._newest_stored)
@@ -89,7 +91,7 @@ class Replicas:
     def _newest_stored(self) -> stored.LocalCheckpoint:
         """Return the checkpoint that the chief reported, or else the newest in its folder.
 
-        Other checkpoints in the folder may be ones that the chief could not read.
+        Other checkpoints in the folder may be unreadable for the chief.
         """
         there = stored.checkpoints(self._folder)
         told = [each for each in there if each.step == self._newest]
@@ -101,7 +103,7 @@ class Replicas:
         self._moved_at = links.now()
 
     async def settle(self, members: Mapping[str, links.Link], limit_s: float) -> None:
-        """Waits for copies that are under way, while they move, ``limit_s`` at most."""
+        """Wait at most ``limit_s`` for copies in progress, while their bytes move."""
         self._moved_at = links.now()
         until = links.now() + limit_s
         while self._behind(members) and not self._hurried and links.now() < until:
@@ -118,7 +120,7 @@ class Replicas:
         return any(host in members for host in behind)
 
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # before what did not arrive is fetched again
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # before a failed fetch is repeated
 
 
 class Copier:
@@ -130,13 +132,13 @@ class Copier:
         self._due = False
 
     def fetch(self) -> None:
-        """Fetch the newest checkpoint, now or after the fetch under way."""
+        """Fetch the newest checkpoint, now or after the fetch in progress."""
         self._due = True
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.ensure_future(self._fetch_all())
 
     def close(self) -> None:
-        """Cancel the fetch under way; nothing of its checkpoint stays."""
+        """Cancel the fetch in progress, and keep no file of it."""
         if self._fetching is not None:
             self._fetching.cancel()
 
@@ -161,7 +163,7 @@ class Copier:
             await link.close()
 
 
-TELL_S = 2.0  # between two words on how far it is
+TELL_S = 2.0  # between two reports of progress
 DIAL_S = 10.0
 CALL_S = 60.0  # for the holder to dial
 
@@ -171,8 +173,8 @@ Tell = Callable[[Dict[str, Any]], None]
 def take(request: HandoverRequest, tell: Tell) -> None:
     """Receive a checkpoint from its holder, which dials this host.
 
-    ``tell`` gets {"listening": True}, then every ``TELL_S`` or later {"bytes": so far}. Last comes {"taken": step} or
-    {"error": why}.
+    ``tell`` receives {"listening": True}, then {"bytes": so far} at most every ``TELL_S``. The last message is
+    {"taken": step} or {"error": reason}.
     """
     try:
         peers = None if request.guard is None else request.peers
@@ -183,9 +185,9 @@ def take(request: HandoverRequest, tell: Tell) -> None:
 
 
 def give(request: HandoverRequest, tell: Tell) -> None:
-    """Send a checkpoint to another host; report {"given": step} or {"error": why}.
+    """Send a checkpoint to another host; report {"given": step} or {"error": reason}.
 
-    ``tell`` gets {"bytes": so far} before, every ``TELL_S`` or later.
+    Before that, ``tell`` receives {"bytes": so far} at most every ``TELL_S``.
     """
     asyncio.run(_reported(_give(request, tell), tell))
 
@@ -229,7 +231,7 @@ async def _give(request: HandoverRequest, tell: Tell) -> None:
 
 
 class _Moved:
-    """Report the number of bytes that have moved, as a sign that the copy goes on."""
+    """Report the number of moved bytes, as a sign that the copy continues."""
 
     def __init__(self, tell: Tell):
         self._tell, self._bytes, self._sent_at = tell, 0, time.monotonic()

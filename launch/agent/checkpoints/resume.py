@@ -1,8 +1,8 @@
 """The source of the chief's checkpoints when a run starts.
 
-A chief restores the newest checkpoint of its folder, if there is one. So a new run needs
-an empty folder, and a resumed one needs the checkpoint of the run before it, which is in that
-run's own folder where its chief was on this host, or else in this host's copies of it.
+A chief restores the newest checkpoint of its folder, if one exists. So a new run needs an empty folder, and a resumed
+run needs the checkpoint of the earlier run. This checkpoint is in the earlier run's own folder where its chief was on
+this host, or else among this host's copies.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ def prepare(
     """Prepare the chief's checkpoint folder for this run.
 
     Args:
-      wanted: the checkpoint to go on from, which is on this host; None: the newest that is here.
+      wanted: the checkpoint to continue from, which is on this host; None for the newest checkpoint here.
 
     Raises:
-      ValueError: there is nothing to resume, or something that a new run would overwrite.
+      ValueError: no checkpoint to resume from exists, or a new run would overwrite a checkpoint.
     """
     if directory is None:
         if resume:
@@ -56,10 +56,11 @@ def prepare(
 def held(request: HeldRequest) -> Dict[str, Any]:
     """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
 
-    Where the request names a run, only that run's count.
+    Where the request names a run, only checkpoints of that run count.
 
-    One is of ``train.checkpoint.dir``, and its run is None. One is of the newest run that left any. One is of the
-    earlier run that came furthest, where that is further: no run resumes from this one, but the launcher reports it.
+    The first checkpoint is in ``train.checkpoint.dir``, and its run is None. The second is from the newest run that
+    left one. The third is from the earlier run with the highest step, where this step is higher. No run resumes from
+    the third, but the launcher reports it.
     """
     directory = request.checkpoint_dir
     folder = _host_folder(request.run)
@@ -69,7 +70,7 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     left = _left_by_runs(folder, request.run.name, directory)
     of_runs = [each for each in left if request.run.run in (None, each[0].run)]
     for run, _ in of_runs[:1]:
-        with contextlib.suppress(OSError):  # it counts as used now, so that nothing removes it before the run starts
+        with contextlib.suppress(OSError):  # marks the run as used, so no removal hits it before the start
             os.utime(str(run.own))
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
@@ -84,10 +85,10 @@ def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict
 
 
 def source(request: HandoverRequest) -> stored.LocalCheckpoint:
-    """Return the checkpoint that is wanted on this host, as ``held`` has reported it.
+    """Return the wanted checkpoint of this host, as ``held`` has reported it.
 
     Raises:
-      ValueError: it is not there any more.
+      ValueError: the checkpoint does not exist any more.
     """
     directory, wanted = request.checkpoint_dir, request.wanted
     folder = _host_folder(request.run)
@@ -97,9 +98,10 @@ def source(request: HandoverRequest) -> stored.LocalCheckpoint:
 
 
 def receive(request: HandoverRequest) -> Path:
-    """Prepare for a checkpoint of another host; return the folder that it belongs into, where ``prepare`` finds it.
+    """Prepare for a checkpoint from another host; return its folder, in which ``prepare`` looks for checkpoints.
 
-    This host may have had no part in the checkpoint's run, and still has to know whether that run is newer than others.
+    This host may have had no part in the checkpoint's run, but must know whether that run is newer than others. So the
+    function stores the run's generation.
     """
     if request.checkpoint_dir is not None:
         return Path(os.path.expanduser(request.checkpoint_dir))
@@ -114,14 +116,14 @@ def _host_folder(reference: RunReference, run: str = "") -> RunFolder:
 
 
 def _earlier(folder: RunFolder, name: str, directory: Optional[str]) -> Iterator[RunFolder]:
-    """The runs of this name that saved into the same place, newest first."""
+    """Yield the runs of this name that saved into the same place, newest first."""
     for earlier in runs(folder.workdir, name, folder.host):
         if earlier.run != folder.run and plan_file.read(earlier).checkpoint_dir == directory:
             yield earlier
 
 
 def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.LocalCheckpoint]:
-    """Yield all checkpoints that a run left here; of one step the chief's own last."""
+    """Yield all checkpoints that a run left here; the chief's own follow the copies."""
     yield from stored.checkpoints(run.replica)
     if directory is None:
         yield from stored.checkpoints(run.checkpoint)
@@ -130,7 +132,7 @@ def _in_run(run: RunFolder, directory: Optional[str]) -> Iterator[stored.LocalCh
 def _left_by_runs(
     folder: RunFolder, name: str, directory: Optional[str]
 ) -> Iterator[Tuple[RunFolder, stored.LocalCheckpoint]]:
-    """The newest checkpoint of each run that has left any, newest run first."""
+    """Yield the newest checkpoint of each run that has left one, newest run first."""
     for run in _earlier(folder, name, directory):
         found = sorted(_in_run(run, directory), key=lambda each: each.step)
         if found:
@@ -141,12 +143,12 @@ def _found(earlier: Iterator[RunFolder], wanted: Wanted) -> Tuple[RunFolder, sto
     """Return an earlier run, and its checkpoint ``wanted``.
 
     Raises:
-      ValueError: the checkpoint is gone.
+      ValueError: the checkpoint does not exist any more.
     """
     run = next((run for run in earlier if run.run == wanted.run), None)
     if run is None:
         raise _gone(wanted)
-    places = [run.checkpoint, run.replica]  # the chief's own first
+    places = [run.checkpoint, run.replica]  # the chief's own checkpoint first
     return run, _of(wanted, [stored.of_step(place, wanted.step) for place in places])
 
 
@@ -174,7 +176,7 @@ def _carry_over(folder: RunFolder, name: str, wanted: Optional[Wanted]) -> None:
 
 
 def _link_damaged(run: RunFolder, step: int, folder: Path) -> None:
-    """Carry over what is left of newer checkpoints: the chief names them, and their steps count as lost."""
+    """Link the files of newer, damaged checkpoints: the chief reports these, and their steps count as lost."""
     for place in (run.replica, run.checkpoint):
         with contextlib.suppress(OSError):
             for each in list_checkpoints(place):
@@ -194,23 +196,23 @@ def _copy_with_older(checkpoint: stored.LocalCheckpoint, folder: Path) -> None:
 def _copy(checkpoint: stored.LocalCheckpoint, folder: Path, fallbacks: Sequence[stored.LocalCheckpoint] = ()) -> None:
     link_all(checkpoint, folder)
     for each in fallbacks:
-        with contextlib.suppress(OSError):  # it can do without
+        with contextlib.suppress(OSError):  # the chief does not need these
             link_all(each, folder)
-    with contextlib.suppress(OSError):  # none without train.best, or of a copy on another host
+    with contextlib.suppress(OSError):  # missing without train.best, or for a copy on another host
         shutil.copyfile(str(checkpoint.folder / BEST), str(folder / BEST))
-    with contextlib.suppress(OSError):  # only other programs read it, and the chief writes it with every checkpoint
+    with contextlib.suppress(OSError):  # for other programs; the chief writes it with every checkpoint
         stored.write_list(folder)
 
 
 def link_all(checkpoint: stored.LocalCheckpoint, folder: Path) -> None:
-    """Put the files of a checkpoint into another folder, too. Raises OSError."""
+    """Link the files of a checkpoint into another folder, too. Raises OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():
         _link(file, folder / file.name)
 
 
 def _link(source: Path, target: Path) -> None:
-    """Puts a file there too, without taking room where the file system can: checkpoints are never written again."""
+    """Link a file, or copy it where the file system has no links; a link is safe since checkpoints never change."""
     with contextlib.suppress(FileNotFoundError):
         target.unlink()
     try:

@@ -1,4 +1,4 @@
-"""Checkpoints that are there as a whole, as agents copy them: ``NAME-STEP.index`` and all its ``NAME-STEP.data-*``."""
+"""Complete checkpoints, as agents copy them: ``NAME-STEP.index`` and all its ``NAME-STEP.data-*``."""
 
 import contextlib
 import glob
@@ -13,7 +13,7 @@ from cluster.protocol.checkpoint_files import belongs_to_one, indexed
 
 
 class LocalCheckpoint(NamedTuple):
-    """A complete checkpoint: its global step and where it lies."""
+    """A complete checkpoint: its global step, its prefix and its folder."""
 
     step: int
     prefix: str
@@ -25,7 +25,7 @@ class LocalCheckpoint(NamedTuple):
         return [*sorted(path for path in data if belongs_to_one(path.name)), self.folder / f"{self.prefix}.index"]
 
     def size(self) -> int:
-        """Bytes of all its files."""
+        """Return the bytes of all its files."""
         return sum(os.path.getsize(str(path)) for path in self.files())
 
     def remove(self) -> None:
@@ -39,20 +39,20 @@ class LocalCheckpoint(NamedTuple):
 
 
 def checkpoints(folder: Path) -> List[LocalCheckpoint]:
-    """The complete checkpoints in a folder, newest last."""
+    """Return the complete checkpoints in a folder, newest last."""
     names = [path.name for path in folder.glob("*") if belongs_to_one(path.name)]
     whole = _with_all_data(names)
     return sorted(LocalCheckpoint(step, prefix, folder) for step, prefix in indexed(names) if prefix in whole)
 
 
 def _with_all_data(names: Iterable[str]) -> Set[str]:
-    """Return the prefixes of which there are as many data files as their names claim."""
+    """Return the prefixes that have as many data files as the files' names claim."""
     parts = Counter(tuple(re.split(r"\.data-\d+-of-", name)) for name in names)
     return {part[0] for part, found in parts.items() if len(part) == 2 and found == int(part[1])}
 
 
 def of_step(folder: Path, step: int) -> Optional[LocalCheckpoint]:
-    """The complete checkpoint of a step; None where there is none."""
+    """Return the complete checkpoint of a step; None where no such checkpoint exists."""
     return next((each for each in checkpoints(folder) if each.step == step), None)
 
 

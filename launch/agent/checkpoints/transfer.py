@@ -1,15 +1,15 @@
-"""A checkpoint on its way from one host to another, over a stream whose two sides have proven who they are.
+"""The transfer of a checkpoint from one host to another, over a stream with two authenticated sides.
 
     sender      {"step": 40, "files": [["model-40.index", 512, 1763719000000000000], …]}    name, bytes, time
-    receiver    {"have": true}: it has them already, which is the end; or {"have": false}
-    sender      of each file its bytes, and then {"proof": their SHA-256}
-    receiver    {"taken": 40}; or {"error": why not}, which may come at any time
+    receiver    {"have": true}: the files exist already, which ends the transfer; or {"have": false}
+    sender      the bytes of each file, and then {"proof": their SHA-256}
+    receiver    {"taken": 40}; or {"error": reason}, which may arrive at any time
 
-Each of these lines is sealed, and so vouches for the bytes before it (``sealed``).
+Each of these lines is sealed, and so authenticates the bytes before the line (``sealed``).
 
-Whatever its size, a checkpoint takes a few MiB of memory on each side, and the disk is read and
-written beside the event loop. What was received lies in a folder of its own, which counts for
-nothing, until all of it is there, proven and on the disk.
+A checkpoint of any size takes a few MiB of memory on each side, and threads outside the event loop read and write the
+disk. Received files lie in a separate folder, which is no checkpoint, until all files are complete, proven and on the
+disk.
 """
 
 import asyncio
@@ -30,19 +30,19 @@ from launch.agent.protocol.sealed import Sealed
 
 CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20  # bytes: a checkpoint may have thousands of files
-STALL_S = 30.0  # without a byte, the other side has gone
-FLUSH_S = 300.0  # for a disk to take what it was given
-SPARE_BYTES = 64 << 20  # of a disk, which a copy leaves free
-OPEN_FILES = 8192  # of one checkpoint there may be hundreds, and it may go to several hosts at a time
+STALL_S = 30.0  # without a byte, the other side counts as ended
+FLUSH_S = 300.0  # for a disk to write all data
+SPARE_BYTES = 64 << 20  # that a copy leaves free on a disk
+OPEN_FILES = 8192  # a checkpoint may have hundreds, and several hosts may fetch at a time
 PARTIAL = ".partial"
 
 
 class CopyError(AgentError):
-    """A checkpoint did not arrive; nothing of it counts as one."""
+    """A checkpoint that did not arrive; its received files are no checkpoint."""
 
 
 class File(NamedTuple):
-    """One file of a checkpoint; ``time`` in ns, as it was changed."""
+    """One file of a checkpoint; ``time`` is its modification time in ns."""
 
     name: str
     size: int
@@ -53,10 +53,10 @@ async def send(streams: Sealed, checkpoint: stored.LocalCheckpoint, moved: Calla
     """Send a checkpoint, and wait until the other side has it.
 
     Args:
-      moved: called with the number of bytes that have just gone out.
+      moved: called with the number of bytes that were just sent.
 
     Raises:
-      CopyError: it cannot be read, or the other side did not take it.
+      CopyError: the checkpoint cannot be read, or the other side did not accept it.
     """
     try:
         with ExitStack() as closing:
@@ -72,10 +72,10 @@ async def send(streams: Sealed, checkpoint: stored.LocalCheckpoint, moved: Calla
 
 
 async def receive(streams: Sealed, folder: Path, keep: int, moved: Callable[[int], None]) -> int:
-    """Takes a checkpoint into ``folder``, of which the newest ``keep`` then stay there; returns its step.
+    """Receive a checkpoint into ``folder``, and keep the newest ``keep`` there; return its step.
 
     Raises:
-      CopyError: it did not arrive, or cannot be stored.
+      CopyError: the checkpoint did not arrive, or cannot be stored.
     """
     try:
         header = await _hear(streams, STALL_S)
@@ -96,7 +96,7 @@ async def receive(streams: Sealed, folder: Path, keep: int, moved: Callable[[int
         _tell(streams, {"error": why})
         raise CopyError(why) from error
     finally:
-        _clear(folder)  # at once, also when cancelled: a few names to remove
+        _clear(folder)  # without a thread, also when cancelled: only a few names to remove
 
 
 # -- the stream
@@ -157,12 +157,12 @@ def _in_words(error: BaseException) -> str:
 
 
 async def _beside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that may have to wait for a disk, in a thread."""
+    """Call a function that may wait for a disk, in a thread."""
     return await asyncio.get_event_loop().run_in_executor(None, function, *arguments)
 
 
 def _opened(checkpoint: stored.LocalCheckpoint, closing: ExitStack) -> List[Tuple[File, IO[bytes]]]:
-    """The files, all open before the first is sent: the chief may delete them meanwhile."""
+    """Open all files before the first is sent, since the chief may delete files meanwhile; return the files."""
     allow_open_files(OPEN_FILES)
     files: List[Tuple[File, IO[bytes]]] = []
     for path in checkpoint.files():
@@ -199,7 +199,7 @@ def _has(folder: Path, files: List[File]) -> bool:
 
 
 def _make_room(folder: Path, files: List[File]) -> None:
-    """Make an empty folder for the arriving files, on a disk that can hold them."""
+    """Create an empty folder for the arriving files, on a disk with enough space."""
     for told in files:
         if told.name != os.path.basename(told.name) or not belongs_to_one(told.name):
             raise ValueError(f"no file of a checkpoint: {told.name!r}")
@@ -211,10 +211,10 @@ def _make_room(folder: Path, files: List[File]) -> None:
 
 
 def _store(folder: Path, files: List[File], keep: int) -> None:
-    """Make a checkpoint of the files that have arrived, its index last.
+    """Turn the arrived files into a checkpoint, its index last.
 
-    Files without an index are no checkpoint. An older checkpoint of that name goes first: it may have more files, or
-    fewer.
+    Files without an index are no checkpoint. An older checkpoint of the same name is removed first: it may have more or
+    fewer files.
     """
     for step, prefix in indexed(told.name for told in files):
         stored.LocalCheckpoint(step, prefix, folder).remove()

@@ -1,16 +1,17 @@
 """The command that runs a program in a container, by ``apptainer``, ``podman`` or ``docker``.
 
-A task sees the image, and under their own paths the folders of its run. It shares with the host
+A task sees the image, and the folders of its run under their own paths. A task shares with the host
 
-    the network        since tasks listen there
-    process ids        so that a task has one pid, and SIGTERM ends it as everywhere: the kernel ignores that signal for
-                       process 1 of a container
+    the network        since tasks listen on the host's ports
+    process ids        so that a task has one pid, and SIGTERM ends the task as everywhere: the kernel ignores that
+                       signal for process 1 of a container
     shared memory      since /dev/shm of a container has 64 MB, too few for NCCL
 
-Values of variables are in the environment of the runtime's program. Its arguments, which others read, have no secret.
+Values of variables are in the environment of the runtime's program. Its arguments, which other users can read, have no
+secret.
 
     apptainer       The container's processes are children of the program, and inherit limits and control group.
-    podman, docker  Another process is their parent. The container has a name, by which it is ended.
+    podman, docker  Another process is their parent. The container has a name, by which the agent ends it.
 """
 
 import os
@@ -22,9 +23,9 @@ from launch.agent.state.process_records import CONTAINER
 
 APPTAINER, PODMAN, DOCKER = "apptainer", "podman", "docker"
 _FORWARDED = "APPTAINERENV_"
-# Variables with which the runtime's own program would not work; no secret has such a name.
+# Variables that would break the runtime's own program; no secret has one of these names.
 _OF_PROGRAM = ("HOME", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH")
-_PROXIES = [name for each in PROXIES for name in (each, each.upper())]  # that an image or a runtime may set
+_PROXIES = [name for each in PROXIES for name in (each, each.upper())]  # variables that an image or a runtime may set
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class RunContainers:
 
     Attributes:
       runtime: apptainer, podman or docker.
-      program: its path.
+      program: the path of the runtime's program.
       folders: the folders that a task sees under their own paths.
       user: the user and the group of this process.
     """
@@ -47,7 +48,7 @@ class RunContainers:
 
     @property
     def is_named(self) -> bool:
-        """Return whether a container has a name by which it is ended, since it is no child of its program."""
+        """Return whether a container has a name, by which the agent ends it, since it is no child of its program."""
         return self.runtime != APPTAINER
 
 
@@ -55,12 +56,12 @@ class Inside(NamedTuple):
     """A program to run in a container, or on this host itself.
 
     Attributes:
-      name: the container's; "" without one.
-      env: the variables that it gets beside the image's own.
-      folder: where it starts.
-      has_gpus: whether it sees the host's GPUs; CUDA_VISIBLE_DEVICES chooses among them.
-      reads: whether it reads its standard input.
-      nofile: the number of files that it may have open; None for the runtime's limit.
+      name: the name of the container; "" without one.
+      env: the variables of the program in addition to the image's.
+      folder: the folder that the program starts in.
+      has_gpus: whether the program sees the host's GPUs; CUDA_VISIBLE_DEVICES chooses among the GPUs.
+      reads: whether the program reads its standard input.
+      nofile: the limit of open files; None for the runtime's limit.
       once: whether the runtime removes the container as soon as the program ends.
     """
 
@@ -89,7 +90,7 @@ def outside() -> Dict[str, str]:
 def command(container: Optional[RunContainers], inside: Inside, outside: Mapping[str, str]) -> Command:
     """Return the command for a program.
 
-    ``outside`` are the variables of the runtime's own process; a program in no container gets them, too.
+    ``outside`` are the variables of the runtime's own process; a program without a container has these variables, too.
     """
     if container is None:
         return Command(list(inside.argv), {**outside, **inside.env})
@@ -104,8 +105,8 @@ def command(container: Optional[RunContainers], inside: Inside, outside: Mapping
 def _apptainer(container: RunContainers, inside: Inside) -> List[str]:
     """Return the argv of apptainer, which by default would show the user's home folder and the host's variables.
 
-    Without ``--no-eval`` a shell would evaluate the values of variables. ``--pid`` is left out: it would hide the pid
-    that the agent knows, and make the task process 1.
+    Without ``--no-eval`` a shell would evaluate the values of variables. ``--pid`` is left out: this option would hide
+    the pid that the agent knows, and make the task process 1.
     """
     binds = [word for folder in container.folders for word in ("--bind", folder)]
     given = ["exec", "--cleanenv", "--no-eval", "--no-home", "--pwd", inside.folder, *binds]
@@ -116,7 +117,7 @@ def _apptainer(container: RunContainers, inside: Inside) -> List[str]:
 def _with_name(container: RunContainers, inside: Inside) -> List[str]:
     """Return the argv of podman or docker.
 
-    The log is written once, by the agent, so the runtime writes none. SELinux would keep a container from the folders.
+    The agent writes the log, so the runtime must write none. SELinux would deny a container access to the folders.
     """
     program, *arguments = inside.argv
     shared = [f"--{what}=host" for what in ("network", "pid", "ipc")]
@@ -144,12 +145,12 @@ def _wishes(container: RunContainers, inside: Inside) -> List[str]:
         *(["--interactive"] if inside.reads else []),
         *(["--rm"] if inside.once else []),
         *([f"--ulimit=nofile={inside.nofile}:{inside.nofile}"] if inside.nofile else []),
-        *(["--stop-timeout=0"] if container.runtime == PODMAN else []),  # else ``podman rm`` waits before it kills
+        *(["--stop-timeout=0"] if container.runtime == PODMAN else []),  # else ``podman rm`` waits before the kill
     ]
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code of a program, negative for a signal, from that of its runtime.
+    """Return the exit code of a program, negative for a signal, from the exit code of its runtime.
 
     A runtime reports signal n as 128 + n.
     """

@@ -1,8 +1,8 @@
-"""Containers of ``podman`` and ``docker`` by their names: their record, whether they exist, and their removal.
+"""The containers of ``podman`` and ``docker`` by name: their record, their existence, and their removal.
 
-The name is proof of a container's owner: it has the run, the task, the attempt, and the pid of the agent. The record
-has the runtime's program and the name of each container, before it starts. The name is removed once the container is
-proven gone. ``left`` and the functions below it touch only containers that the record names.
+The name proves a container's owner: it contains the run, the task, the attempt, and the pid of the agent. The agent
+records the runtime's program and the name of each container before the container starts. The agent removes the name
+once the container is proven gone. ``left`` and the functions below it touch only recorded containers.
 """
 
 import os
@@ -19,12 +19,12 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_line
 
 ANSWER_S = 20.0  # a runtime that takes longer hangs
-_DONE = "."  # is no name
+_DONE = "."  # no container has this name
 _REMOVE = f'"$0" rm --force "$1"; "$0" ps --all --filter "name=$1" --format "{{{{.Names}}}}" && echo {_DONE}'
 
 
 class NoAnswer(AgentError):
-    """The runtime does not work here; the text is the reason."""
+    """A runtime that does not work here; the text is the reason."""
 
 
 class RuntimeResult(NamedTuple):
@@ -36,10 +36,10 @@ class RuntimeResult(NamedTuple):
 
 
 def ask(program: str, *arguments: str) -> RuntimeResult:
-    """Return what a runtime answers.
+    """Return the result of a runtime's command.
 
     Raises:
-      NoAnswer: it cannot be started, or does not end in time.
+      NoAnswer: the runtime cannot be started, or does not end in time.
     """
     try:
         ended = subprocess.run(
@@ -53,7 +53,7 @@ def ask(program: str, *arguments: str) -> RuntimeResult:
 
 
 def existing(program: str, names: Collection[str]) -> List[str]:
-    """Return the names for which a container exists, running or not.
+    """Return the names that belong to a container, running or not.
 
     Raises:
       NoAnswer: the runtime does not answer.
@@ -66,7 +66,7 @@ def existing(program: str, names: Collection[str]) -> List[str]:
 
 
 def remove(program: str, names: Sequence[str]) -> List[str]:
-    """End and remove containers; return those that still exist. Raises NoAnswer."""
+    """End and remove containers; return the names of the remaining ones. Raises NoAnswer."""
     there = existing(program, names)
     if not there:
         return []
@@ -75,9 +75,9 @@ def remove(program: str, names: Sequence[str]) -> List[str]:
 
 
 class Removal:
-    """The removal of one container, which goes on beside this process's other work. Call ``is_proven`` often.
+    """The removal of one container, while this process does other work. Call ``is_proven`` often.
 
-    ``until`` is the end of the caller's patience with it, by ``time.monotonic``.
+    ``until`` is the time at which the caller gives up, by ``time.monotonic``.
     """
 
     def __init__(self, program: str, name: str, until: float):
@@ -90,11 +90,11 @@ class Removal:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the process that removes it, which leads a group of its own."""
+        """Return the pid of the removing process, which leads its own process group."""
         return self._process.pid
 
     def is_proven(self) -> Optional[bool]:
-        """Return whether the container is proven gone; None while that is not known."""
+        """Return whether the container is proven gone; None while this is not known."""
         if self._proven is None and self._process.poll() is not None:
             printed, _ = self._process.communicate()
             listed = printed.decode(errors="replace").split()
@@ -102,9 +102,9 @@ class Removal:
         return self._proven
 
     def give_up(self) -> None:
-        """End the process that removes it."""
+        """End the removing process."""
         if self._proven is None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+            os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so no other process has its pid
             self._process.communicate()
 
 
@@ -113,10 +113,10 @@ class ContainerRecord:
 
     def __init__(self, folder: RunFolder, container: RunContainers):
         self._folder, self._program = folder, container.program
-        self.names: List[str] = container_names(folder)  # an agent before may have left some
+        self.names: List[str] = container_names(folder)  # an earlier agent may have left some
 
     def begins(self, name: str) -> None:
-        """Record a container, before there is one. Raises OSError."""
+        """Record a container before its start. Raises OSError."""
         self.names.append(name)
         self._folder.write(CONTAINERS, self._values())
 
@@ -132,7 +132,7 @@ class ContainerRecord:
 def left(folder: RunFolder) -> List[str]:
     """Return the containers of a run that exist.
 
-    Where the runtime does not answer, these are all that are recorded, with the reason.
+    Where the runtime does not answer, the result has all recorded containers, with the reason.
     """
     names = container_names(folder)
     if not names:
@@ -146,7 +146,7 @@ def left(folder: RunFolder) -> List[str]:
 def remove_recorded(folder: RunFolder) -> None:
     """End and remove the containers of a run, which stay recorded until ``forget_gone`` finds them gone.
 
-    Where a container has no control group, its runtime may leave processes of it; their environment shows its name.
+    Where a container has no control group, its runtime may leave processes behind; their environment has its name.
     """
     names = container_names(folder)
     try:

@@ -1,4 +1,4 @@
-"""The program of this host that runs containers, and the image that it has; or what is missing, and the next step."""
+"""The program of this host that runs containers, and the image on this host; or the missing part and the remedy."""
 
 import os
 import shutil
@@ -14,11 +14,11 @@ _INSTALL = "install it, or choose another with container.runtime"
 
 
 class Lacking(AgentError):
-    """Tasks cannot run in their container here.
+    """The reason why tasks cannot run in their container here.
 
     Attributes:
       what: expected and found.
-      mend: the next step.
+      mend: the remedy.
     """
 
     def __init__(self, what: str, mend: str):
@@ -37,7 +37,7 @@ def of_run(
     if request is None:
         return None
     kept = [_absolute(checkpoint_dir)] if checkpoint_dir and "://" not in checkpoint_dir else []
-    for folder in kept:  # docker would make a missing one, as root
+    for folder in kept:  # docker would create a missing one, as root
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -50,7 +50,7 @@ def find(request: Container, folders: Sequence[Path]) -> RunContainers:
     """Return the containers of a request on this host.
 
     Args:
-      folders: those that tasks see.
+      folders: the folders that tasks see.
 
     Raises:
       Lacking: the runtime or its image is missing, or a folder cannot be bound.
@@ -65,7 +65,7 @@ def find(request: Container, folders: Sequence[Path]) -> RunContainers:
 
 
 def _find(request: Container) -> Tuple[str, str, str]:
-    """Return the runtime, its program, and the image as the program takes it."""
+    """Return the runtime, its program, and the image in the program's form."""
     wanted = (APPTAINER,) if is_image_file(request.image) else (PODMAN, DOCKER)
     wanted = wanted if request.runtime is None else (request.runtime,)
     programs = [(runtime, shutil.which(runtime)) for runtime in wanted]
@@ -97,11 +97,11 @@ def _file(image: str) -> str:
 
 
 def _missing(program: str, runtime: str, image: str) -> Optional[Lacking]:
-    """Return why a runtime cannot run an image; None where it can."""
+    """Return the reason why a runtime cannot run an image; None where it can."""
     try:
         if ask(program, "image", "inspect", image).code == 0:
             return None
-        listed = ask(program, "images", "--quiet")  # to tell a missing image from a runtime that does not work
+        listed = ask(program, "images", "--quiet")  # to distinguish a missing image from a broken runtime
     except NoAnswer as error:
         return Lacking(f"container.runtime: expected {runtime} to work on this host, found: {error}", _INSTALL)
     if listed.code != 0:
@@ -112,6 +112,6 @@ def _missing(program: str, runtime: str, image: str) -> Optional[Lacking]:
 
 
 def _outermost(folders: Sequence[Path]) -> Tuple[str, ...]:
-    """Return the folders that lie in no other one of them."""
+    """Return the folders that lie in no other of these folders."""
     apart = dict.fromkeys(folders)
     return tuple(str(each) for each in apart if not any(other in each.parents for other in apart))

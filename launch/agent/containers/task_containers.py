@@ -1,6 +1,6 @@
-"""The containers of this host's tasks, attempt after attempt, from before their start until they are proven gone.
+"""The containers of this host's tasks, for each attempt from before its start until the container is proven gone.
 
-A program beside the tasks, which this process runs once and waits for, has one like theirs.
+A program that this process runs once and waits for has a similar container.
 """
 
 import os
@@ -17,7 +17,7 @@ from launch.agent.state.log import say
 from launch.agent.state.process_records import CONTAINERS
 from launch.agent.state.run_folder import RunFolder
 
-GONE_S = 15.0  # for a container to be gone, before its task ends without this proof
+GONE_S = 15.0  # for the removal of a container, before its task ends without proof
 
 
 class TaskContainers:
@@ -31,20 +31,20 @@ class TaskContainers:
         self._stay: Set[str] = set()
 
     def name(self, task: str, attempt: int) -> Optional[str]:
-        """Return a name for an attempt's container, which no other has; None where it has no container."""
+        """Return a unique name for an attempt's container; None where the attempt has no container."""
         if self._container is None:
             return None
         self._made += 1
         return f"launch.{self._folder.run}.{task.replace(':', '.')}.{attempt}.{os.getpid()}.{self._made}"
 
     def command(self, inside: Inside) -> Command:
-        """Return the command of an attempt, whose container, if it has one, is recorded from now on. Raises OSError."""
+        """Return the command of an attempt, and record the attempt's container, if any. Raises OSError."""
         if self._record is not None:
             self._record.begins(inside.name)
         return command.command(self._container, inside, command.outside())
 
     def is_gone(self, name: Optional[str]) -> bool:
-        """Return whether the container of an ended attempt is gone; remove the container meanwhile.
+        """Remove the container of an ended attempt; return whether the container is gone.
 
         A container that stays for ``GONE_S`` counts as gone. It stays in the record, and ``down`` reports it.
         """
@@ -53,7 +53,7 @@ class TaskContainers:
         return name not in self._removals
 
     def remove(self, name: Optional[str]) -> None:
-        """Begin to remove an attempt's container, unless that has begun, or the container is gone."""
+        """Start to remove an attempt's container, unless the removal has begun, or the container is gone."""
         if self._record is not None and name in self._record.names and not {name} & {*self._removals, *self._stay}:
             self._begin(name, time.monotonic() + GONE_S)
 
@@ -70,7 +70,7 @@ class TaskContainers:
         self._stay.add(name)
 
     def look(self) -> None:
-        """Note the containers that are proven gone, and try again where one is not."""
+        """Record the containers that are proven gone, and retry the removal of the others."""
         for name, removal in list(self._removals.items()):
             proven = removal.is_proven()
             if proven is None and time.monotonic() <= removal.until:
@@ -93,11 +93,11 @@ class TaskContainers:
 class OneShot:
     """A program for one purpose, a word that is part of its container's name.
 
-    Its runtime removes the container when the program ends. So nothing is left where this process is killed.
+    Its runtime removes the container when the program ends. So no container is left where this process is killed.
 
     Args:
       request: the container of the tasks; None where they run on this host itself.
-      workdir: a folder that the program sees in its container, as it does ``checkpoint_dir``.
+      workdir: a folder that the program sees in its container, like ``checkpoint_dir``.
 
     Raises:
       runtimes.Lacking: the container cannot run here.
@@ -108,14 +108,14 @@ class OneShot:
         self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
 
     def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
-        """Return its command; ``env`` are its variables beside those of this process."""
+        """Return the command; ``env`` are the program's variables in addition to those of this process."""
         program, *arguments = argv
         argv = argv if self._container is not None else [os.path.expanduser(program), *arguments]
         inside = Inside(self._name, argv, env, folder, has_gpus, once=True)
         return command.command(self._container, inside, command.outside())
 
     def end(self) -> None:
-        """Remove its container, where the program was killed before it ended."""
+        """Remove the container of a killed program."""
         if self._container is not None and self._container.is_named:
             try:
                 control.remove(self._container.program, [self._name])

@@ -1,5 +1,5 @@
 """This host's part of ``launch diagnose``.
 
-sections  everything that may explain the state of a run, in pieces
+sections  all facts that may explain the state of a run, in pieces
 evidence  the files and the live processes of a run, bounded and without secrets
 """

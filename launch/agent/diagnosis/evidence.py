@@ -1,6 +1,6 @@
-"""The files and the living processes of a run on this host, as they may be shown to others: bounded, without secrets.
+"""The files and the living processes of a run on this host, bounded and without secrets, to show to other people.
 
-Of each process there are its waits, and the stacks of its threads.
+For each process the evidence has its waits, and the stacks of its threads.
 """
 
 import json
@@ -30,16 +30,16 @@ from launch.agent.wire.diagnose_request import SPANS
 
 VALUES = ("report.json", "agent.json", "processes.json")
 OF_A_TASK = ("progress.json", "outcome.json", "pulse.json")
-FIRST, NEWEST = 4, 28  # attempts of a task whose logs are shown
+FIRST, NEWEST = 4, 28  # the first and the newest attempts of a task whose logs are shown
 LEAST = 2000  # bytes of a log
 SPAN, FEWEST_SPANS = 80, 10  # bytes of a span as JSON; spans of a task
-LARGEST = 16 << 20  # bytes of a JSON file that is read
+LARGEST = 16 << 20  # bytes of a JSON file to read
 
-Piece = Tuple[str, Any]  # a file's name, and its text or what becomes JSON
+Piece = Tuple[str, Any]  # a file's name, and its text or JSON value
 
 
 def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
-    """Yield the files that the agent wrote, and those that the tasks wrote."""
+    """Yield the files that the agent and the tasks wrote."""
     named = [(name, folder.own / name) for name in VALUES]
     named += [
         (f"tasks/{_plain(task)}/{name}", folder.task(task) / name) for task in tasks_of(folder) for name in OF_A_TASK
@@ -66,7 +66,7 @@ def _shown(task: Mapping[str, Any], redaction: Redaction) -> Dict[str, Any]:
 
 
 def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
-    """The ends of the agent's log and of every attempt's, ``budget`` bytes in all."""
+    """Yield the ends of the agent's log and of every attempt's log, ``budget`` bytes in all."""
     paths = [
         (f"tasks/{_plain(task)}/{path.name}", path) for task in tasks_of(folder) for path in _attempts(folder, task)
     ]
@@ -86,7 +86,7 @@ def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece
 def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
     """Yield the step timelines that workers wrote on this host, ``budget`` bytes in all.
 
-    ``traces.txt`` lists the paths of all, also of those that are too large.
+    ``traces.txt`` lists the paths of all timelines, including too large ones.
     """
     lines = []
     for path in sorted((folder.path / "trace").glob("*.json")):
@@ -109,9 +109,9 @@ def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piec
 
 
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
-    """Return the number of bytes to show of each file, at least ``LEAST``.
+    """Return the number of bytes to show from each file, at least ``LEAST``.
 
-    The bytes that small files do not need go to the large files.
+    Small files leave their unused bytes to the large files.
     """
     shares, left = {}, budget
     for count, name in zip(range(len(sizes), 0, -1), sorted(sizes, key=lambda name: sizes[name])):
@@ -123,7 +123,7 @@ def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
 def tail(path: Path, size: int) -> str:
     """Return the last bytes of a file, from the beginning of a line if possible.
 
-    Where the file cannot be read, the result is the reason.
+    For an unreadable file, the result is the reason.
     """
     try:
         with open_to_read(path) as file:
@@ -137,7 +137,7 @@ def tail(path: Path, size: int) -> str:
 
 
 def tasks_of(folder: RunFolder) -> List[str]:
-    """The tasks that this host was asked to run."""
+    """Return the tasks that this host was asked to run."""
     try:
         return list(plan_file.read(folder).names)
     except (OSError, ValueError):
@@ -145,7 +145,7 @@ def tasks_of(folder: RunFolder) -> List[str]:
 
 
 def size_of(path: Path) -> int:
-    """Return the size of a file in bytes; 0 where there is none."""
+    """Return the size of a file in bytes; 0 for a missing file."""
     try:
         return path.stat().st_size
     except OSError:
@@ -162,14 +162,14 @@ def _plain(task: str) -> str:
 
 
 def _read(path: Path) -> Any:
-    """Return the content of a JSON file, or the error that its reading ends in."""
+    """Return the content of a JSON file, or the error of reading it."""
     try:
         return json.loads(read_at_most(path, LARGEST).decode())
     except (OSError, ValueError, RecursionError) as error:
         return {"cannot_be_read": f"{path}: {error}"}
 
 
-MOST = 512  # processes that are told of
+MOST = 512  # processes to describe
 LEAST_STACK = 2000  # characters of a process
 LONGEST_ARGV = 1000  # characters
 
@@ -213,10 +213,7 @@ def table(processes: Sequence[Dict[str, Any]]) -> str:
 
 
 def _in_kernel(pid: int) -> str:
-    """Return where a process's threads are in the kernel.
-
-    The result has only what this user may know.
-    """
+    """Return the places of a process's threads in the kernel, as far as this user may read them."""
     states: CounterOf[Tuple[str, str]] = Counter()
     lines = []
     for place in threads(pid):
@@ -232,7 +229,7 @@ def _in_kernel(pid: int) -> str:
 def stacks(
     folder: RunFolder, processes: Sequence[Dict[str, Any]], redaction: Redaction, budget: int
 ) -> Iterator[Tuple[str, str]]:
-    """Yield the stacks of every task's processes, from the process itself and from the kernel.
+    """Yield the stacks of every task's processes, from each process itself and from the kernel.
 
     A process that does not write its stacks has only the kernel's part. The processes share ``budget`` evenly, in
     characters.

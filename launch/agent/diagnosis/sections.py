@@ -1,11 +1,11 @@
-"""This host's part of ``launch diagnose``: everything that may explain the state of a run, in pieces.
+"""This host's part of ``launch diagnose``: all facts that may explain the state of a run, in pieces.
 
-``gather`` sends each piece as it comes. At the deadline it names the sections that are not done. The sections change
-nothing. They ask a task for its stacks by a signal only where the task has announced that it waits for that signal.
+``gather`` sends each piece as it arrives. At the deadline ``gather`` names the sections that are not done. The sections
+change nothing. A section asks a task for its stacks by a signal only where the task has announced that it waits for
+that signal.
 
-In a conversation {"do": "time"} is answered with {"time"}. {"do": "gather"} with a ``DiagnoseRequest`` is answered
-with {"file", "text" or "json"} for each piece, and {"missing", "why"} for each section that has none. The last answer
-is {"done": True}.
+The answer to {"do": "time"} is {"time"}. The answers to {"do": "gather"} with a ``DiagnoseRequest`` are {"file", "text"
+or "json"} for each piece, and {"missing", "why"} for each missing section. The last answer is {"done": True}.
 """
 
 import contextlib
@@ -35,13 +35,13 @@ from launch.agent.wire.host_facts import FactsRequest, Gap
 from launch.status.run import utc
 
 Values = Dict[str, Any]
-# Of the bytes that a host may send:
+# Shares of the bytes that a host may send:
 LOGS_SHARE, STACKS_SHARE, TRACES_SHARE, SPANS_SHARE = 0.6, 0.15, 0.1, 0.1
 SMI_DETAILS = ["nvidia-smi", "-q", "-d", "MEMORY,UTILIZATION,ECC,TEMPERATURE,PERFORMANCE,PAGE_RETIREMENT"]
 
 
 class Scene(NamedTuple):
-    """The run that the sections look at; ``folder`` is None where no run of the name has been here."""
+    """The run that the sections examine; ``folder`` is None where no run of the name has been here."""
 
     request: DiagnoseRequest
     folder: Optional[RunFolder]
@@ -52,7 +52,7 @@ class Scene(NamedTuple):
     def began(self) -> float:
         """Return the time of day at which the run began on this host.
 
-        Where there is no run, the time is a day ago.
+        Without a run, the result is the time a day ago.
         """
         if self.folder is not None:
             with contextlib.suppress(OSError):
@@ -61,7 +61,7 @@ class Scene(NamedTuple):
 
 
 def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until its end is closed; ``receive`` ends the process then."""
+    """Answer the launcher's requests until the launcher closes its end; ``receive`` then ends the process."""
     while True:
         values = receive()
         if values["do"] == "time":
@@ -71,7 +71,7 @@ def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> N
 
 
 def gather(request: DiagnoseRequest, send: Callable[[Values], None]) -> None:
-    """Send every piece that comes within the request's time."""
+    """Send every piece that arrives within the request's time."""
     scene = scene_of(request)
     for piece in pieces(sections(scene), request.within_s):
         if isinstance(piece, Gap):
@@ -89,7 +89,7 @@ def scene_of(request: DiagnoseRequest) -> Scene:
         plan = plan_file.read(folder) if folder else KeptPlan()
     except (OSError, ValueError):
         plan = KeptPlan()
-    living = process_records.tasks_of(folder) if folder else []  # the values of secrets are in no file, only there
+    living = process_records.tasks_of(folder) if folder else []  # only these have the values of secrets, no file has
     environments = [
         dict(os.environ),
         *(task.env for task in plan.tasks or ()),
@@ -100,7 +100,7 @@ def scene_of(request: DiagnoseRequest) -> Scene:
 
 
 def sections(scene: Scene) -> Dict[str, Section]:
-    """Return the sections of the run, where there is one, and those of this host."""
+    """Return the sections of this host, and of the run where one exists."""
     named = [(name, section) for name, section in SECTIONS.items() if scene.folder or name not in OF_A_RUN]
     found: Dict[str, Section] = {name: partial(section, scene) for name, section in named}
     request, plan = scene.request, scene.plan
@@ -143,9 +143,9 @@ def _files(scene: Scene) -> Iterator[Piece]:
 
 
 def _status(scene: Scene) -> Iterator[Piece]:
-    """Yield the status from the agent, or the last one that a gone agent wrote.
+    """Yield the status from the agent, or the last status that an ended agent wrote.
 
-    The status of a gone agent shows what has surely changed since.
+    The status of an ended agent shows its tasks as lost.
     """
     found = status.status(replace(scene.request.run, run=_run_of(scene).run))
     yield "status.json", scene.redaction.value(found["status"])
@@ -154,7 +154,7 @@ def _status(scene: Scene) -> Iterator[Piece]:
 def _within(
     share: float, files: Callable[[RunFolder, Redaction, int], Iterator[Piece]]
 ) -> Callable[[Scene], Iterator[Piece]]:
-    """Return the section of some files of a run, which may have this share of the bytes."""
+    """Return the section for some files of a run, with this share of the bytes."""
     return lambda scene: files(_run_of(scene), scene.redaction, int(share * scene.request.bytes))
 
 

@@ -1,26 +1,26 @@
-"""The kind and the cause of a process's end, derived from what the process left, and advice where no attempt mends it.
+"""The kind and the cause of a process's end, and advice where no further attempt can succeed.
 
     evidence                                        kind
     a limit of memory that the task has reached     ``out-of-memory``
     an outcome                                      the outcome's
     SIGKILL, and the kernel counted a process       ``out-of-memory``
-      that it killed because memory ran out
+      killed because memory ran out
     SIGABRT, and the log ends with std::bad_alloc   ``out-of-memory``
     another signal                                  ``signal``
-    a traceback at the end of the log               that of its error, else ``exception``
-    no more than an exit code                       ``exit``
+    a traceback at the end of the log               the error's kind, else ``exception``
+    only an exit code                               ``exit``
 
-A program that knows nothing of this launcher writes no outcome; ``log_errors`` finds its error at the end of its log.
+A foreign program writes no outcome; ``log_errors`` finds the program's error at the end of its log.
 
-No further attempt mends these failures:
+No further attempt can repair these failures:
 
-    what is there                                        what to do
+    failure                                              remedy
     a module is missing                                  install it, or name another Python
-    a module, or the program, cannot be imported         mend it
+    a module, or the program, cannot be imported         correct it
     the shell has not found, or may not run, a program   install it, or write its path into command
 
-A task of ours reports the first two in its outcome. Of a program of others the words of Python and of the shell
-decide. The supervisor judges the ``retry`` of an outcome, and a process that never started.
+A job's task reports the first two failures in its outcome. For a foreign program, the messages of Python and of the
+shell decide. The supervisor itself handles the ``retry`` of an outcome, and a process that never started.
 """
 
 import os
@@ -36,7 +36,7 @@ from launch.agent.endings.log_errors import Error, error_in
 from launch.agent.linux import processes
 from launch.agent.text import gpu_note, plain
 
-# Foreign words: Python's at the end of a log, and those of the shells for a program that they cannot run.
+# Messages of Python at the end of a log, and messages of shells about a program that a shell cannot run.
 _PYTHON = re.compile(r"^(?:\S+:\d+: )?(?:ImportError|SyntaxError|IndentationError|TabError): ")
 _MODULE = re.compile(r"\bModuleNotFoundError: No module named '([\w.]+)'")
 _SHELL = re.compile(r"not found|No such file|Permission denied|cannot execute", re.IGNORECASE)
@@ -50,7 +50,7 @@ _PROGRAM = "install the program on this host, or in the image, or write its path
 
 
 def hopeless_advice(code: int, outcome: Optional[Outcome], error: str, lines: Sequence[str]) -> Optional[str]:
-    """Return advice for a hopeless failure; None where another attempt may end otherwise.
+    """Return advice for a hopeless failure; None where another attempt may succeed.
 
     The advice is "" where the cause already contains it.
 
@@ -78,8 +78,8 @@ def _advise_on(module: str) -> str:
 
 
 MOST_LINES, LONGEST = 20, 300  # characters
-READ = 65536  # bytes of a log's end: TensorFlow writes some thousands after an error
-CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)  # of the program's own doing
+READ = 65536  # bytes of a log's end: TensorFlow writes thousands of bytes after an error
+CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)  # caused by the program itself
 
 
 class ExitCause(NamedTuple):
@@ -88,8 +88,8 @@ class ExitCause(NamedTuple):
     Attributes:
       kind: one of ``incident.KINDS``.
       cause: one line that a person can act on.
-      error: the error that ended the process, from its outcome or its log; "" where neither has one.
-      retry: whether another attempt may end otherwise.
+      error: the error that ended the process, from its outcome or its log; "" where neither has an error.
+      retry: whether another attempt may succeed.
     """
 
     kind: str
@@ -103,7 +103,7 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
 
     Args:
       code: the process's exit code, negative for a signal.
-      outcome: the outcome that the process wrote last; None where it wrote none.
+      outcome: the outcome that the process wrote last; None where the process wrote no outcome.
       lines: the last lines of the process's log.
       no_memory: whether the kernel reports that it killed a process of this host just then, because memory ran out.
     """
@@ -122,7 +122,7 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:
-    """Return the kind of an end that a process wrote no outcome of, and the end in words."""
+    """Return the kind and a description of an end without an outcome."""
     what = processes.describe_exit(code)
     if code == -signal.SIGKILL and no_memory:
         return OUT_OF_MEMORY, "killed by the kernel: out of memory (SIGKILL)"
@@ -135,16 +135,16 @@ def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no
 
 
 def _add_advice(ending: ExitCause, advice: Optional[str]) -> ExitCause:
-    """Return an ending with advice behind its cause; None: another attempt may end otherwise."""
+    """Return an ending with advice after its cause; advice None means that another attempt may succeed."""
     if advice is None:
         return ending
     return ending._replace(cause=f"{ending.cause}; {advice}" if advice else ending.cause, retry=False)
 
 
 def last_lines(log: Path, mask: Callable[[str], str] = str, most: int = MOST_LINES) -> List[str]:
-    """Return the last lines of a log that are not empty, ``most`` at most.
+    """Return the last non-empty lines of a log, at most ``most``.
 
-    The function masks each line before it cuts the line to ``LONGEST`` characters. A log that cannot be read has none.
+    The function masks each line before it cuts the line to ``LONGEST`` characters. An unreadable log has no lines.
     """
     try:
         with open_to_read(log) as file:

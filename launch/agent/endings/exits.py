@@ -20,8 +20,8 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import mask, without_controls
 from launch.agent.wire.run_request import TaskRequest
 
-HANG_S = 10.0  # how long a killed process may stay: one that hangs in the kernel cannot be ended by anybody
-UNREADABLE = (OSError, ValueError)  # what a program of others may write under these names
+HANG_S = 10.0  # how long a killed process may stay: a process that hangs in the kernel cannot be ended
+UNREADABLE = (OSError, ValueError)  # errors from files that a foreign program may have written under these names
 
 
 class Excess(NamedTuple):
@@ -29,7 +29,7 @@ class Excess(NamedTuple):
 
     Attributes:
       reached: the limit in words.
-      consequence: what followed, and the next step.
+      consequence: the consequence, and the remedy.
       kills: the number of processes that the kernel killed.
     """
 
@@ -38,10 +38,10 @@ class Excess(NamedTuple):
     kills: int = 0
 
     def ending(self, code: int, own: ExitCause) -> ExitCause:
-        """Return the end of a task that failed for this.
+        """Return the end of a task that failed because of this limit.
 
         Args:
-          own: the end by what the process itself left; it counts too where a child of the process was killed.
+          own: the end without regard to the limit; this end counts, too, where a child of the process was killed.
         """
         if code == -signal.SIGKILL:
             return ExitCause(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
@@ -57,20 +57,20 @@ class Exits:
         self._memory_kills = MemoryKills()
 
     def look(self, now: float) -> None:
-        """Notice the processes that the kernel killed since the last look."""
+        """Record how many processes the kernel killed since the last look."""
         self._memory_kills.look(now)
 
     def not_started(self, name: str, attempt: int, error: OSError) -> Exited:
         """Report a process that could not be started."""
-        # Not Popen's strerror, to which Python 3.7 adds the name once more.
+        # Not Popen's strerror: Python 3.7 adds the name to it once more.
         why = error.strerror if isinstance(error, NotRegular) else os.strerror(error.errno or 0)
         cause = f"cannot start {error.filename or self._tasks[name].argv[0]}: {why}"
         return Exited(name, attempt, None, cause, kind="not-started")
 
     def beside(self, name: str, attempt: int, other: int, pid: int) -> Exited:
-        """Report an attempt that was not started since process ``pid``, of the attempt ``other``, runs here.
+        """Report an attempt that was not started, because process ``pid`` of the attempt ``other`` runs here.
 
-        Like a process that hangs, it ends the run: a second process of the task would train beside the first.
+        Like a hanging process, this process ends the run: otherwise two processes of the task would train.
         """
         cause = f"attempt {other} of {name} still runs here (pid {pid}); expected its end before attempt {attempt}"
         return Exited(name, attempt, None, cause, kind="not-started", retry=False)
@@ -78,7 +78,7 @@ class Exits:
     def hanging(self, name: str, attempt: int, pid: int) -> Exited:
         """Report the killed process ``pid``, which hangs in the kernel, as ``frozen``.
 
-        The run ends without the process, and ``down`` reports the process as left.
+        The run ends without the process, and ``down`` reports the process as left over.
         """
         place = processes.wait_channel(pid)
         cause = f"pid {pid} was killed and is still there after {HANG_S:.0f} s; it hangs in {place}"
@@ -99,9 +99,9 @@ class Exits:
 
         Args:
           code: its exit code, negative for a signal.
-          killed: whether this agent was to kill the process. The kernel does not count as its killer then.
-          stack: the stacks that the process wrote before; None where it was not asked for them.
-          excess: the limit that the task reached; None where it reached none.
+          killed: whether this agent had to kill the process. The kernel then does not count as its killer.
+          stack: the stacks that the process wrote before its end; None where stacks were not requested.
+          excess: the limit that the task reached; None where the task reached no limit.
         """
         if excess is not None:
             self._memory_kills.explained(excess.kills, now)
@@ -134,15 +134,15 @@ class Exits:
     def _mask(self, value: Any) -> Any:
         """Return a text without secrets and control characters; return other values unchanged.
 
-        A task's text goes to other hosts and into their files; secrets and control characters do not.
+        A task's text reaches other hosts and their files; secrets and control characters must not.
         """
         return mask(without_controls(value), self._secrets.values()) if isinstance(value, str) else value
 
     def _outcome(self, name: str) -> Optional[Outcome]:
         """Return the checked outcome that a task wrote; None where the task wrote none.
 
-        A chief that has to save a checkpoint succeeds only if its final checkpoint is there. An outcome that cannot be
-        read is a failure.
+        A chief that has to save a checkpoint succeeds only if its final checkpoint exists. An unreadable outcome is a
+        failure.
         """
         try:
             outcome = read_outcome(self._folder.task(name))

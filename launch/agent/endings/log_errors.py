@@ -1,16 +1,17 @@
 """The error that ended a program, found in the last lines of its log.
 
-A program of others writes no outcome, and its last line is often not its error: a message goes on for lines,
-TensorFlow adds where an operation was made, and other threads write on. These lines read as errors:
+A foreign program writes no outcome, and its last line is often not its error. A message may continue for lines,
+TensorFlow adds the place where an operation was created, and other threads continue to write. These lines count as
+errors:
 
-    Python     the error of a traceback, the last one where several are chained; of a group also its first member
-    a parser   ``train.py: error: …`` below its usage, as argparse and click write it
+    Python     the error of a traceback, the last one of a chain; for a group also its first member
+    a parser   ``train.py: error: …`` below the usage, as argparse and click write it
     C++        ``F tensorflow/…] Check failed: …``, ``terminate called after throwing …``
     a crash    ``Fatal Python error: …``, or a shell's ``Segmentation fault``
 
-The last of them counts, but of C++ the first. A traceback that Python only reports, from a destructor or at exit,
-never counts; that of a thread, and ``Aborted``, count where nothing else is there. A program that wrote more than
-``MOST_AFTER`` lines after an error has survived it.
+The last error counts, but for C++ the first. A traceback that Python only reports, from a destructor or at exit, never
+counts. A traceback of a thread, and ``Aborted``, count where the log has no other error. A program that wrote more than
+``MOST_AFTER`` lines after an error has survived the error.
 """
 
 import re
@@ -18,9 +19,9 @@ from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 SEARCHED = 400  # lines
 LONGEST = 300  # characters
-MOST_AFTER = 20  # lines that are not indented, as those of a stack are
-MOST_JOINED = 3  # further lines, of a message that begins with ``From /job:ps/replica:0/task:0:``
-# A progress bar without a newline may stand before it; the bars of a group's members may not.
+MOST_AFTER = 20  # lines without indentation, which a stack's lines have
+MOST_JOINED = 3  # further lines of a message that begins with ``From /job:ps/replica:0/task:0:``
+# A progress bar without a newline may precede the header; the bars of a group's members may not.
 _HEADER = re.compile(r"^(?:  \+ Exception Group |(?! *\| )(?:.*\S)?)Traceback \(most recent call last\):$")
 _CHAINED = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)\b")
 _REPORTED = re.compile(r"^(?:Exception ignored (?:in|on)\b|Error in (?:atexit\._run_exitfuncs|sys\.\w+hook):)")
@@ -40,7 +41,10 @@ _INTRODUCES = re.compile(r"(?::|\bfound\.)$")
 
 
 class Error(NamedTuple):
-    """``text`` is one line, ``place`` where it stands. ``raised``: by Python code; its name comes first then."""
+    """An error: ``text`` is one line, and ``place`` its index.
+
+    Python code has ``raised`` it; ``text`` then begins with its name.
+    """
 
     text: str
     raised: bool = False
@@ -48,7 +52,7 @@ class Error(NamedTuple):
 
 
 def error_in(lines: Sequence[str]) -> Optional[Error]:
-    """Return the error that ended the program which wrote ``lines`` last; None where none is known."""
+    """Return the error that ended the program with these last ``lines``; None where no error is known."""
     search = _Search(list(lines[-SEARCHED:]))
     for place in range(len(search.lines)):
         search.look(place)
@@ -61,15 +65,15 @@ def _has_survived(lines: List[str], error: Error) -> bool:
 
 
 class _Search:
-    """One pass over the lines; ``aside`` is the error that counts where there is no other."""
+    """One pass over the lines; ``aside`` is the error that counts where no other exists."""
 
     def __init__(self, lines: List[str]):
         self.lines = lines
         self.found: Optional[Error] = None
         self.aside: Optional[Error] = None
-        self._native = False  # whether ``found`` is of C++ code
-        self._usage = False  # whether a parser has written how it is used
-        self._announced = ""  # what stands above the first traceback of a chain
+        self._native = False  # whether ``found`` comes from C++ code
+        self._usage = False  # whether a parser has written its usage
+        self._announced = ""  # the line above the first traceback of a chain
 
     def look(self, place: int) -> None:
         line = self.lines[place]
@@ -117,7 +121,7 @@ def _find_raised(lines: List[str], header: int) -> Optional[Error]:
 
 
 def _block(lines: List[str], header: int, margin: str) -> Iterator[str]:
-    """The lines below a header, until the next one or, in a group's, until its first member."""
+    """Yield the lines below a header, up to the next header or, in a group, up to its first member."""
     for line in lines[header + 1 :]:
         if _HEADER.match(line) or not line.startswith(margin):
             return
@@ -125,16 +129,13 @@ def _block(lines: List[str], header: int, margin: str) -> Iterator[str]:
 
 
 def _names_exception(line: str) -> bool:
-    """Return whether a line may be ``module.Name: text`` of an exception.
-
-    ``INFO: text`` is none.
-    """
+    """Return whether a line may be ``module.Name: text`` of an exception, unlike ``INFO: text``."""
     match = _RAISED.match(line)
     return match is not None and match.group("name") not in _LEVELS
 
 
 def _is_error(line: str) -> bool:
-    """Return whether a line is of an exception by its name.
+    """Return whether a line's name is the name of an exception.
 
     The name has a module or begins with a capital letter; ``loss: 0.3`` has neither.
     """
@@ -145,13 +146,13 @@ def _is_error(line: str) -> bool:
 
 
 def _strip_module(text: str) -> str:
-    """``UnavailableError: text`` of ``tensorflow.python.framework.errors_impl.UnavailableError: text``."""
+    """Return ``UnavailableError: text`` for ``tensorflow.python.framework.errors_impl.UnavailableError: text``."""
     match = _RAISED.match(text)
     return text if match is None else text[match.start("name") :]
 
 
 def _join(lines: List[str], place: int) -> str:
-    """A message in one line, with the lines that it only introduces."""
+    """Return a message as one line, joined with the lines that the message only introduces."""
     text = lines[place].strip()
     for line in lines[place + 1 : place + 1 + MOST_JOINED]:
         if not _INTRODUCES.search(text):
@@ -161,7 +162,7 @@ def _join(lines: List[str], place: int) -> str:
 
 
 def _add_what(lines: List[str], place: int) -> str:
-    """A line of C++ code, with the message of the exception that it names."""
+    """Return a line of C++ code, joined with the message of the exception that the line names."""
     further = "".join(lines[place + 1 : place + 2]).strip()
     return _cut(f"{lines[place]} {further}" if further.startswith("what():") else lines[place])
 

@@ -1,6 +1,6 @@
 """The Python environments of this host, for ``launch setup``.
 
-environment  one environment, known by a hash of its contents
-wheel_store  packages that the launcher sent
-pip_build    builds one from a lock file with pip, whose stages and failures it puts into words
+environment  one environment, identified by a hash of its contents
+wheel_store  the packages that the launcher has sent
+pip_build    the build of an environment from a lock file with pip, and texts about its stages and failures
 """

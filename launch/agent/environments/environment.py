@@ -1,12 +1,12 @@
-"""The Python environments of a host, each known by a hash of what it was made of.
+"""The Python environments of a host, each identified by a hash of its lock files and its Python.
 
-    WORKDIR/envs/HASH/          an environment; built where it stays, since none can be moved
+    WORKDIR/envs/HASH/          an environment; built in its final place, since environments cannot be moved
     WORKDIR/envs/HASH/ready     written last; touched whenever a run uses it
-    WORKDIR/envs/HASH.lock      held by all runs that use it, or by the one that builds or removes it
-    WORKDIR/envs/HASH.log       what its last build printed
+    WORKDIR/envs/HASH.lock      held by all runs that use the environment, or by the process that builds or removes it
+    WORKDIR/envs/HASH.log       the output of its last build
 
-The locks are the kernel's: they go with the process that holds them, and on a shared home
-folder they hold between hosts.
+The kernel manages the locks: a lock ends with the process that holds it, and on a shared home folder it works between
+hosts.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ from typing import Iterator, List, Optional
 from launch.agent.errors import AgentError
 from launch.agent.linux import file_lock
 
-UNUSED_S = 30 * 24 * 3600.0  # after so long without a run an environment is removed
+UNUSED_S = 30 * 24 * 3600.0  # the age without a run at which an environment is removed
 VERSION = "{}.{}".format(*sys.version_info[:2])
 
 
 class Busy(AgentError):
-    """Somebody else uses, builds or removes the environment."""
+    """An environment that another process uses, builds or removes."""
 
 
 class Environment:
-    """One environment below ``workdir``, whether it is there or not."""
+    """One environment below ``workdir``, which may be missing."""
 
     def __init__(self, workdir: Path, digest: str):
         self.path = workdir / "envs" / digest
@@ -49,7 +49,7 @@ class Environment:
         return bool(built_on == VERSION) and os.access(str(self.python), os.X_OK)
 
     def is_complete(self) -> bool:
-        """Return whether the build was finished, whatever has become of the host's Python since."""
+        """Return whether the build was finished; the host's Python may have changed since."""
         return self._ready.exists()
 
     def seal(self) -> None:
@@ -63,19 +63,19 @@ class Environment:
     def unused_s(self) -> float:
         """Return the seconds since the environment was last used.
 
-        An environment that is not complete is as old as its folder.
+        An incomplete environment is as old as its folder.
         """
         newest = self._ready if self._ready.exists() else self.path
         return time.time() - newest.stat().st_mtime
 
     def clear(self) -> None:
-        """Remove the environment, and first the mark that it is complete."""
+        """Remove the environment, first of all its mark of completeness."""
         with contextlib.suppress(FileNotFoundError):
             self._ready.unlink()
         shutil.rmtree(str(self.path), ignore_errors=True)
 
     def forget(self) -> None:
-        """Remove the environment with its lock and log; the caller holds it alone."""
+        """Remove the environment with its lock and log; the caller holds the environment alone."""
         self.clear()
         for path in (self.log, self._lock):
             with contextlib.suppress(FileNotFoundError):
@@ -86,8 +86,8 @@ class Environment:
         """Hold the environment, for use or ``alone``.
 
         Raises:
-          Busy: somebody else holds it.
-          file_lock.NoLocks: nobody can hold it.
+          Busy: another process holds the environment.
+          file_lock.NoLocks: the file system has no locks.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -101,7 +101,7 @@ class Environment:
 
 
 def environments(workdir: Path) -> List[Environment]:
-    """Return the environments that are on this host, complete or not."""
+    """Return the environments on this host, complete or not."""
     folder = workdir / "envs"
     names = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     return [Environment(workdir, name) for name in names]
@@ -110,7 +110,7 @@ def environments(workdir: Path) -> List[Environment]:
 def remove_unused(workdir: Path, kept: Optional[str] = None) -> List[str]:
     """Remove environments that no run has used for ``UNUSED_S``; return their names.
 
-    ``kept`` stays, and so does an environment that a run uses now.
+    ``kept`` and environments that a run uses now stay.
     """
     removed = []
     for environment in environments(workdir):

@@ -1,10 +1,11 @@
 """Build a Python environment on this host with pip, as ``launch setup`` asks every host to do.
 
-The conversation: the request; ``{"want": [SHA-256, …]}`` for the files that are not here, then their bytes, one after
-the other; ``{"stage": …}`` while it goes on, at least every ``BEAT_S``; at last ``{"done": …}`` or ``{"error": …}``.
-When the launcher goes, the build ends and leaves nothing running.
+The exchange: the launcher sends the request. The host answers ``{"want": [SHA-256, …]}`` for missing files, and the
+launcher sends their bytes, one file after the other. During the build the host sends ``{"stage": …}`` at least every
+``BEAT_S``, and at last ``{"done": …}`` or ``{"error": …}``. When the launcher ends, the build ends and leaves no
+process running.
 
-The stages, and the reason of a failure, are read from pip's output.
+The stages, and the reason for a failure, come from pip's output.
 """
 
 import errno
@@ -34,7 +35,7 @@ _STAGES = (
 _ADDRESS = re.compile(r"host='([^']+)', port=(\d+)")
 _WRONG_HASH = re.compile(r"^\s+([A-Za-z0-9._-]+==\S+) from (\S+)", re.MULTILINE)
 _FULL = "the disk is full ({free_mib} MB are free); free some space, or move workdir to a larger disk"
-# Signs of a failure in pip's output, the more exact ones first, and its text; {0} is what the sign names.
+# Signs of a failure in pip's output, the more exact ones first, and the texts for them; {0} is the sign's first group.
 _FAILURES = (
     (re.compile(r"No space left on device|Disk quota exceeded"), _FULL),
     (
@@ -77,13 +78,13 @@ def _shortly(names: str) -> str:
 
 
 def explain_failure(output: str, log: str, python: str, free_mib: int, index: str = "") -> str:
-    """Return why a build failed, and what to do next.
+    """Return the reason why a build failed, and the remedy.
 
     Args:
       output: the output of the build's last step; ``log`` is the path of the whole output.
-      free_mib: of the disk, before the failed build was removed; a full disk may keep pip from printing the error.
-      python: the interpreter the environment is built on, as ``3.7``.
-      index: the host of the package index, where it is known.
+      free_mib: the free space of the disk, before the failed build was removed; on a full disk pip may print no error.
+      python: the version of the environment's interpreter, such as ``3.7``.
+      index: the host of the package index, where known.
     """
     address, wrong = _ADDRESS.search(output), _WRONG_HASH.search(output)
     known = {
@@ -107,18 +108,18 @@ def explain_failure(output: str, log: str, python: str, free_mib: int, index: st
 LOOK_S = 0.2
 BEAT_S = 5.0
 BUILD_S = 3600.0  # a build that takes longer hangs
-# What would lead pip to another place than the environment, or the environment to other packages.
+# Variables that would direct pip to another place than the environment, or the environment to other packages.
 _ASTRAY = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_REQUIREMENT", "PIP_CONSTRAINT")
 
 Send = Callable[[Dict[str, Any]], None]
 
 
 class Gone(AgentError):
-    """The launcher has gone; nobody waits for the environment any more."""
+    """The end of the launcher, which no longer waits for the environment."""
 
 
 class NotBuilt(AgentError):
-    """The environment cannot be built; the text is the reason and the advice."""
+    """A failed build of an environment; the text is the reason and the advice."""
 
 
 def build(request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]) -> None:
@@ -130,8 +131,8 @@ class Build:
     """One build, which reports its stages.
 
     Args:
-      read: takes at most so many of the bytes that the launcher sends.
-      gone: waits so many seconds, less when the launcher goes, and returns whether the launcher has gone.
+      read: returns at most this number of the bytes that the launcher sends.
+      gone: waits this many seconds, or until the launcher ends; returns whether the launcher has ended.
     """
 
     def __init__(self, request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]):
@@ -144,7 +145,7 @@ class Build:
         self._stage = ""
 
     def run(self) -> None:
-        """Build the environment; report ``done`` or ``error``, or nothing to a launcher that has gone."""
+        """Build the environment; report ``done`` or ``error``, unless the launcher has ended."""
         try:
             built = not self._environment.is_ready() and self._build_alone()
             self._environment.touch()
@@ -160,7 +161,7 @@ class Build:
             return
 
     def _build_alone(self) -> bool:
-        """Build the environment when nobody else holds it; return whether anything was left to build."""
+        """Build the environment once no other process holds it; return whether a build was necessary."""
         while True:
             try:
                 with self._environment.held(alone=True):
@@ -175,7 +176,7 @@ class Build:
             self._take_files()
             self._install()
         except BaseException:
-            self._environment.clear()  # gives the space back; what was printed stays
+            self._environment.clear()  # frees the space; the log stays
             raise
         return True
 
@@ -193,7 +194,7 @@ class Build:
         self._environment.log.chmod(0o600)
         self._show(f"making an environment of Python {VERSION}")
         self._step([sys.executable, "-m", "venv", "--without-pip", str(path)])
-        # By itself: venv would swallow what went wrong.
+        # As a separate step: venv would hide its errors.
         self._step([str(self._environment.python), "-m", "ensurepip", "--default-pip"])
         if self._request.files:
             self._store.link(self._request.files, path / "tmp" / "wheels")
@@ -209,7 +210,7 @@ class Build:
         return str(file)
 
     def _pip(self) -> List[str]:
-        """The start of pip's argv. Bytecode is left to the first import: all of TensorFlow's takes minutes."""
+        """Return the start of pip's argv, without compilation, which takes minutes for all of TensorFlow."""
         argv = [str(self._environment.python), "-m", "pip", "install", "--no-deps", "--require-hashes"]
         argv += ["--no-build-isolation", "--no-compile", "--progress-bar", "off"]
         argv += ["--no-index"] if self._request.offline else []
@@ -220,13 +221,13 @@ class Build:
         env.update(PIP_DISABLE_PIP_VERSION_CHECK="1", PIP_NO_INPUT="1", PYTHONUNBUFFERED="1")
         env.update(TMPDIR=str(self._environment.path / "tmp"))
         if self._request.index_url:
-            env["PIP_INDEX_URL"] = self._request.index_url  # not in argv: it may hold a password
-            # One without TLS is wanted, if it is named; what comes from it has the lock's hash or is refused.
+            env["PIP_INDEX_URL"] = self._request.index_url  # not in argv: it may contain a password
+            # An index without TLS is trusted once it is named: pip rejects packages without the lock's hash.
             env["PIP_TRUSTED_HOST"] = self._index()
         return env
 
     def _step(self, argv: List[str]) -> None:
-        """Runs one program to its end, or ends it when the launcher goes or the time is over."""
+        """Run one program to its end, or end the program when the launcher ends or the time is over."""
         log = self._environment.log
         began = log.stat().st_size
         process = processes.start(argv, self._environ(), self._environment.path, log)
@@ -245,11 +246,11 @@ class Build:
         return explain_failure(output, str(self._environment.log), VERSION, free_mib, self._index())
 
     def _index(self) -> str:
-        """The index's host, without what may be secret in its URL; "" for the one that pip is set up with."""
+        """Return the index's host, without secrets in its URL; "" for the index of pip's configuration."""
         return urlsplit(self._request.index_url or "").netloc.rpartition("@")[2]
 
     def _show(self, stage: str) -> None:
-        """Report the stage when it is new, and else every ``BEAT_S``."""
+        """Report a new stage at once, and an old stage every ``BEAT_S``."""
         if stage != self._stage or time.monotonic() - self._sent_at > BEAT_S:
             self._stage, self._sent_at = stage, time.monotonic()
             self._send({"stage": stage})
@@ -262,7 +263,7 @@ class Build:
 
 
 def _end(leader: int) -> None:
-    """Kills what is left of a step that ended, or has to end; half an environment is thrown away anyway."""
+    """Kill the remaining processes of a step; an incomplete environment is removed anyway."""
     while processes.group_members(leader):
         processes.signal_group(leader, signal.SIGKILL)
         time.sleep(0.01)

@@ -1,7 +1,7 @@
-"""Packages that the launcher sent to this host, by content: ``WORKDIR/wheels/SHA256/NAME``.
+"""The packages that the launcher has sent to this host, by content: ``WORKDIR/wheels/SHA256/NAME``.
 
-A file is received once and serves every environment whose lock names it. Hosts that share
-a home folder share them too.
+A file is received once and serves every environment whose lock names the file. Hosts that share a home folder share the
+files, too.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from launch.agent.errors import AgentError
 from launch.agent.wire.verb_requests import WheelFile
 
 CHUNK = 1 << 20
-UNUSED_S = 30 * 24 * 3600.0  # after so long a file is removed, unless it is asked for
+UNUSED_S = 30 * 24 * 3600.0  # the age without a request at which a file is removed
 
 
 class Broken(AgentError):
-    """A file did not arrive whole."""
+    """A file that did not arrive complete."""
 
 
 class WheelStore:
@@ -31,15 +31,15 @@ class WheelStore:
         self.path = workdir / "wheels"
 
     def missing(self, files: Sequence[WheelFile]) -> List[WheelFile]:
-        """Those of ``files`` that are not here."""
+        """Return the missing ones of ``files``."""
         return [file for file in files if not self._place(file).is_file()]
 
     def receive(self, file: WheelFile, read: Callable[[int], bytes]) -> None:
-        """Takes one file from ``read``, a chunk at a time.
+        """Receive one file from ``read``, a chunk at a time.
 
         Raises:
-          EOFError: the sender has gone.
-          Broken: what came is something else.
+          EOFError: the sender has ended.
+          Broken: the received bytes are not the file.
         """
         self._place(file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(prefix=".", dir=str(self._place(file).parent))
@@ -54,7 +54,7 @@ class WheelStore:
             raise
 
     def link(self, files: Sequence[WheelFile], folder: Path) -> None:
-        """Shows ``files`` to pip, as one folder."""
+        """Link ``files`` into one folder for pip."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for file in files:
             os.utime(str(self._place(file).parent))
@@ -63,7 +63,7 @@ class WheelStore:
     def remove_unused(self) -> None:
         """Remove the packages that no build has used for ``UNUSED_S``."""
         for place in self.path.iterdir() if self.path.is_dir() else ():
-            with contextlib.suppress(FileNotFoundError):  # another host of the same home was faster
+            with contextlib.suppress(FileNotFoundError):  # another host with the same home folder was faster
                 if time.time() - place.stat().st_mtime > UNUSED_S:
                     shutil.rmtree(str(place), ignore_errors=True)
 
@@ -72,7 +72,7 @@ class WheelStore:
 
 
 def _copy(length: int, read: Callable[[int], bytes], write: Callable[[bytes], Any]) -> str:
-    """Copies so many bytes; returns their SHA-256."""
+    """Copy ``length`` bytes; return their SHA-256."""
     seen = hashlib.sha256()
     while length:
         chunk = read(min(length, CHUNK))

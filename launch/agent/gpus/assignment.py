@@ -1,11 +1,11 @@
-"""The GPUs that each task of this host gets, booked so that two runs never share one by accident.
+"""The GPUs of each task of this host, booked so that two runs never share a GPU by accident.
 
-A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host bind this socket,
-of whatever user. The kernel frees the socket when that process ends, however it ends, so that no file stays behind.
-A process that connects receives the name of the holder.
+A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host, of any user, bind
+this socket. The kernel frees the socket at any end of that process, and no file stays behind. A process that connects
+receives the name of the holder.
 
-Any user of the host can bind such a name. So ``who_holds`` returns the pid and the user that the kernel reports. It
-returns the holder's own description only for a process of our own user or of root.
+Any user of the host can bind the name. So ``who_holds`` returns the pid and the user that the kernel reports.
+``who_holds`` returns the holder's own description only for a process of our own user or of root.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ Wish = Union[str, Sequence[int]]  # "all", "share", or indices
 
 
 def needs_list(wishes: Mapping[str, Wish]) -> bool:
-    """Return whether any task wishes for GPUs at all."""
+    """Return whether any task asks for GPUs."""
     return any(wish for wish in wishes.values())
 
 
 def allotted(found: Sequence[str], environ: Mapping[str, str]) -> List[int]:
-    """Return the indices of the GPUs that this process may use: in a step of Slurm those of the step, else all.
+    """Return the indices of the GPUs that this process may use: the GPUs of its Slurm step, or else all.
 
-    Where Slurm does not hide the GPUs of other jobs, ``CUDA_VISIBLE_DEVICES`` alone has the step's.
+    Where Slurm does not hide the GPUs of other jobs, only ``CUDA_VISIBLE_DEVICES`` shows the step's GPUs.
 
     Args:
       found: the UUIDs of the host's GPUs, by index.
@@ -46,16 +46,16 @@ def allotted(found: Sequence[str], environ: Mapping[str, str]) -> List[int]:
 
 
 def give_allotted(wishes: Mapping[str, Wish], found: Sequence[str], environ: Mapping[str, str]) -> Dict[str, List[int]]:
-    """The GPUs of each task as nvidia-smi counts them; wishes count the ``allotted`` ones. Raises as ``give``."""
+    """Return the GPUs of each task by nvidia-smi's indices; wishes count the ``allotted`` GPUs. Raises as ``give``."""
     usable = allotted(found, environ)
     return {task: [usable[number] for number in given] for task, given in give(wishes, len(usable)).items()}
 
 
 def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
-    """The GPUs of each task: {task: indices}, none of them given twice.
+    """Return the GPUs of each task: {task: indices}.
 
-    ``share`` is an equal share of what the explicit wishes leave; what does not divide
-    stays free, since unequal workers make every step wait for the slowest.
+    ``share`` is an equal share of the GPUs that the explicit wishes leave; a remainder stays free, since every step
+    waits for the slowest worker.
 
     Raises:
       ValueError: a task asks for a GPU that this host does not have.
@@ -76,21 +76,21 @@ def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
 
 
 ANSWER_S = 2.0
-LONGEST = 200  # characters of what a holder says of itself
-_NAME = "launch/gpu/"  # of a booking's socket, before that of its GPU
+LONGEST = 200  # characters of a holder's description of itself
+_NAME = "launch/gpu/"  # the beginning of a booking's name; the name of its GPU follows
 _CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
 
 
 class GpuTaken(AgentError):
-    """A GPU is booked by another run of this host."""
+    """A GPU that another run of this host has booked."""
 
 
 class Bookings:
     """The GPUs that one agent holds until it ends.
 
     Args:
-      identities: a name of each GPU of this host, by index.
-      holder: the answer to others: ``digits-20261120-155902 (agent pid 4242)``.
+      identities: the name of each GPU of this host, by index.
+      holder: the answer to other processes: ``digits-20261120-155902 (agent pid 4242)``.
     """
 
     def __init__(self, identities: Sequence[str], holder: str):
@@ -99,10 +99,10 @@ class Bookings:
         self._servers: List[Any] = []
 
     def book(self, given: Mapping[str, Sequence[int]]) -> None:
-        """Books the GPUs of every task: {task: indices}.
+        """Book the GPUs of every task: {task: indices}.
 
         Raises:
-          GpuTaken: names the task, the GPU and who holds it; nothing stays booked.
+          GpuTaken: a GPU is taken; the text names the task, the GPU and its holder. No GPU stays booked.
         """
         for task, indices in given.items():
             for index in indices:
@@ -118,7 +118,7 @@ class Bookings:
         self._sockets.append(booked)
 
     async def answer(self) -> None:
-        """Answer everyone who connects from now on with the holder of these GPUs."""
+        """Answer all later callers with the holder of these GPUs."""
         for booked in self._sockets:
             self._servers.append(await asyncio.start_unix_server(self._tell, sock=booked))
 
@@ -127,7 +127,7 @@ class Bookings:
         writer.close()
 
     def release(self) -> None:
-        """Release these GPUs, so that others may book them again."""
+        """Release these GPUs, so that other runs can book the GPUs again."""
         for server in self._servers:
             server.close()
         for booked in self._sockets:
@@ -136,14 +136,14 @@ class Bookings:
 
 
 def who_holds(identity: str) -> Optional[str]:
-    """Return the holder of a GPU, in words; None where nobody holds the GPU."""
+    """Return a description of a GPU's holder; None for a free GPU."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(ANSWER_S)
         try:
             caller.connect(f"\0{_NAME}{identity}")
         except ConnectionRefusedError:
             return None
-        except OSError:  # its queue of callers is full
+        except OSError:  # the holder's queue of callers is full
             return "a process that does not answer"
         pid, user, _ = _CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         if user not in (0, os.getuid()):
@@ -154,7 +154,7 @@ def who_holds(identity: str) -> Optional[str]:
 def _said(caller: socket.socket) -> str:
     """Return a holder's description of itself, on one line without control characters.
 
-    The result is "" where the holder sends nothing in time.
+    The result is "" where the holder does not answer in time.
     """
     try:
         told = caller.recv(4 * LONGEST).decode(errors="replace")

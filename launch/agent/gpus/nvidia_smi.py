@@ -1,8 +1,8 @@
-"""The one way to ask ``nvidia-smi``; the GPUs of this host and their state, from its answers and from bookings.
+"""All queries of ``nvidia-smi``, and the GPUs of this host with their state, from its answers and from bookings.
 
-The health of a GPU is memory errors that ECC cannot correct, and clocks that the hardware reduces. A driver that lacks
-one of the fields refuses the whole question, so fewer are asked then. A card without ECC, and one whose driver does not
-know, answers ``[N/A]``.
+The health of a GPU is the number of memory errors that ECC cannot correct, and whether the hardware reduces its clocks.
+A driver without one of the fields refuses the whole query, so a second query has fewer fields. For a card without ECC,
+or an unknown value, the driver answers ``[N/A]``.
 """
 
 import os
@@ -25,11 +25,11 @@ _LOST = re.compile(
 
 
 class NoDriverAnswer(AgentError):
-    """The driver cannot answer, so nothing is known of this host's GPUs; the text has the next step."""
+    """A driver that cannot answer, so that this host's GPUs are not known; the text has the remedy."""
 
 
 class CardLost(NoDriverAnswer):
-    """The driver cannot reach a card any more, which keeps it from describing the others."""
+    """A card that the driver cannot reach any more; the driver then does not describe the other cards either."""
 
     def __init__(self, card: str, why: str):
         super().__init__(f"nvidia-smi: expected every GPU, found the one at {card} lost ({why}); {REPAIR}")
@@ -37,23 +37,23 @@ class CardLost(NoDriverAnswer):
 
 
 class DriverHangs(NoDriverAnswer):
-    """The driver has not answered in time."""
+    """A driver that has not answered in time."""
 
     def __init__(self) -> None:
         super().__init__(f"nvidia-smi: expected an answer within {ANSWER_S:.0f} s, found none; try nvidia-smi there")
 
 
 def question(about: str, *fields: str) -> List[str]:
-    """The argv that asks ``about`` (``gpu``, ``compute-apps``) for these fields."""
+    """Return the argv that queries ``about`` (``gpu``, ``compute-apps``) for these fields."""
     return ["nvidia-smi", f"--query-{about}={','.join(fields)}", "--format=csv,noheader,nounits"]
 
 
 def ask(argv: List[str]) -> str:
-    """Return the output of ``nvidia-smi``; "" without a driver, and where it fails.
+    """Return the output of ``nvidia-smi``; "" without a driver, and where the program fails.
 
     Raises:
-      DriverHangs: it gives no answer within ``ANSWER_S``.
-      CardLost: it reports a card that it cannot reach.
+      DriverHangs: the driver does not answer within ``ANSWER_S``.
+      CardLost: the driver reports a card that it cannot reach.
     """
     try:
         done = subprocess.run(argv, capture_output=True, timeout=ANSWER_S)
@@ -79,13 +79,13 @@ def card_of(address: str) -> str:
 
 
 def rows(answer: str) -> List[List[str]]:
-    """The fields of every line; ``[N/A]`` stands for one that is not known."""
+    """Return the fields of every line; ``[N/A]`` is an unknown value."""
     return [line.split(", ") for line in answer.splitlines()]
 
 
 def list_gpus() -> List[str]:
-    """Return the UUIDs of this host's NVIDIA GPUs, by index; none where there is no driver. Raises DriverHangs."""
-    # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the parts of a divided GPU are indented below it
+    """Return the UUIDs of this host's NVIDIA GPUs, by index; none without a driver. Raises NoDriverAnswer."""
+    # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the lines for parts of a divided GPU are indented
     return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", ask(["nvidia-smi", "-L"]), re.MULTILINE)
 
 
@@ -95,14 +95,14 @@ ASK_LESS = question("gpu", "uuid", _ERRORS)
 
 
 class Health(NamedTuple):
-    """The health of one GPU; ``memory_errors`` is None where none are counted."""
+    """The health of one GPU; ``memory_errors`` is None where the GPU does not count errors."""
 
     memory_errors: Optional[int] = None
     slowed: bool = False
 
 
 def health_of_all() -> Dict[str, Health]:
-    """Return the health of each GPU by its UUID, as far as the driver reports it. Raises NoAnswer."""
+    """Return the health of each GPU by its UUID, as far as the driver reports it. Raises NoDriverAnswer."""
     return read_health(ask(ASK)) or read_health(ask(ASK_LESS))
 
 
@@ -116,13 +116,13 @@ def _error_count(text: str) -> Optional[int]:
     return int(text) if text.isdigit() else None
 
 
-UNKNOWN = "unknown (the driver does not answer)"  # in the place of an index
+UNKNOWN = "unknown (the driver does not answer)"  # used in place of an index
 _GPUS = question("gpu", "driver_version", "uuid", "name")
 _USERS = question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs that tasks may have, in their order. Raises NoAnswer."""
+    """Return the driver's version, and the GPUs that tasks may use, in their order. Raises NoDriverAnswer."""
     found = rows(ask(_GPUS))
     users, health = (_memory(), health_of_all()) if found else ([], {})
     gpus = [
@@ -136,14 +136,14 @@ def driver_and_gpus() -> Gpus:
 def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
     """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
 
-    The result is empty where there is no driver. ``mib`` is None where the driver does not report it, as on GPUs that
-    show graphics. Where the driver hangs, every process may hold memory of a GPU that is not known.
+    The result is empty without a driver. ``mib`` is None where the driver does not report a number, as on GPUs that
+    show graphics. Where the driver hangs, every process may hold memory of an unknown GPU.
     """
     wanted = set(pids)
     try:
         return [each for each in _memory() if each["pid"] in wanted] if wanted else []
     except CardLost:
-        return []  # no process can use that card, and no driver would answer for the others
+        return []  # no process can use that card, and the driver does not describe the others
     except NoDriverAnswer:
         return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
 

@@ -1,14 +1,13 @@
-"""GPUs while tasks use them: their use, and those that fail, as the driver and the kernel report it without a wait.
+"""GPUs while tasks run: their use, and their failures, as the driver and the kernel report them without a wait.
 
-A look takes the driver's last answer and asks for the next one, since a driver that hangs answers later or never.
+A look reads the driver's last answer and asks for the next one, since a hanging driver answers late or never.
 
     an Xid in the kernel's messages  the driver met an error after which only a reset, or a restart of the host, helps
-    a card that the driver lost      it reports that, or lists the card no more
-    no answer for ``FAILED_S``       the driver hangs, and every card with it
+    a card that the driver lost      the driver reports the loss, or no longer lists the card
+    no answer for ``FAILED_S``       the driver hangs, so every card has failed
 
-The codes are those for which NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as
-13, 31 and 43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see
-the codes.
+For these codes, NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as 13, 31 and
+43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see the codes.
 """
 
 import re
@@ -20,7 +19,7 @@ from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.nvidia_smi import CardLost, card_of
 from launch.agent.linux.kernel_log import KMSG, NewMessages
 
-PATIENCE_S = nvidia_smi.ANSWER_S  # a driver that hangs answers later or never
+PATIENCE_S = nvidia_smi.ANSWER_S  # a hanging driver answers late or never
 MIB = 1 << 20
 _ASK_USE = nvidia_smi.question("gpu", "index", "utilization.gpu", "memory.used")
 
@@ -36,7 +35,7 @@ class Use(NamedTuple):
 
 
 class _Question:
-    """A question to the driver, asked again and again; nobody waits for an answer."""
+    """A repeated query to the driver, without a wait for the answer."""
 
     def __init__(self, argv: List[str], errors: int):
         self._argv, self._errors = argv, errors
@@ -45,18 +44,18 @@ class _Question:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the driver is to answer still."""
+        """Return whether the driver's answer is outstanding."""
         return self._asked is not None and self._asked.poll() is None
 
     def is_late(self, now: float, patience_s: float) -> bool:
-        """Return whether the driver has not answered for ``patience_s``; it is not waited for any more then."""
+        """Return whether the driver has not answered for ``patience_s``; the answer then no longer counts."""
         if self._asked is None or not self.is_open or now - self._asked_at <= patience_s:
             return False
         self._asked.kill()
         return True
 
     def answer(self, now: float) -> Optional[str]:
-        """Return the answer that has come since, and ask again; None while there is none."""
+        """Return the new answer, and ask again; None while no answer has arrived."""
         if self.is_open:
             return None
         answer = None
@@ -68,13 +67,13 @@ class _Question:
             self._asked = subprocess.Popen(
                 self._argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors
             )
-        except OSError:  # there is no driver
+        except OSError:  # the host has no driver
             self._asked = None
         return answer
 
 
 class GpuUse:
-    """The use of every GPU of this host. Each look takes the last answer and asks for the next."""
+    """The use of every GPU of this host. Each look reads the last answer and asks for the next."""
 
     def __init__(self) -> None:
         self._question = _Question(_ASK_USE, subprocess.DEVNULL)
@@ -83,7 +82,7 @@ class GpuUse:
     def look(self, now: float) -> Dict[int, Use]:
         """Return {index: use}, as it was at the look before.
 
-        The result is empty where there is no driver, or the driver hangs.
+        The result is empty without a driver, or where the driver hangs.
         """
         if self._question.is_late(now, PATIENCE_S):
             self._newest = {}
@@ -124,21 +123,21 @@ _ASK_CARDS = nvidia_smi.question("gpu", "index", "pci.bus_id")
 
 
 class Failures:
-    """The GPUs of this host that have failed. Each look takes the last answer of the driver, and asks again.
+    """The GPUs of this host that have failed. Each look reads the last answer of the driver, and asks again.
 
     Args:
-      messages: the kernel's.
+      messages: the file of the kernel's messages.
     """
 
     def __init__(self, messages: Path = KMSG) -> None:
         self._messages = NewMessages(messages)
         self._question = _Question(_ASK_CARDS, subprocess.STDOUT)
         self._look_at = 0.0
-        self._cards: Dict[str, int] = {}  # of the first answer: {card: index}
+        self._cards: Dict[str, int] = {}  # {card: index} in the first answer
         self._failed: Dict[int, str] = {}
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due; once true, false for ``LOOK_S``."""
+        """Return whether the next look is due; after True, the result is False for ``LOOK_S``."""
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_S
@@ -173,6 +172,6 @@ class Failures:
             self._fail(card, "the driver lists it no more")
 
     def _fail(self, card: str, why: str) -> None:
-        """Record that a card has failed; one that the driver has not listed before is nobody's."""
+        """Record that a card has failed, unless the driver has never listed the card."""
         if card in self._cards:
             self._failed.setdefault(self._cards[card], f"GPU {self._cards[card]} ({card}): {why}")

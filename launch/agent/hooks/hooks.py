@@ -1,4 +1,4 @@
-"""The hooks of one run: its lead hands over statuses, and receivers get the events that follow, each event once."""
+"""The hooks of one run: its lead passes statuses, and receivers read the resulting events, each event once."""
 
 from dataclasses import replace
 from typing import Callable, Dict, Iterable, Iterator, List, Optional, Set
@@ -17,11 +17,11 @@ from launch.status.task import TaskStatus, name_of
 
 
 class Hooks(Outbox):
-    """The outbox of a run: it makes events of statuses, and delivers each once to each of its receivers.
+    """The outbox of a run: it derives events from statuses, and delivers each event once to each of its receivers.
 
     Args:
-      request: of the lead; it has the receivers, and the values of secrets.
-      restore_code: restores this agent's own code, of which somebody may have removed files.
+      request: the request to the lead, which has the receivers and the values of secrets.
+      restore_code: restores missing files of this agent's own code.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, restore_code: Callable[[], None]):
@@ -44,7 +44,7 @@ class Hooks(Outbox):
         events = self._events.look(status, was_up, now()) if self._receivers else []
         if events:
             self.add(events)
-            self._record()  # before the first try, which begins when the lead waits next
+            self._record()  # before the first try, which starts when the lead waits next
 
     async def _try_once(self, receiver: Receiver, event: HookEvent) -> Result:
         if receiver.is_url:
@@ -55,22 +55,22 @@ class Hooks(Outbox):
         outbox.write_ledger(self._folder, Ledger(tuple(sorted(self._events.raised)), self.pending))
 
 
-STRAGGLES_S = 30.0  # a worker is slow for so long before that is an event: many are, for a moment
-WELL_S = 600.0  # and for so long it is no more, before it can be another one
-LONGEST = 2000  # characters of a text: a cause may have a program's own words
+STRAGGLES_S = 30.0  # a worker must be slow this long for an event: many are slow for a moment
+WELL_S = 600.0  # and then not slow for this long, before the next event
+LONGEST = 2000  # characters of a text: a cause may contain a program's output
 
 
 class Events:
     """The events of one run.
 
-    ``raised`` names those that are not to come again; another agent of the lead begins with it.
+    ``raised`` names the events that must not occur again; the next agent of the lead begins with these names.
     """
 
     def __init__(self, raised: Iterable[str] = ()):
         self.raised: Set[str] = set(raised)
         self._formation = 0
-        self._slow_since: Dict[str, float] = {}  # of workers that are slow now
-        self._well_since: Dict[str, float] = {}  # of those that were
+        self._slow_since: Dict[str, float] = {}  # {slow worker: since when}
+        self._well_since: Dict[str, float] = {}  # {worker that was slow: since when it is not}
 
     def look(self, status: RunStatus, was_up: bool, now: float) -> List[HookEvent]:
         """Return the events since the last look.
@@ -95,7 +95,7 @@ class Events:
             yield of_run(event, status)
 
     def _reformed(self, status: RunStatus) -> Iterator[HookEvent]:
-        """Yield an event for a formation that trains, and is not the one before."""
+        """Yield an event for a new formation that trains."""
         formed = status.formation
         if formed is None or formed.number == self._formation or formed.forming or not _trains(status):
             return
@@ -150,7 +150,7 @@ def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
 
 
 def _event(event: str, what: str, status: RunStatus, key: str = "") -> HookEvent:
-    """Return an event; ``key`` makes its id another than those of its kind."""
+    """Return an event; ``key`` distinguishes its id from other events of its kind."""
     return HookEvent(
         id=f"{status.run}/{event}{key}",
         event=event,
@@ -173,7 +173,7 @@ def _cut(text: Optional[str]) -> Optional[str]:
 
 
 def _about(status: RunStatus) -> Dict[str, Optional[str]]:
-    """Return the task and the host of the incident for which a run has failed; nothing without one."""
+    """Return the task and the host of the incident that has failed a run; empty without an incident."""
     found = next((each for each in status.incidents if each.number == status.cause_incident), None)
     if found is None:
         return {}

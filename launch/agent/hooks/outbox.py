@@ -1,8 +1,8 @@
-"""The deliveries of a run's events: side by side, another try after a pause, in bounded time and number.
+"""The deliveries of a run's events: in parallel, with retries after a pause, in bounded time and number.
 
-hooks.json in the lead's folder, the ledger, has the events so far and the deliveries that are not done. The lead writes
-it before the first try of an event. So another agent of the lead raises no event again, and goes on with the
-deliveries. It may repeat a try whose end was not recorded; the event then has the same id.
+hooks.json in the lead's folder, the ledger, has the events so far and the unfinished deliveries. The lead writes the
+ledger before the first try of an event. So the next agent of the lead raises no event again, and continues the
+deliveries. That agent may repeat a try whose end was not recorded; the event then has the same id.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ LEDGER = "hooks.json"
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event on its way to the receiver of this number, which counts the receivers of the request from 0."""
+    """An event for the receiver of this number, which counts the receivers of the request from 0."""
 
     receiver: int
     event: HookEvent
@@ -35,8 +35,8 @@ class Ledger:
     """The content of the file.
 
     Attributes:
-      raised: the events that are not to come again, as ``events`` names them.
-      pending: the deliveries that are not done, oldest first.
+      raised: the names of the events that must not occur again.
+      pending: the unfinished deliveries, oldest first.
     """
 
     raised: Tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Ledger:
 
 
 def read_ledger(folder: RunFolder) -> Ledger:
-    """Return the ledger of the agent before; an empty one where there is none."""
+    """Return the ledger of the earlier agent; an empty one where no file exists."""
     try:
         values = folder.read(LEDGER)
         return Ledger() if values is None else from_values(Ledger, values)
@@ -55,15 +55,15 @@ def read_ledger(folder: RunFolder) -> Ledger:
 
 
 def write_ledger(folder: RunFolder, ledger: Ledger) -> None:
-    """Replace the file; a full disk is no reason to end a run."""
+    """Replace the file; a full disk does not end the run."""
     folder.note(LEDGER, to_values(ledger))
 
 
 AT_ONCE = 4  # processes
-MOST = 50  # deliveries under way; another one takes the place of the oldest
-FIRST_PAUSE_S, LONGEST_PAUSE_S, LAST_PAUSE_S = 1.0, 60.0, 1.0  # before another try; the last at the end of the run
+MOST = 50  # deliveries in progress; a further one replaces the oldest
+FIRST_PAUSE_S, LONGEST_PAUSE_S, LAST_PAUSE_S = 1.0, 60.0, 1.0  # before a retry; the last at the end of the run
 GIVE_UP_S = 600.0
-LAST_S, HURRIED_S = 10.0, 1.0  # from the end of a run, for all deliveries that are left; after a kill
+LAST_S, HURRIED_S = 10.0, 1.0  # from the end of a run, for all remaining deliveries; after a kill
 LOOK_S = 0.05
 
 Send = Callable[[Receiver, HookEvent], Awaitable[Result]]
@@ -73,38 +73,38 @@ class Outbox:
     """The deliveries of one run.
 
     Args:
-      send: makes one try.
-      changed: is called when a delivery is over.
+      send: carries out one try.
+      changed: called when a delivery is over.
     """
 
     def __init__(self, receivers: Sequence[Receiver], send: Send, changed: Callable[[], None]):
         self._receivers, self._send, self._changed = receivers, send, changed
         self._under_way: Dict[Tuple[int, str], Tuple[Delivery, asyncio.Future[None]]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._is_last = asyncio.Event()  # the run has ended: no long pause any more
-        self._last_s, self._until = LAST_S, 0.0  # the time at which deliveries are given up then
-        self._failing: Dict[int, str] = {}  # the reasons by the numbers of receivers, the newest last
+        self._is_last = asyncio.Event()  # set once the run has ended: no more long pauses
+        self._last_s, self._until = LAST_S, 0.0  # then ``_until`` is the time at which deliveries are given up
+        self._failing: Dict[int, str] = {}  # reasons by receiver number, the newest last
 
     @property
     def pending(self) -> List[Delivery]:
-        """Return the deliveries that are not over, oldest first."""
+        """Return the unfinished deliveries, oldest first."""
         return [delivery for delivery, _ in self._under_way.values()]
 
     @property
     def problem(self) -> Optional[str]:
-        """Return the newest problem of a receiver that has taken nothing since."""
+        """Return the newest problem of a receiver that has accepted no event since."""
         found = [f"{self._receivers[number].label}: {reason}" for number, reason in self._failing.items()]
         return found[-1] if found else None
 
     def add(self, events: Iterable[HookEvent]) -> None:
-        """Begin the deliveries of events."""
+        """Start the deliveries of events."""
         for event in events:
             for number, receiver in enumerate(self._receivers):
                 if receiver.event == event.event:
                     self.begin(Delivery(number, event))
 
     def begin(self, delivery: Delivery) -> None:
-        """Begin a delivery, in the place of the oldest one where there are too many."""
+        """Start a delivery; with too many deliveries, the new one replaces the oldest."""
         if len(self._under_way) >= MOST:
             self._give_up_oldest()
         key = delivery.receiver, delivery.event.id
@@ -119,12 +119,12 @@ class Outbox:
         task.cancel()
 
     def _forget(self, key: Tuple[int, str], cancelled: bool) -> None:
-        """Forget a delivery that is over; one that ends with its agent is pending for the next agent."""
+        """Forget a finished delivery; a delivery that ends with its agent stays pending for the next agent."""
         if self._under_way.pop(key, None) is not None and not cancelled:
             self._changed()
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Try until the event is taken, cannot be, or is too old."""
+        """Try until the receiver accepts the event, can never accept it, or the event is too old."""
         number, began, pause_s, tries = delivery.receiver, now(), FIRST_PAUSE_S, 0
         receiver = self._receivers[number]
         while True:
@@ -143,12 +143,12 @@ class Outbox:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _note(self, number: int, reason: str) -> None:
-        """Make this the newest reason of a receiver."""
+        """Record the newest reason of a receiver."""
         self._failing.pop(number, None)
         self._failing[number] = reason
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before another try, shortly where the run has ended or ends meanwhile."""
+        """Wait before a retry, only shortly where the run has ended or ends meanwhile."""
         if self._is_last.is_set():
             await asyncio.sleep(LAST_PAUSE_S)
         else:
@@ -158,20 +158,20 @@ class Outbox:
     # -- the end of the run
 
     def finish(self) -> None:
-        """Begin the last seconds: record that the run has ended.
+        """Record that the run has ended, which starts the last seconds.
 
-        From now on no try waits for those that are under way, which may last as long as these seconds.
+        From now on no try waits for the tries in progress, which may last as long as these seconds.
         """
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._until = now() + self._last_s
         self._is_last.set()
 
     def hurry(self) -> None:
-        """Make the last seconds ``HURRIED_S``: somebody kills the run."""
+        """Shorten the last seconds to ``HURRIED_S``, for a run that is killed."""
         self._last_s, self._until = HURRIED_S, min(self._until, now() + HURRIED_S)
 
     async def settle(self) -> None:
-        """Wait for the deliveries that are left, until the last seconds are over; give up the rest."""
+        """Wait for the remaining deliveries until the last seconds are over; give up the rest."""
         while self._under_way and now() < self._until:
             await asyncio.sleep(LOOK_S)
         left = list(self._under_way.values())

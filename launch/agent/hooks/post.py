@@ -1,7 +1,7 @@
-"""Post an event to a URL: a program of its own, started by its path, which needs Python's standard library alone.
+"""A program that posts an event to a URL; it is started by its path, and needs only Python's standard library.
 
-It reads one JSON line, {"url", "headers", "event"}, and prints a line where the event was not taken. The line never has
-a part of the URL or of a header, which may be secret.
+The program reads one JSON line, {"url", "headers", "event"}, and prints a line where the event was not accepted. The
+line never has a part of the URL or of a header, which may be secret.
 """
 
 import http.client
@@ -13,9 +13,9 @@ import urllib.error
 import urllib.request
 from typing import Any, Dict, NamedTuple
 
-TAKEN, LATER, NEVER = 0, 1, 2  # exit codes: LATER is worth another try
-ANSWER_S = 8.0  # for each wait: to connect, to write, for the answer
-PASSING = (408, 425, 429)  # answers below 500 after which another try may be taken
+TAKEN, LATER, NEVER = 0, 1, 2  # exit codes: after LATER, a retry may succeed
+ANSWER_S = 8.0  # for each wait: for the connection, the writing, the answer
+PASSING = (408, 425, 429)  # answers below 500 after which a retry may succeed
 
 
 class Answer(NamedTuple):
@@ -26,14 +26,14 @@ class Answer(NamedTuple):
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follow no redirect: it would become a GET, without the event."""
+    """Follow no redirect, which would become a GET without the event."""
 
     def redirect_request(self, *_: Any) -> None:
         """Return no request."""
 
 
 def post(url: str, headers: Dict[str, str], event: Dict[str, Any], timeout_s: float = ANSWER_S) -> Answer:
-    """Send the event, and return how it went."""
+    """Send the event, and return the result."""
     try:
         request = urllib.request.Request(url, json.dumps(event).encode(), method="POST")
         for name, value in {"Content-Type": "application/json", "User-Agent": "launch", **headers}.items():
@@ -44,7 +44,7 @@ def post(url: str, headers: Dict[str, str], event: Dict[str, Any], timeout_s: fl
         return _refused(error)
     except OSError as error:
         return Answer(LATER, _unreached(error, timeout_s))
-    except (ValueError, http.client.InvalidURL) as error:  # its text may have a part of the URL, or a header
+    except (ValueError, http.client.InvalidURL) as error:  # its text may contain a part of the URL, or a header
         return Answer(NEVER, f"its URL or a header cannot be used ({type(error).__name__})")
     except http.client.HTTPException as error:
         return Answer(LATER, f"its answer is no HTTP ({type(error).__name__})")
@@ -58,7 +58,7 @@ def _refused(error: urllib.error.HTTPError) -> Answer:
 
 
 def _unreached(error: OSError, timeout_s: float) -> str:
-    reason: Any = getattr(error, "reason", error)  # a URLError has another error within it
+    reason: Any = getattr(error, "reason", error)  # a URLError contains another error
     if isinstance(reason, socket.timeout):
         return f"no answer within {timeout_s:.0f} s"
     if isinstance(reason, ssl.SSLError):

@@ -1,4 +1,4 @@
-"""The receivers of a run's events: what each try starts, what it reads, and how it ends.
+"""The receivers of a run's events, and their tries.
 
 A try is a process that reads the event, with a time limit.
 """
@@ -22,15 +22,15 @@ from launch.status.hook_event import HookEvent
 
 @dataclass(frozen=True)
 class Receiver:
-    """A command or a URL that gets one kind of event.
+    """A command or a URL that receives one kind of event.
 
     Attributes:
-      event: that kind.
-      label: its name in messages, without a secret: ``on.failed (notify.sh)``.
+      event: the kind of event.
+      label: the receiver's name in messages, without a secret: ``on.failed (notify.sh)``.
       argv: the program of a try, and its arguments.
       env: the program's environment.
-      folder: where it begins.
-      given: what it reads beside the event, for a URL; empty for a command.
+      folder: the working folder of the program.
+      given: the further input of the program for a URL; empty for a command.
     """
 
     event: str
@@ -57,7 +57,7 @@ def receivers(
     """Return the receivers of a request.
 
     Args:
-      folder: where commands begin.
+      folder: the working folder of commands.
       environ: this process's environment.
     """
     return [_receiver(each, secrets, folder, environ) for each in hooks]
@@ -75,7 +75,7 @@ def _receiver(hook: Hook, secrets: Mapping[str, str], folder: Path, environ: Map
 
 
 def label_of(hook: Hook) -> str:
-    """Return a receiver's name in messages: its program, or its URL without anything that may be secret."""
+    """Return a receiver's name in messages: its program, or its URL without any secret part."""
     if hook.url is None:
         return os.path.basename(hook.command[0])
     if hook.url.startswith("{"):
@@ -88,7 +88,7 @@ TRY_S = 10.0  # the longest try
 
 
 class Result(NamedTuple):
-    """The end of a try: whether the event was taken, else why not, and whether another try may help."""
+    """The end of a try: whether the event was accepted, else the reason, and whether a retry may succeed."""
 
     taken: bool
     reason: str = ""
@@ -96,10 +96,10 @@ class Result(NamedTuple):
 
 
 async def try_once(receiver: Receiver, event: HookEvent, secrets: Collection[str], within_s: float = TRY_S) -> Result:
-    """Start the receiver's program, let it read the event, and return how it went.
+    """Start the receiver's program, let it read the event, and return the result.
 
     Args:
-      secrets: values that a reason must not have.
+      secrets: values that a reason must not contain.
     """
     try:
         ended = await program.run(receiver.argv, receiver.env, receiver.folder, within_s, receiver.line(event))
@@ -111,7 +111,7 @@ async def try_once(receiver: Receiver, event: HookEvent, secrets: Collection[str
 
 
 def judge_try(is_url: bool, code: int, line: str) -> Result:
-    """Return the result of a try whose program has left with this exit code, and this last line."""
+    """Return the result of a try whose program ended with this exit code and this last line."""
     if code == 0:
         return Result(True)
     if is_url:

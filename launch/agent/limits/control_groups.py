@@ -1,17 +1,17 @@
-"""Control groups with a limit of memory: one for each attempt of a task.
+"""The control groups with a memory limit: one group for each attempt of a task.
 
-Its agent makes and removes a group; its keeper or ``down`` removes one that is left. A group is known by its name,
-which has the run and the host. groups.json has the folder that the groups of a run are in.
+The agent creates and removes a group; its keeper or ``down`` removes a remaining group. A group is identified by its
+name, which contains the run and the host. groups.json has the folder of a run's groups.
 
-The kernel kills a group that exceeds its limit, and nothing else. Version 2 and version 1 of control groups differ in
-the names of their files, and in the place where a group may be made:
+The kernel kills only the group that exceeds its limit. Version 2 and version 1 of control groups differ in the names of
+their files, and in the places for groups:
 
-    version 2   below a group that has no processes of its own, and hands the controller down: the nearest one
+    version 2   below a group that has no processes itself, and hands the controller down: the nearest one
                 above this process
     version 1   below the group of this process
 
-A user without privileges may make groups only where somebody has delegated a group to that user. The limit includes
-memory that is swapped out, where the kernel counts that.
+A user without privileges may create groups only below a group that was delegated to that user. The limit includes
+swapped-out memory, where the kernel counts swap.
 """
 
 import contextlib
@@ -25,20 +25,20 @@ from launch.agent.linux.procfs import groups_up, names_in, own_groups, text_of
 from launch.agent.state.run_folder import RunFolder
 
 RECORD = "groups.json"
-REMOVED_S = 2.0  # a killed process leaves its group a little after it is gone
+REMOVED_S = 2.0  # a killed process leaves its group a little after its end
 POLL_S = 0.02
-HUGE_PAGE = 2 << 20  # bytes: what the kernel charges at once
+HUGE_PAGE = 2 << 20  # bytes that the kernel charges at once
 
 
 class Files(NamedTuple):
     """The names of a group's files.
 
     Attributes:
-      memory: the limit.
-      swap: the limit of swap, or of memory and swap together.
-      swap_is_apart: which of the two.
-      kills: the file that counts killed processes, those killed because the whole host had no memory among them.
-      peak: the largest use so far; None where ``kills`` also counts how often the group was at its own limit.
+      memory: the file of the memory limit.
+      swap: the file of the limit of swap, or of memory and swap together.
+      swap_is_apart: whether this is the limit of swap alone.
+      kills: the file that counts killed processes, including those killed because the whole host had no memory.
+      peak: the file of the largest use; None where ``kills`` also counts how often the group reached its own limit.
     """
 
     memory: str
@@ -55,13 +55,13 @@ V1 = Files(
 
 
 class GroupPlace(NamedTuple):
-    """A group below which groups can be made."""
+    """A group below which this process can create groups."""
 
     folder: Path
     files: Files
 
     def make(self, name: str, limit: int) -> "Group":
-        """Make a group with a limit in bytes. Raises OSError; then there is no group."""
+        """Create a group with a limit in bytes. Raises OSError, and then creates no group."""
         group = Group(self.folder / name, self.files)
         group.folder.mkdir()
         try:
@@ -73,13 +73,13 @@ class GroupPlace(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One group. A process enters it by itself, and its children are born in it."""
+    """One group. A process enters the group by itself, and its children start in the group."""
 
     folder: Path
     files: Files
 
     def bound(self, limit: int) -> None:
-        """Set the limit, with swap too, and have the kernel kill all of the group at once. Raises OSError."""
+        """Set the limit, also for swap, and let the kernel kill the whole group at once. Raises OSError."""
         (self.folder / self.files.memory).write_text(str(limit))
         more = {self.files.swap: "0" if self.files.swap_is_apart else str(limit), "memory.oom.group": "1"}
         for name, value in more.items():
@@ -109,16 +109,16 @@ class Group(NamedTuple):
 
 
 def _rewrite(file: Path, text: str) -> None:
-    """Write a file that exists: a folder of the kernel takes no other."""
+    """Write an existing file: a folder of the kernel allows no new one."""
     with open(str(file), "r+") as opened:
         opened.write(text)
 
 
 def find(root: Path = Path("/")) -> GroupPlace:
-    """Return the nearest place in which this process can make groups.
+    """Return the nearest place in which this process can create groups.
 
     Raises:
-      OSError: there is none; the text has the reason.
+      OSError: no such place exists; the text has the reason.
     """
     refused = OSError("this kernel limits no memory by control groups")
     for place in _places(root):
@@ -132,7 +132,7 @@ def find(root: Path = Path("/")) -> GroupPlace:
 
 
 def _try(place: GroupPlace) -> None:
-    """Make a group in a place, and let a child of this process enter it. Raises OSError."""
+    """Create a group in a place, and let a child of this process enter the group. Raises OSError."""
     group = place.make(f"launch.trial.{os.getpid()}", 1 << 30)
     try:
         _enter_as_child(group)
@@ -155,7 +155,7 @@ def _enter_as_child(group: Group) -> None:
 
 
 def _places(root: Path) -> Iterator[GroupPlace]:
-    """Yield the groups below which this process might make others, the nearest first."""
+    """Yield the groups below which this process may be able to create groups, the nearest first."""
     for controllers, path in own_groups(root):
         if "memory" in controllers:
             top = root / "sys/fs/cgroup/memory"  # in a container, the group of this process itself
@@ -165,37 +165,38 @@ def _places(root: Path) -> Iterator[GroupPlace]:
 
 
 def _that_hand_down(top: Path, path: str) -> List[Path]:
-    """Return the groups, from that of this process upwards, that hand the controller of memory down.
+    """Return the groups, from this process's group upwards, that hand the memory controller down.
 
-    A group that was delegated to this user is asked to. Those of root are systemd's, which may undo that.
+    The function makes a group that was delegated to this user hand the controller down. Root's groups belong to
+    systemd, which may undo a change.
     """
     above = groups_up(top, path)
     return [each for each in above if "memory" in text_of(each / "cgroup.subtree_control").split() or _ask(each)]
 
 
 def _ask(folder: Path) -> bool:
-    """Have a group of this user, but not of root, hand the controller of memory down; return whether it does."""
+    """Make a group of this user, but not of root, hand the memory controller down; return whether it does."""
     try:
         if os.geteuid() == 0 or os.stat(str(folder)).st_uid != os.geteuid():
             return False
         _rewrite(folder / "cgroup.subtree_control", "+memory")
-    except OSError:  # it has processes, or no such controller
+    except OSError:  # the group has processes, or no memory controller
         return False
     return True
 
 
 def name(folder: RunFolder, which: str = "") -> str:
-    """Return the name of a run's group, or with nothing to distinguish it the beginning of every name."""
+    """Return the name of a run's group; without ``which``, the common beginning of the names."""
     return f"launch.{folder.run}@{folder.host}@{which}"
 
 
 def write_place(folder: RunFolder, place: GroupPlace) -> None:
-    """Record the folder of a run's groups, before there is one. Raises OSError."""
+    """Record the folder of a run's groups, before any group exists. Raises OSError."""
     folder.write(RECORD, {"folder": str(place.folder)})
 
 
 def left(folder: RunFolder) -> List[Path]:
-    """Return the groups of a run that are there."""
+    """Return the existing groups of a run."""
     record = folder.read_whole(RECORD)
     if record is None:
         return []
@@ -210,7 +211,7 @@ def remove_left(folder: RunFolder) -> None:
 
 
 def remove(folder: Path, within_s: float = REMOVED_S) -> bool:
-    """Remove a group, whose processes are just ending; return whether it is gone."""
+    """Remove a group whose processes are ending; return whether the group is gone."""
     until = time.monotonic() + within_s
     while True:
         try:

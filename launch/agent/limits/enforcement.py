@@ -1,7 +1,7 @@
-"""The limits of tasks and their enforcement: the terms on which this host can enforce them, and each process's own.
+"""The limits of tasks and their enforcement: the terms of this host, and the limits of each process.
 
-A process sets its limits for itself before its program begins; its children inherit them. The terms of a host name the
-limits that it cannot enforce, too.
+A process sets its limits for itself before its program begins; its children inherit them. The terms of a host also name
+the limits that the host cannot enforce.
 
 A container of apptainer inherits every limit. Podman and docker run a container outside the agent's processes and
 control groups. There the agent watches memory itself, and the runtime limits open files.
@@ -29,7 +29,7 @@ class Enforcement:
     """The enforcement of one attempt's limits.
 
     Attributes:
-      processors: those that the task may use; () for all.
+      processors: the processors that the task may use; () for all.
       group: the group that the process enters; None where no group limits its memory.
     """
 
@@ -75,7 +75,7 @@ def _naming(key: str) -> Iterator[None]:
 
 
 def _set_nofile(count: int) -> None:
-    """Set the limit of open files, also for the limit that a process may raise its own to. Raises OSError."""
+    """Set the soft and the hard limit of open files. Raises OSError."""
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
     except ValueError as error:
@@ -86,7 +86,7 @@ def _set_nofile(count: int) -> None:
 def refusal_of(enforcement: Enforcement) -> Optional[str]:
     """Return the reason why a process of this user cannot have these limits; None where it can.
 
-    A child of this process tries them.
+    A child of this process tries the limits.
     """
     source, sink = os.pipe()
     child = os.fork()
@@ -117,11 +117,11 @@ class Terms:
     """The terms of one host's tasks.
 
     Attributes:
-      limits: of each task that has some.
-      processors: of each task that is limited to some.
-      place: where groups are made that limit memory; None where the agent watches it, or need not.
+      limits: the limits of each task that has limits.
+      processors: the processors of each task that is limited to some.
+      place: the place for groups that limit memory; None where the agent watches memory, or no task has a memory limit.
       problems: the limits that no task can have here.
-      notes: the limits that are enforced in another way than by the kernel.
+      notes: the limits that are not enforced by the kernel.
     """
 
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -131,13 +131,13 @@ class Terms:
     notes: Tuple[str, ...] = ()
 
     def enforcement(self, task: str, group: Optional[Group]) -> Enforcement:
-        """Return the enforcement of a task's limits, with the group that was made for its attempt."""
+        """Return the enforcement of a task's limits, with the group of its attempt."""
         return Enforcement(self.limits.get(task, Limits()), self.processors.get(task, ()), group)
 
 
 @dataclass(frozen=True)
 class LimitedHost:
-    """The part of a host that limits are about; the tests have others."""
+    """The facts of a host that limits depend on; tests replace them."""
 
     memory_bytes: int
     usable: Set[int]
@@ -152,7 +152,7 @@ def this_host() -> LimitedHost:
 
 
 def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
-    """Return the limits of the tasks that have some."""
+    """Return the limits of the tasks that have limits."""
     return {task.name: task.limits for task in tasks if task.limits is not None}
 
 
@@ -183,7 +183,7 @@ def agree(
 
 
 def would_agree(limits: Mapping[str, Limits], container: Optional[RunContainers]) -> Terms:
-    """Return the terms that some tasks in containers would get now; nothing is booked."""
+    """Return the terms that tasks in containers would have now, without booking."""
     taken = processors.booked()
     return agree(limits, lambda processor: processor not in taken, this_host(), container)
 
@@ -210,18 +210,18 @@ def _too_much_memory(limits: Mapping[str, Limits], memory_bytes: int) -> Iterato
 
 
 def _refused(terms: Terms, host: LimitedHost, runtime: Optional[str]) -> Iterator[str]:
-    """Yield a problem for each limit that a process of this user cannot have; equal limits are tried once."""
+    """Yield a problem for each limit that a process of this user cannot have; try equal limits once."""
     first = {limits: task for task, limits in reversed(list(terms.limits.items()))}
     for limits, task in first.items():
         if limits.numa_node is not None and not terms.processors:
-            continue  # the node is not there
+            continue  # the node does not exist
         reason = _not_inherited(limits, runtime) or host.refusal(Enforcement(limits))
         if reason is not None:
             yield f"{task}: {reason}"
 
 
 def _not_inherited(limits: Limits, runtime: Optional[str]) -> Optional[str]:
-    """Return why tasks in containers of a runtime cannot have some limits; None where they can."""
+    """Return the reason why tasks in containers of a runtime cannot have some limits; None where they can."""
     given = [key for key in _NOT_INHERITED if runtime is not None and getattr(limits, key) is not None]
     if not given:
         return None

@@ -1,9 +1,10 @@
-"""The processors of this host's tasks, none given to two tasks, also of two runs; and the memory of NUMA nodes.
+"""The processors of this host's tasks, each booked for at most one task of all runs; and the memory of NUMA nodes.
 
-A run books a processor as it books a GPU: by an abstract Unix socket that the kernel lets one process bind, and frees
-when that process ends. A run that finds a processor booked takes another.
+A run books a processor like a GPU: by an abstract Unix socket. The kernel lets one process bind the socket, and frees
+the socket when that process ends. A run that finds a processor booked takes another.
 
-The C library has no function that binds memory, and libnuma is not on every host; so the kernel is called by number.
+The C library has no function that binds memory, and libnuma is not on every host. So this module calls the kernel by
+number.
 """
 
 import ctypes
@@ -21,14 +22,14 @@ from launch.agent.linux import sockets
 from launch.agent.linux.procfs import names_in, text_of
 
 NODES = Path("/sys/devices/system/node")
-_SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237, "ppc64le": 261}  # by machine
+_SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237, "ppc64le": 261}  # the number of the system call, by machine
 _MPOL_BIND = 2
 _MOST_NODES = 1024
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def numa_nodes(folder: Path = NODES) -> Dict[int, Set[int]]:
-    """Return the processors of each node; none on a kernel that knows no nodes."""
+    """Return the processors of each NUMA node; none on a kernel without NUMA."""
     found = (re.fullmatch(r"node(\d+)", name) for name in names_in(folder))
     return {int(each.group(1)): processors_in(text_of(folder / each.group() / "cpulist")) for each in found if each}
 
@@ -40,14 +41,14 @@ def processors_in(text: str) -> Set[int]:
 
 
 def bind_memory(node: int) -> None:
-    """Have this process, and its children, take memory from one node alone. Raises OSError."""
+    """Bind the memory of this process and its children to one node. Raises OSError."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         raise OSError(f"no memory is bound to a NUMA node on {platform.machine()}")
     bits = 8 * ctypes.sizeof(ctypes.c_ulong)
     mask = (ctypes.c_ulong * (_MOST_NODES // bits))()
     mask[node // bits] = 1 << node % bits
-    # One more than there are bits: the kernel takes one less than it is given.
+    # One more than the number of bits: the kernel subtracts one.
     if _libc.syscall(number, _MPOL_BIND, mask, ctypes.c_ulong(_MOST_NODES + 1)):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -58,7 +59,7 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 class ImpossibleLimit(AgentError):
-    """A limit that this host cannot have; the text has what was expected and found."""
+    """A limit that this host cannot have; the text has the expected and the found values."""
 
 
 class Booked:
@@ -75,7 +76,7 @@ class Booked:
         return booking is not None
 
     def release(self) -> None:
-        """Release them, so that others may book them again."""
+        """Release the processors, so that other runs can book them again."""
         for booking in self._sockets:
             booking.close()
         self._sockets = []
@@ -89,10 +90,10 @@ def booked(table: Path = _SOCKETS) -> Set[int]:
 def give(
     wishes: Mapping[str, Limits], usable: Set[int], nodes: Mapping[int, Set[int]], take: Callable[[int], bool]
 ) -> Dict[str, Tuple[int, ...]]:
-    """Return the processors of each task that is limited to some: {task: processors}.
+    """Return the processors of each task with a limit on processors: {task: processors}.
 
-    Tasks of a NUMA node choose first, since the others may take any. A task with a node and no number gets all
-    processors of its node, which others may have too.
+    Tasks of a NUMA node choose first, since the other tasks may take any processor. A task with a node and no number
+    has all processors of its node, which other tasks may have, too.
 
     Args:
       usable: the processors that this process may use.
@@ -100,7 +101,7 @@ def give(
       take: books a processor, and returns False where another run has it.
 
     Raises:
-      ImpossibleLimit: there are not enough processors, or no such node.
+      ImpossibleLimit: too few processors are free, or the node does not exist.
     """
     given: Dict[str, Tuple[int, ...]] = {}
     free = sorted(usable)
@@ -125,7 +126,7 @@ def _of_node(task: str, node: int, usable: Set[int], nodes: Mapping[int, Set[int
 
 
 def _first(task: str, count: int, free: Sequence[int], take: Callable[[int], bool]) -> Tuple[int, ...]:
-    """Take the first processors that are free."""
+    """Take the first free processors."""
     taken: List[int] = []
     for processor in free:
         if len(taken) < count and take(processor):

@@ -1,12 +1,12 @@
-"""The limits of this host's tasks, attempt after attempt.
+"""The limits of this host's tasks, for each attempt.
 
-Where the kernel limits memory, each attempt has a group of its own. Elsewhere the agent looks at the memory of each
-task every ``LOOK_S``, and stops a task that has more than its limit. It counts the processes that it saw at its last
-look at the process table, every ``process_records.NOTE_S``; so memory that a task takes faster is not bounded.
+Where the kernel limits memory, each attempt has its own group. Elsewhere the agent measures the memory of each task
+every ``LOOK_S``, and stops a task above its limit. The agent counts the processes in its last look at the process
+table, every ``process_records.NOTE_S``. So the agent does not bound memory that a task takes faster.
 
-Memory of processes is what they have written, in memory or swapped out. Pages of files count for no process: the kernel
-takes them back when it needs room. A page that processes share counts once where this kernel and this user can find
-that out, which costs time; ``memory_at_most`` counts it for each.
+The memory of a process is its written pages, in memory or swapped out. Pages of files count for no process: the kernel
+reclaims these pages when it needs memory. A page that processes share counts once where this kernel and this user can
+detect the sharing, which costs time. ``memory_at_most`` counts a shared page for each process.
 """
 
 import os
@@ -30,12 +30,12 @@ KIB = 1 << 10
 
 
 def memory_at_most(pids: Iterable[int]) -> int:
-    """Return the bytes of all processes; pages that they share count more than once."""
+    """Return the bytes of all processes; shared pages count more than once."""
     return sum(_sum_of(status(pid), _OWN) for pid in pids)
 
 
 def memory_exactly(pids: Iterable[int]) -> int:
-    """Return the bytes of all processes; where a process does not show what it shares, as ``at_most``."""
+    """Return the bytes of all processes; for a process without data on sharing, as ``memory_at_most``."""
     return sum(_memory_of(pid) for pid in pids)
 
 
@@ -59,8 +59,8 @@ class TaskLimits:
     def __init__(self, folder: RunFolder, terms: Terms):
         self._folder, self._terms = folder, terms
         self._made = 0
-        self._groups: Dict[Tuple[str, int], Group] = {}  # of attempts that have one
-        self._empty: List[Group] = []  # as good as: the last process may be about to leave
+        self._groups: Dict[Tuple[str, int], Group] = {}  # the groups of attempts
+        self._empty: List[Group] = []  # nearly empty groups: the last process may be leaving
         self._look_at = 0.0
 
     def of(self, task: str, attempt: int) -> Enforcement:
@@ -69,7 +69,7 @@ class TaskLimits:
         if limit is None or place is None:
             return self._terms.enforcement(task, None)
         self._made += 1
-        which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # an agent before may have left the same attempt's
+        which = f"{task}.{attempt}.{os.getpid()}.{self._made}"  # no earlier agent's group has this name
         group = place.make(control_groups.name(self._folder, which), limit)
         self._groups[task, attempt] = group
         return self._terms.enforcement(task, group)
@@ -79,7 +79,7 @@ class TaskLimits:
         return None if limits is None else limits.memory_bytes
 
     def due(self, now: float) -> bool:
-        """Return whether to look at the memory of attempts; once true, false for ``LOOK_S``."""
+        """Return whether to measure the memory of attempts; after True, the result is False for ``LOOK_S``."""
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_S
@@ -87,9 +87,9 @@ class TaskLimits:
         return True
 
     def excess_bytes(self, task: str, attempt: int, pids: List[int]) -> int:
-        """Return the memory of an attempt without a group, where it is above the limit and the attempt has to end.
+        """Return the memory of an attempt without a group, where the memory is above the limit; else 0.
 
-        The result is 0 otherwise.
+        An attempt above the limit must end.
         """
         limit = self._limit(task)
         used = 0 if limit is None or (task, attempt) in self._groups else _above(limit, pids)
@@ -110,8 +110,8 @@ class TaskLimits:
 
 
 def _above(limit: int, pids: List[int]) -> int:
-    """Return the memory of some processes where it is above the limit, else 0."""
+    """Return the memory of some processes where the memory is above the limit; else 0."""
     used = memory_at_most(pids)
-    if used > limit and len(pids) > 1:  # which may share pages
+    if used > limit and len(pids) > 1:  # several processes may share pages
         used = memory_exactly(pids)
     return used if used > limit else 0

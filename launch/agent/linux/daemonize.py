@@ -1,7 +1,7 @@
-"""A process that outlives the one that started it.
+"""A process that outlives its parent.
 
-The process is forked, not started as a new interpreter. On every host of a run, a fresh interpreter would spend most
-of a tenth of a second on loading what its parent has loaded.
+The process is forked, not started as a new interpreter. On every host of a run, a new interpreter would need most of a
+tenth of a second to load its parent's modules.
 """
 
 import os
@@ -18,9 +18,9 @@ STUMBLED = 1  # the exit code of a process whose function has raised
 def fork_away(run: Callable[[], Optional[int]], log: Path, kept: int, title: str) -> int:
     """Fork a process that calls ``run`` in its own session; return its pid.
 
-    The process inherits no open file but ``kept``: it reads nothing, and writes into ``log``. The program ps shows the
-    process as ``title``. Until the caller ends or waits for the process, no other process gets that pid. ``run``
-    returns the exit code, or None for 0.
+    The process inherits no open file but ``kept``: its input is empty, and its output goes to ``log``. The program ps
+    shows the process as ``title``. Until the caller ends or waits for the process, the kernel does not reuse the pid.
+    ``run`` returns the exit code, or None for 0.
     """
     sys.stdout.flush()
     pid = os.fork()
@@ -32,7 +32,7 @@ def fork_away(run: Callable[[], Optional[int]], log: Path, kept: int, title: str
         _leave_files(log, kept)
         show_as(title)
         code = run()
-    except BaseException:  # past this point the caller's own code would go on
+    except BaseException:  # past this point the caller's own code would continue
         os.write(2, traceback.format_exc().encode())
     finally:
         sys.stdout.flush()
@@ -52,5 +52,5 @@ def _leave_files(log: Path, kept: int) -> None:
 def _close(number: int) -> None:
     try:
         os.close(number)
-    except OSError:  # the listing's own
+    except OSError:  # the handle of the listing itself
         return

@@ -1,4 +1,4 @@
-"""A lock on a file that its holders may remove. It goes with the process that holds it."""
+"""A lock on a file that its holders may remove; the lock ends with the process that holds it."""
 
 import errno
 import fcntl
@@ -9,19 +9,19 @@ from typing import Optional
 from launch.agent.errors import AgentError
 
 _NONE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # Lustre without -o flock, NFS without its lock daemon, FUSE
-_LONGEST = 1000  # bytes of what a holder writes into its file
+_LONGEST = 1000  # bytes of a holder's text in the file
 
 
 class LockHeld(AgentError):
-    """Somebody else holds the lock; the text is the content of the file."""
+    """A lock that another process holds; the text is the content of the file."""
 
 
 class NoLocks(AgentError):
-    """The file system has no locks; the text is the reason and the advice."""
+    """A file system without locks; the text is the reason and the advice."""
 
 
 def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
-    """Lock a file, which is made if it is missing; return its handle.
+    """Lock a file, and create a missing one; return its handle.
 
     Closing the handle releases the lock.
 
@@ -29,7 +29,7 @@ def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
       kind: ``fcntl.LOCK_EX`` for one holder, ``fcntl.LOCK_SH`` for one among many.
 
     Raises:
-      LockHeld: somebody else holds the lock.
+      LockHeld: another process holds the lock.
       NoLocks: the file system has no locks.
     """
     while True:
@@ -53,8 +53,8 @@ def lock(handle: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
     """Lock an open file.
 
     Raises:
-      BlockingIOError: somebody else holds the lock.
-      NoLocks: the file system of ``path`` has none.
+      BlockingIOError: another process holds the lock.
+      NoLocks: the file system of ``path`` has no locks.
     """
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -71,7 +71,7 @@ def lock(handle: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
 
 
 def held_by(path: Path) -> Optional[str]:
-    """Return what the holder of a lock wrote into its file; None where nobody holds it."""
+    """Return the holder's text in the file of a lock; None where no process holds the lock."""
     try:
         handle = os.open(str(path), os.O_RDWR)
     except FileNotFoundError:
@@ -88,7 +88,7 @@ def held_by(path: Path) -> Optional[str]:
 
 
 def _is_there(path: Path, handle: int) -> bool:
-    """Return whether the locked file is still the one at ``path``.
+    """Return whether the locked file is still the file at ``path``.
 
     The former holder may have removed the file between our open and our lock.
     """

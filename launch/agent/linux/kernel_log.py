@@ -1,14 +1,14 @@
-"""The kernel's reports: its messages since a run began, and the processes that it killed because memory ran out.
+"""The kernel's reports: its messages since a run began, and the processes that the kernel killed for memory.
 
-The messages are about memory, GPUs, disks and hung tasks. They come from ``/dev/kmsg`` where this user may read that
-file, and else from the journal. Where this user may read neither, ``troubles`` raises ``Unreadable``.
+The messages are about memory, GPUs, disks and hung tasks. ``troubles`` reads ``/dev/kmsg`` where this user may read
+that file, and otherwise the journal. Where this user may read neither, ``troubles`` raises ``Unreadable``.
 
-A SIGKILL alone does not show who sent it. The kernel counts the processes that it kills when memory runs out. One count
-is for the control group of this process (``memory.events`` of version 2, ``memory.oom_control`` of version 1). Another
-is for the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
+A SIGKILL alone does not show its sender. The kernel counts the processes that it kills when memory runs out. One count
+covers the control group of this process (``memory.events`` of version 2, ``memory.oom_control`` of version 1). Another
+count covers the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
 
-A count does not name the process. A task of ours that is killed within ``RECENT_S`` of the count, by nobody here, is
-that process. Where this user can read the kernel's messages, the messages name the process.
+A count does not name the process. A task that was killed within ``RECENT_S`` of the count, but not by its agent, is
+taken as that process. Where this user can read the kernel's messages, the messages name the process.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ from launch.agent.errors import AgentError
 from launch.agent.linux.procfs import own_groups, text_of
 
 KMSG = Path("/dev/kmsg")
-MOST = 20_000  # messages that are looked at
-KEPT = 400  # and told, the newest
+MOST = 20_000  # messages to read
+KEPT = 400  # newest messages of trouble to return
 JOURNAL_S = 15.0
 _SAID = {
     "memory": (
@@ -49,7 +49,7 @@ TROUBLE = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, pattern
 
 
 class Message(NamedTuple):
-    """One message: ``time`` is of day, in seconds; ``kind`` is its kind of trouble, a key of ``TROUBLE``."""
+    """One message: ``time`` is the time of day, in seconds; ``kind`` is the kind of trouble, a key of ``TROUBLE``."""
 
     time: float
     kind: str
@@ -57,7 +57,7 @@ class Message(NamedTuple):
 
 
 class Unreadable(AgentError):
-    """This user may not read the kernel's messages; the text contains the advice."""
+    """The kernel's messages are unreadable for this user; the text contains the advice."""
 
 
 def troubles(since: float, messages: Path = KMSG) -> List[Message]:
@@ -74,7 +74,7 @@ def troubles(since: float, messages: Path = KMSG) -> List[Message]:
 
 
 def raw(path: Path) -> Iterator[bytes]:
-    """The messages that the kernel still has, oldest first: ``6,339,5140900,-;text``. Raises OSError."""
+    """Yield the messages that the kernel still has, oldest first: ``6,339,5140900,-;text``. Raises OSError."""
     handle = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield from _read_all(handle)
@@ -83,21 +83,21 @@ def raw(path: Path) -> Iterator[bytes]:
 
 
 def _read_all(handle: int) -> Iterator[bytes]:
-    """Yield the messages that can be read now, ``MOST`` at most. Raises OSError."""
+    """Yield at most ``MOST`` of the messages that can be read now. Raises OSError."""
     for _ in range(MOST):
         try:
             message = os.read(handle, 8192)  # one message a call
         except BlockingIOError:
-            return  # that was all of them
+            return  # no more messages
         except BrokenPipeError:
-            continue  # this one was overwritten meanwhile; the next is there
+            continue  # this message was overwritten meanwhile; the next can be read
         if not message:
             return
         yield message
 
 
 class NewMessages:
-    """The kernel's messages from now on; none where this user may not read them."""
+    """The kernel's messages from now on; no messages where this user may not read them."""
 
     def __init__(self, path: Path = KMSG):
         self._handle: Optional[int] = None
@@ -106,9 +106,9 @@ class NewMessages:
             os.lseek(self._handle, 0, os.SEEK_END)
 
     def read(self) -> str:
-        """Return what has come since the last call."""
+        """Return the messages since the last call."""
         found: List[bytes] = []
-        with contextlib.suppress(OSError):  # what came before counts
+        with contextlib.suppress(OSError):  # messages before the error count
             found.extend(() if self._handle is None else _read_all(self._handle))
         return b"\n".join(found).decode(errors="replace")
 
@@ -119,7 +119,7 @@ def kind_of(text: str) -> Optional[str]:
 
 
 def _of_kernel(path: Path, since: float) -> Iterator[Message]:
-    booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)  # the kernel's own clock stands still in sleep, too
+    booted = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)  # the kernel's clock, too, stops in sleep
     for message in raw(path):
         for line in message.decode(errors="replace").split("\n"):
             head, _, text = line.partition(";")
@@ -160,16 +160,16 @@ class MemoryKills:
         self._counts = counters(root)
         self._messages = messages or root / "dev/kmsg"
         self._seen = self._read()
-        self._recent: List[float] = []  # when each was noticed
+        self._recent: List[float] = []  # the times at which kills were detected
 
     def look(self, now: float) -> None:
-        """Notices what has been killed since the last look."""
+        """Count the processes killed since the last look."""
         count = self._read()
         self._recent = [at for at in self._recent if now - at <= RECENT_S] + [now] * (count - self._seen)
         self._seen = count
 
     def took(self, pid: int, now: float) -> bool:
-        """Return whether the kernel killed a process, just found killed, because memory ran out."""
+        """Return whether the kernel killed a process for memory; the caller has just found the process killed."""
         self.look(now)
         if self._recent:
             self._recent.pop(0)
@@ -177,7 +177,7 @@ class MemoryKills:
         return not self._counts and names_process(self._messages, pid)
 
     def explained(self, count: int, now: float) -> None:
-        """Drop kills whose process is known: the kernel counts those of a task's own group for the machine, too."""
+        """Drop kills of known processes: the kernel counts the kills of a task's group for the machine, too."""
         self.look(now)
         del self._recent[:count]
 
@@ -186,7 +186,7 @@ class MemoryKills:
 
 
 def counters(root: Path) -> List[Path]:
-    """The files below ``root`` that count, as far as they are there."""
+    """Return the existing files of counts below ``root``."""
     found = [root / "proc/vmstat"]
     for controllers, path in own_groups(root):
         if not controllers:
@@ -197,7 +197,7 @@ def counters(root: Path) -> List[Path]:
 
 
 def names_process(messages: Path, pid: int) -> bool:
-    """Return whether the kernel's messages report this process as killed; False where they are unreadable."""
+    """Return whether the kernel's messages report this process as killed; False for unreadable messages."""
     said = f"Killed process {pid} ".encode()
     try:
         return any(said in message for message in raw(messages))

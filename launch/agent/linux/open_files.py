@@ -1,9 +1,9 @@
-"""Many open files: the limit of this process, and waiting for one that may lie beyond those that ``select`` knows.
+"""Many open files: the limit of this process, and a wait for a file above the numbers that ``select`` accepts.
 
-Each host takes some files, and so does each checkpoint on its way.
+Each host needs some files, and so does each checkpoint in transfer.
 
-The children of this process get the limit that it was started with: a program that uses ``select`` breaks on files
-beyond the 1024th.
+The children of this process start with its first limit: a program that uses ``select`` fails on files beyond the
+1024th.
 """
 
 import math
@@ -11,12 +11,12 @@ import resource
 import select
 from typing import Any, List, Optional, Tuple
 
-ALL = 1 << 20  # as good as any number
+ALL = 1 << 20  # effectively no bound
 _first: List[Tuple[int, int]] = []  # the limits before they were changed here
 
 
 def allow_open_files(count: int) -> None:
-    """Raises this process's own limit to ``count``, or as far as the system lets it."""
+    """Raise this process's own limit to ``count``, or as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -40,7 +40,7 @@ def share_of_files(share: float, most: int) -> int:
 def readable(file: Any, timeout_s: Optional[float]) -> bool:
     """Return whether ``file`` has something to read, or its end, within ``timeout_s``.
 
-    With None the function waits as long as it takes.
+    With None the function waits without a time limit.
     """
     poller = select.poll()
     poller.register(file, select.POLLIN)

@@ -1,9 +1,8 @@
-"""Process groups that can be ended without ever hitting a stranger.
+"""Process groups, and signals that never reach an unrelated process.
 
-A task is the leader of a session of its own, so its pid is also the number of its
-process group. While the leader is not reaped the kernel cannot give that number to
-anybody else; so a group is only signalled before its leader is reaped. Later, and from
-other processes, a process is known by pid *and* start time.
+A task is the leader of its own session, so its pid is also the number of its process group. While the leader is not
+reaped, the kernel cannot reuse that number. So the functions here signal a group only before its leader is reaped.
+Later, and from other processes, a process is identified by pid *and* start time.
 """
 
 import contextlib
@@ -22,7 +21,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 _OOM_SCORE = "/proc/self/oom_score_adj"
-OOM_RAISE = 100  # of 1000: as if a task held a tenth of the host's memory more than it does
+OOM_RAISE = 100  # of 1000: as if a task used a tenth of the host's memory more than it does
 
 
 class Process(NamedTuple):
@@ -37,25 +36,25 @@ class Process(NamedTuple):
 
 
 def inspect(pid: int) -> Optional[Process]:
-    """The process with this pid, or None."""
+    """Return the process with this pid, or None."""
     try:
-        with open(f"/proc/{pid}/stat") as file:  # not through a Path, which takes as long again: there may be thousands
+        with open(f"/proc/{pid}/stat") as file:  # not through a Path, which doubles the time: there may be thousands
             text = file.read()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    # The name, in parentheses, may itself hold spaces and parentheses.
+    # The name, in parentheses, may itself contain spaces and parentheses.
     fields = text[text.rindex(")") + 2 :].split()
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0], int(fields[19]))
 
 
 def table() -> List[Process]:
-    """Every process that this process can see."""
+    """Return every process that this process can see."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [process for process in map(inspect, pids) if process]
 
 
 def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
-    """The living children of some processes, their children, and so on."""
+    """Return the living descendants of some processes."""
     children: Dict[int, List[Process]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process)
@@ -68,7 +67,7 @@ def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process, for a person to read."""
+    """Return the command line of a process as text for people."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -76,7 +75,7 @@ def command_line(pid: int) -> str:
 
 
 def environment(pid: int) -> Dict[str, str]:
-    """The environment a process was started with; empty where it may not be read."""
+    """Return the environment that a process was started with; empty where this user may not read it."""
     try:
         pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -85,12 +84,12 @@ def environment(pid: int) -> Dict[str, str]:
 
 
 def wait_channel(pid: int) -> str:
-    """The function of the kernel that a process waits in, as far as this user may know."""
+    """Return the kernel function that a process waits in, as far as this user may read it."""
     return waits_in(Path(f"/proc/{pid}")) or "the kernel"
 
 
 def status(pid: int) -> Dict[str, str]:
-    """The fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; none of a process that is gone."""
+    """Return the fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; none for an ended process."""
     rows = (line.partition(":") for line in text_of(Path(f"/proc/{pid}/status")).splitlines())
     return {name: value.strip() for name, _, value in rows}
 
@@ -104,29 +103,29 @@ def is_same(pid: int, start: int) -> bool:
 def show_as(title: str) -> None:
     """Make ps show ``title`` for this process.
 
-    The title overwrites the process's arguments, and is cut to their room.
+    The title overwrites the process's arguments, and is cut to their length.
     """
     text = Path("/proc/self/stat").read_text()
     first, last = (int(field) for field in text[text.rindex(")") + 2 :].split()[45:47])
-    if last - first > 1:  # not on a kernel that does not tell
+    if last - first > 1:  # not on a kernel that does not report the place
         ctypes.memmove(first, title.encode()[: last - first - 1].ljust(last - first, b"\0"), last - first)
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of every descendant that loses its own."""
+    """Make this process the parent of every descendant that loses its parent."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def die_with(parent: int) -> Callable[[], None]:
     """Return a function that a child of ``parent`` calls before its program.
 
-    The function has the kernel kill the child when the parent's thread ends. The function also restores the limit of
-    open files that this process was started with.
+    The function makes the kernel kill the child when the parent's thread ends. The function also restores this
+    process's first limit of open files.
     """
 
     def prepare() -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the line above took hold
+        if os.getppid() != parent:  # the parent died before the line above took effect
             os._exit(1)
         restore_first_limit()
 
@@ -134,7 +133,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def be_chosen_first() -> None:
-    """Let the kernel, short of memory, kill this process and its children before its parent."""
+    """Make the kernel, when memory runs out, kill this process and its children before its parent."""
     with contextlib.suppress(OSError, ValueError), open(_OOM_SCORE, "r+") as file:
         raised = min(1000, int(file.read()) + OOM_RAISE)
         file.seek(0)
@@ -149,7 +148,7 @@ def start(
     source: int = subprocess.DEVNULL,
     before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
-    """Spawns ``argv``; what it prints is appended to ``log``. Raises OSError as ``spawn`` does, and for the log."""
+    """Start ``argv``, and append its output to ``log``. Raises OSError as ``spawn`` does, and for the log."""
     with open_to_append(log) as output:
         return spawn(argv, env, folder, output.fileno(), source, before)
 
@@ -162,12 +161,13 @@ def spawn(
     source: int = subprocess.DEVNULL,
     before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
-    """Start ``argv`` as the leader of a session of its own.
+    """Start ``argv`` as the leader of its own session.
 
     The kernel kills the new process if the caller dies, and before the caller when memory runs out.
 
-    ``output`` is the number of a file for what the process prints, or ``subprocess.PIPE``. ``source`` is that of its
-    standard input, or ``subprocess.PIPE``. The new process calls ``before`` just before its program begins.
+    ``output`` is the number of the file for the process's output, or ``subprocess.PIPE``. ``source`` is the number of
+    the file for its standard input, or ``subprocess.PIPE``. The new process calls ``before`` just before its program
+    begins.
 
     Call this function from the main thread: the kernel ties the parent-death signal to the thread.
 
@@ -188,23 +188,23 @@ def spawn(
 
 
 def has_exited(pid: int) -> bool:
-    """Return whether a child has ended, without reaping the child: its number stays taken."""
+    """Return whether a child has ended, without reaping the child: its pid stays taken."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def group_members(leader: int) -> List[Process]:
-    """The living processes of a task: its group and its session."""
+    """Return the living processes of a task: its group and its session."""
     return [p for p in table() if leader in (p.group, p.session) and p.state != "Z"]
 
 
 def signal_group(leader: int, number: int) -> None:
-    """Signals every living process of an unreaped leader's group and session."""
+    """Signal every living process of an unreaped leader's group and session."""
     for process in group_members(leader):
         signal_process(process.pid, process.start, number)
 
 
 def signal_process(pid: int, start: int, number: int) -> None:
-    """Signals a process if it still is the one that was recorded."""
+    """Signal the recorded process, unless another process has its pid by now."""
     with contextlib.suppress(ProcessLookupError), _handle_of(pid) as handle:
         if is_same(pid, start):
             os.kill(pid, number) if handle is None else signal.pidfd_send_signal(handle, number)  # type: ignore
@@ -230,12 +230,12 @@ def _handle_of(pid: int) -> Iterator[Optional[int]]:
 
 
 def strays(parent: int, known: Sequence[int]) -> List[Process]:
-    """Living children of ``parent`` that it did not start itself: adopted orphans."""
+    """Return the living children of ``parent`` that it did not start itself: adopted orphans."""
     return [p for p in table() if p.parent == parent and p.pid not in known and p.state != "Z"]
 
 
 def describe_exit(code: Optional[int]) -> str:
-    """``exit code 3`` or ``killed by SIGKILL``."""
+    """Return a text such as ``exit code 3`` or ``killed by SIGKILL``."""
     if code is None:
         return "never started"
     if code >= 0:

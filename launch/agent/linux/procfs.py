@@ -1,9 +1,9 @@
-"""Read ``/proc``: small files and folders, the threads of a process and its work, and the resources of this machine.
+"""The contents of ``/proc``: small files and folders, the threads and work of a process, and this machine's resources.
 
-What is gone, or belongs to another user, is empty.
+A missing file, or an unreadable file of another user, counts as empty.
 
-A task that waits for a processor, or for a slow disk, is not frozen. Seconds on a clock do not distinguish such a task
-from one that hangs; the work that a task has done meanwhile does.
+A task that waits for a processor, or for a slow disk, is not frozen. A clock does not distinguish a waiting task from a
+task that hangs; the work that a task has done meanwhile does.
 """
 
 import os
@@ -18,7 +18,7 @@ MOST = 256  # threads of one process
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, ``LONGEST`` characters at most; "" where it is unreadable."""
+    """Return the text of a file, at most ``LONGEST`` characters; "" where the file is unreadable."""
     try:
         with open(str(path), errors="replace") as file:
             return file.read(LONGEST)
@@ -35,7 +35,7 @@ def names_in(folder: Path) -> List[str]:
 
 
 def threads(pid: int) -> List[Path]:
-    """``/proc/PID/task/THREAD`` of each, ``MOST`` at most; none of a process that is gone."""
+    """Return the folders ``/proc/PID/task/THREAD``, at most ``MOST``; none for an ended process."""
     folder = Path(f"/proc/{pid}/task")
     return [folder / name for name in names_in(folder)[:MOST]]
 
@@ -48,9 +48,9 @@ def waits_in(place: Path) -> str:
     return text_of(place / "wchan").strip("0")
 
 
-IDLE = 0.05  # of a processor: what a task uses whose threads only wait
-TRICKLE = 64 << 10  # bytes a second: its own signs of life and lines of progress are less
-SLOWEST = 0.1  # of the time: a task that does next to nothing must not go on for ever
+IDLE = 0.05  # of a processor: the use of a task whose threads only wait
+TRICKLE = 64 << 10  # bytes a second: a task's signs of life and lines of progress are less
+SLOWEST = 0.1  # of the time: a task that does nearly nothing must not last forever
 
 
 class Work(NamedTuple):
@@ -61,7 +61,7 @@ class Work(NamedTuple):
 
 
 def work_of(pid: int) -> Optional[Work]:
-    """Return the work of a process from ``/proc``; None where there is no such process."""
+    """Return the work of a process from ``/proc``; None where the process does not exist."""
     text = text_of(Path(f"/proc/{pid}/stat"))
     if not text:
         return None
@@ -72,9 +72,9 @@ def work_of(pid: int) -> Optional[Work]:
 
 
 def pace(earlier: Work, later: Work, seconds: float) -> float:
-    """Return the part of its time that a process was served.
+    """Return the part of its time for which the kernel served a process.
 
-    A process that asked for nothing was served all of its time.
+    An idle process counts as served all of its time.
     """
     if seconds <= 0:
         return 1.0
@@ -117,13 +117,13 @@ def machine() -> Dict[str, Any]:
 
 
 def memory(root: Path = Path("/")) -> Dict[str, int]:
-    """``/proc/meminfo``, in bytes."""
+    """Return the values of ``/proc/meminfo``, in bytes."""
     rows = (line.split() for line in text_of(root / "proc/meminfo").splitlines())
     return {row[0].rstrip(":"): 1024 * int(row[1]) for row in rows if row[0].rstrip(":") in _MEMORY}
 
 
 def memory_for_us(root: Path = Path("/")) -> int:
-    """Return the bytes of memory that this process may use: those of the machine, or fewer in a container."""
+    """Return the bytes of memory that this process may use: the machine's, or fewer in a container."""
     limits = (int(text) for file, text in control_groups(root).items() if file.endswith(_MOST) and text.isdigit())
     return min([memory(root).get("MemTotal", 0), *limits])
 
@@ -131,7 +131,7 @@ def memory_for_us(root: Path = Path("/")) -> int:
 def control_groups(root: Path = Path("/")) -> Dict[str, str]:
     """Return the limits and the use of this process's control groups, {path: text}.
 
-    The groups are those of this process and all above, up to the topmost group.
+    The result covers the groups of this process and all groups above, up to the topmost.
     """
     found: Dict[str, str] = {}
     for controllers, path in own_groups(root):
@@ -143,19 +143,19 @@ def control_groups(root: Path = Path("/")) -> Dict[str, str]:
 
 
 def own_groups(root: Path) -> List[Tuple[List[str], str]]:
-    """Return the control groups of this process: the controllers of each, none in version 2, and its path."""
+    """Return the control groups of this process: the controllers (empty in version 2) and the path of each."""
     lines = (line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines())
     return [(list(filter(None, controllers.split(","))), path.lstrip("/")) for _, controllers, path in lines]
 
 
 def groups_up(top: Path, path: str) -> List[Path]:
-    """Return a control group and all above it, up to the topmost."""
+    """Return a control group and all groups above it, up to the topmost."""
     group = top / path
     return [each for each in (group, *group.parents) if each == top or top in each.parents]
 
 
 def mounts(folders: Iterable[Path]) -> List[str]:
-    """The lines of the mount table that these folders are on."""
+    """Return the lines of the mount table for these folders."""
     lines = [line.split() for line in text_of(Path("/proc/self/mounts")).splitlines()]
     found = []
     for folder in folders:
@@ -170,5 +170,5 @@ def _system() -> str:
 
 
 def since_boot() -> float:
-    """Return the seconds since this machine booted, those of its suspension included."""
+    """Return the seconds since this machine booted, including its suspension."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

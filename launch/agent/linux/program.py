@@ -1,4 +1,4 @@
-"""A program that gets a text, and has to end in time: it is looked at, and never waited for."""
+"""A program that reads a text, and must end in time; the agent polls the program and never blocks."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,19 @@ from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence
 from launch.agent.linux import processes
 
 LOOK_S = 0.05
-GONE_S = 1.0  # for a killed process to be gone; one that hangs in the kernel is left to the agent's end
-KEPT = 2000  # bytes of the end of what a program prints
+GONE_S = 1.0  # for a killed process to end; a process that hangs in the kernel stays until the agent's end
+KEPT = 2000  # bytes of the end of a program's output
 
 
 class ProgramEnd(NamedTuple):
-    """The end of a program: its exit code, None where it was killed because its time was over; what it printed last."""
+    """The end of a program: its exit code, None where it was killed after its time; and the end of its output."""
 
     code: Optional[int]
     printed: bytes = b""
 
 
 class Pipes:
-    """The standard input and output of a program, which neither waits for the agent nor keeps the agent waiting."""
+    """The standard input and output of a program; neither the program nor the agent blocks on the other."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", text: bytes):
         self._source, self._output, self._left, self.printed = process.stdin, process.stdout, text, b""
@@ -32,7 +32,7 @@ class Pipes:
             os.set_blocking(_number(pipe), False)
 
     def move(self) -> None:
-        """Write what the program can take, and read what it has printed."""
+        """Write as much as the program can take, and read its output so far."""
         with contextlib.suppress(BlockingIOError):
             while self._left:
                 self._left = self._left[self._write(self._left) :]
@@ -40,14 +40,14 @@ class Pipes:
             self._source.close()
             self._source = None
         with contextlib.suppress(BlockingIOError):
-            for _ in range(100):  # a program that prints without end waits for its turn
+            for _ in range(100):  # a program that prints without end must wait
                 data = os.read(_number(self._output), 65536)
                 if not data:
                     break
                 self.printed = (self.printed + data)[-KEPT:]
 
     def _write(self, text: bytes) -> int:
-        """Return the number of bytes that the program's pipe takes; all where it does not read."""
+        """Write to the program's pipe; return the number of written bytes, or all for a closed pipe."""
         try:
             return os.write(_number(self._source), text)
         except BrokenPipeError:
@@ -73,13 +73,13 @@ async def run(
     text: bytes = b"",
     began: Callable[[int], None] = lambda pid: None,
 ) -> ProgramEnd:
-    """Start a program, let it read a text, and return its end. What it has started ends with it.
+    """Start a program, let it read a text, and return its end. Its own children end with it.
 
     Args:
       began: receives the program's pid.
 
     Raises:
-      OSError: it cannot be started.
+      OSError: the program cannot be started.
     """
     process = processes.spawn(argv, env, folder, subprocess.PIPE, subprocess.PIPE)
     began(process.pid)

@@ -1,6 +1,6 @@
-"""The TCP sockets of this host: ports that are free, the processes that listen, and the connections of some processes.
+"""The TCP sockets of this host: free ports, listening processes, and the connections of some processes.
 
-They are read from the kernel's own table, as ``ss -tan`` shows it. A connection has what waits in its queues.
+The source is the kernel's own table, as ``ss -tan`` shows the table. Each connection has the sizes of its queues.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ _STATES = {
 
 
 class SocketRow(NamedTuple):
-    """One socket. Queues are in bytes: what the other side has not acknowledged, and what nobody here has read.
+    """One socket; ``send_queue`` and ``receive_queue`` are unacknowledged and unread bytes.
 
-    ``retransmits``: how often in a row what is sent was not answered in time. ``inode`` shows whose it is.
+    ``retransmits`` is the number of consecutive timeouts of sent bytes. ``inode`` shows the owner of the socket.
     """
 
     local: Tuple[str, int]
@@ -37,7 +37,7 @@ class SocketRow(NamedTuple):
 
 
 def tcp_rows(root: Path = Path("/proc/net")) -> Iterator[SocketRow]:
-    """Every TCP socket."""
+    """Yield every TCP socket of this host."""
     for table in ("tcp", "tcp6"):
         try:
             lines = (root / table).read_text().splitlines()[1:]
@@ -61,7 +61,7 @@ def _row(fields: List[str]) -> SocketRow:
 
 
 def _address(text: str) -> Tuple[str, int]:
-    """``0100007F:08AE`` is 127.0.0.1, port 2222: words of 32 bits in the machine's own order."""
+    """Parse ``0100007F:08AE`` as 127.0.0.1, port 2222: words of 32 bits in the machine's own byte order."""
     words, port = text.split(":")
     packed = b"".join(struct.pack("=I", int(words[at : at + 8], 16)) for at in range(0, len(words), 8))
     return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed), int(port, 16)
@@ -78,7 +78,7 @@ def can_listen(port: int, strictly: bool = False) -> bool:
     """Return whether a server could listen on this port of every interface, as TensorFlow's does.
 
     Args:
-      strictly: as a server without SO_REUSEADDR, from which connections of an earlier process keep the port.
+      strictly: as a server without SO_REUSEADDR, which connections of an earlier process keep from the port.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not strictly)
@@ -91,13 +91,13 @@ def can_listen(port: int, strictly: bool = False) -> bool:
 
 
 def free_ports(count: int) -> List[int]:
-    """Return ports that any server could listen on at this moment, all different.
+    """Return different ports that any server could listen on at this moment.
 
-    This process books blocks of ports, and hands out those of its own blocks, the longest unused first. So no other
+    This process books blocks of ports, and returns ports of its own blocks, the longest unused first. So no other
     launcher chooses a port between this choice and the moment in which a task listens.
 
     Raises:
-      OSError: there are not so many.
+      OSError: too few ports are free.
     """
     free: List[int] = []
     untried = len(_own)
@@ -115,12 +115,12 @@ def free_ports(count: int) -> List[int]:
 
 
 def _book_block() -> Sequence[int]:
-    """Return a block that no other process has booked; where all are booked, one that another may use as well.
+    """Return a block that no other process has booked; where all are booked, a block that another process shares.
 
-    Blocks are outside of the range that the kernel takes the ports of outgoing connections from, so that none of them
-    is taken by chance before it is used. Where that range is nearly all ports, they are in it.
+    Blocks lie outside the range of ports for outgoing connections, so that the kernel takes no port before its use.
+    Where this range has nearly all ports, blocks lie inside the range.
     """
-    import random  # loads OpenSSL, which no verb on a host needs
+    import random  # slow to import: it loads OpenSSL, which no verb on a host needs
 
     first, last = _outgoing_ports()
     blocks = _blocks(_FIRST, first) + _blocks(last + 1, _END) or _blocks(_FIRST, _END)
@@ -141,7 +141,7 @@ def _book(block: Sequence[int]) -> bool:
 def book(name: str) -> Optional[socket.socket]:
     """Bind an abstract Unix socket; return None where another process has bound it.
 
-    The kernel lets one process of the host have the name, and frees it when that process ends, however it ends.
+    The kernel gives the name to one process of the host, and frees the name at any end of that process.
     """
     booking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -157,7 +157,7 @@ def _blocks(begin: int, end: int) -> List[Sequence[int]]:
 
 
 def _outgoing_ports() -> Tuple[int, int]:
-    """Return the first and the last port that the kernel takes for outgoing connections."""
+    """Return the first and the last port of the kernel's range for outgoing connections."""
     try:
         first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
         return int(first), int(last)
@@ -166,24 +166,24 @@ def _outgoing_ports() -> Tuple[int, int]:
 
 
 def listeners() -> Dict[int, int]:
-    """Socket inode of every listening TCP port: {port: inode}."""
+    """Return the socket inode of every listening TCP port: {port: inode}."""
     return {row.local[1]: row.inode for row in tcp_rows() if row.state == _LISTEN}
 
 
 def listened_by(pids: Iterable[int]) -> List[int]:
-    """The ports that these processes listen on."""
+    """Return the ports that these processes listen on."""
     held = held_sockets(pids)
     return sorted(port for port, inode in listeners().items() if inode in held)
 
 
 def held_sockets(pids: Iterable[int]) -> Set[int]:
-    """The inodes of the sockets that these processes hold."""
+    """Return the inodes of the sockets that these processes hold."""
     links = {link for pid in pids for link in _handles(pid)}
     return {int(link[len("socket:[") : -1]) for link in links if link.startswith("socket:[")}
 
 
 def holder(port: int) -> Optional[int]:
-    """The pid that listens on a port; None where nobody does, or nobody that this user may see."""
+    """Return the pid that listens on a port; None where this user can see no listener."""
     inode = listeners().get(port)
     link = f"socket:[{inode}]"
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -195,7 +195,7 @@ def holder(port: int) -> Optional[int]:
 def _handles(pid: int) -> Iterator[str]:
     """Yield the targets of a process's open files, as ``/proc`` names them.
 
-    A process that is gone, or another user's, has none.
+    An ended process, or a process of another user, yields no targets.
     """
     for fd in names_in(Path(f"/proc/{pid}/fd")):
         with contextlib.suppress(OSError):  # closed since
@@ -203,20 +203,20 @@ def _handles(pid: int) -> Iterator[str]:
 
 
 def describe_holder(port: int) -> str:
-    """``pid 42 (python train.py)``, for a port that is taken."""
+    """Describe the holder of a taken port, as in ``pid 42 (python train.py)``."""
     pid = holder(port)
     if pid is not None:
         return f"pid {pid} ({command_line(pid)[:120]})"
     return "a process of another user" if port in listeners() else "connections of an earlier process"
 
 
-MOST_SHOWN = 4000  # rows that are told
-STUCK = 20  # of those that hang, as values
+MOST_SHOWN = 4000  # rows of the table
+STUCK = 20  # hanging connections in the summary
 HANGING = ("SYN_SENT", "SYN_RECV", "LAST_ACK", "CLOSE_WAIT", "FIN_WAIT1")
 
 
 class Connection(NamedTuple):
-    """A socket and who holds it."""
+    """A socket, and the pid that holds it."""
 
     pid: int
     row: SocketRow
@@ -233,21 +233,21 @@ class Connection(NamedTuple):
 
 
 def connections_of(pids: Iterable[int]) -> List[Connection]:
-    """Return the connections that these processes hold, those that hang first."""
+    """Return the connections that these processes hold, hanging ones first."""
     holders = {inode: pid for pid in pids for inode in held_sockets([pid])}
     found = [Connection(holders[row.inode], row) for row in tcp_rows() if row.inode in holders]
     return sorted(found, key=lambda each: (not each.hangs, each.pid, each.row.remote))
 
 
 def connection_table(connections: List[Connection]) -> str:
-    """Return a table with one line for each connection, ``MOST`` at most."""
+    """Return a table with one line for each connection, at most ``MOST_SHOWN``."""
     head = f"{'pid':>8} {'state':12} {'to send':>10} {'to read':>10} {'retr':>4}  here there"
     more = [f"and {len(connections) - MOST_SHOWN} more"] if len(connections) > MOST_SHOWN else []
     return "\n".join([head, *map(str, connections[:MOST_SHOWN]), *more])
 
 
 def connection_summary(connections: List[Connection]) -> Dict[str, Any]:
-    """{"count", "hanging": how many hang, "first": some of those}"""
+    """Return {"count", "hanging": the number of hanging ones, "first": at most ``STUCK`` of these}."""
     hanging = [each for each in connections if each.hangs]
     first = [
         {"pid": each.pid, "state": each.row.state, "remote": _shown(each.row.remote), "to_send": each.row.send_queue}

@@ -1,9 +1,9 @@
-"""Bytes that tasks send and receive over TCP, as the kernel counts them.
+"""The bytes that tasks send and receive over TCP, by the kernel's counts.
 
-Over a netlink socket, without privilege, the kernel reports two counts of every connection. They are the bytes that
-came in, and the bytes that went out and were acknowledged (``ss -ti`` shows the same). A connection belongs to the
-task whose processes hold the connection. A connection that opens and closes between two looks does not count;
-TensorFlow's connections last as long as its processes.
+Over a netlink socket, without privilege, the kernel reports two counts of every connection: the received bytes, and the
+sent and acknowledged bytes (``ss -ti`` shows the same). A connection belongs to the task whose processes hold the
+connection. A connection that opens and closes between two looks does not count; TensorFlow's connections last as long
+as its processes.
 """
 
 import socket
@@ -25,7 +25,7 @@ _COUNTERS, _COUNTERS_AT = struct.Struct("=QQ"), 120  # bytes_acked, bytes_receiv
 
 
 class Bytes(NamedTuple):
-    """Bytes in and out, or such a number per second."""
+    """Bytes in and out, in all or per second."""
 
     into: float
     out: float
@@ -38,7 +38,7 @@ class Traffic:
     """The bytes per second of the tasks of this host.
 
     Args:
-      connections: returns every connection of this host; None where that cannot be known.
+      connections: returns every connection of this host; None where the kernel does not report connections.
       sockets: the inodes of the sockets that processes hold.
     """
 
@@ -49,13 +49,13 @@ class Traffic:
     ):
         self._read, self._sockets = connections or read_connections, sockets
         self._seen: Connections = {}
-        self._told: Dict[str, Deque[Tuple[float, Bytes]]] = {}  # of each task: its bytes up to a time
+        self._told: Dict[str, Deque[Tuple[float, Bytes]]] = {}  # {task: its bytes up to each time}
 
     def look(self, now: float, pids: Mapping[str, Iterable[int]]) -> Dict[str, Bytes]:
-        """Bytes per second of each task over the last ``WINDOW_S`` seconds, from its second look on.
+        """Return the bytes per second of each task over the last ``WINDOW_S`` seconds, from its second look on.
 
         Args:
-          pids: of each task's processes.
+          pids: the pids of each task's processes.
         """
         connections = self._read()
         if connections is None:
@@ -72,7 +72,7 @@ class Traffic:
         into, out = history[-1][1] if history else Bytes(0, 0)
         for inode in own if history else ():
             here, before = connections[inode], self._seen.get(inode, Bytes(0, 0))
-            if here.into < before.into or here.out < before.out:  # another connection by now
+            if here.into < before.into or here.out < before.out:  # the inode has another connection by now
                 before = Bytes(0, 0)
             into, out = into + here.into - before.into, out + here.out - before.out
         history.append((now, Bytes(into, out)))
@@ -90,7 +90,7 @@ def _rate(history: Deque[Tuple[float, Bytes]]) -> Bytes:
 def read_connections() -> Optional[Dict[int, Bytes]]:
     """Return the bytes so far of every TCP connection of this host, by inode.
 
-    The result is None where the kernel does not report them.
+    The result is None where the kernel does not report the bytes.
     """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _SOCK_DIAG) as kernel:
@@ -118,7 +118,7 @@ def _ask(kernel: socket.socket, family: int) -> Iterator[Tuple[int, Bytes]]:
 
 
 def _counts(message: bytes) -> Iterator[Tuple[int, Bytes]]:
-    """Inode and bytes of one connection; nothing of a kernel that does not count them."""
+    """Yield the inode and the bytes of one connection; nothing on a kernel without these counts."""
     at = _ATTRIBUTES_AT
     while at + _ATTRIBUTE.size <= len(message):
         length, kind = _ATTRIBUTE.unpack_from(message, at)

@@ -1,6 +1,6 @@
-"""Names, ports and ways between hosts, and who may use them.
+"""The names, ports and connections between hosts, and the guard of the ports.
 
 resolver  the addresses of the cluster's names on this host, and tasks that the internet can reach
-doors     ports opened for a moment, for other hosts to knock on; dials those, and classifies the failures
-firewall  the guard: an nftables table of the run's own
+doors     ports that other hosts dial for a check, these dials, and the kinds of their failures
+firewall  the guard: a separate nftables table for each run
 """

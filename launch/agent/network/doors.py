@@ -1,17 +1,17 @@
-"""Doors: ports opened for a moment, so that the hosts of a run can knock on each other's for ``launch check``.
+"""Doors: ports opened for a moment, so that the hosts of a run can dial each other for ``launch check``.
 
-Only our own listener can give the answer behind each port. A caller that sends the check's first word receives its
-second word, this host's name and the port. So a caller recognises whatever else answers at an address, such as a
-proxy or another machine of that name.
+Only our own listener can send the right answer behind each port. A caller that sends the check's first word receives
+its second word, this host's name and the port. So a caller detects any other listener at an address, such as a proxy or
+another machine of that name.
 
 A failure to reach another host's door has one of these kinds:
 
     unresolved   the name has no address here
     loopback     the name means this very host, but the task is on another
     refused      the address answers that nothing listens, although our listener is up
-    no-route     this host knows no way there
-    timed-out    no answer: something drops the packets
-    other        something answered that is not our listener
+    no-route     this host has no route to the address
+    timed-out    no answer: a device or a rule drops the packets
+    other        another program than our listener answered
     wrong-host   our listener of another host answered: the address is not that host's
 """
 
@@ -34,27 +34,27 @@ from launch.agent.network.resolver import Meaning, is_loopback
 
 
 class DialTarget(NamedTuple):
-    """The address at which the others will dial a task, and the task's host."""
+    """The address at which other hosts will dial a task, and the task's host."""
 
     address: str
     host: str
 
     @property
     def name(self) -> str:
-        """Return the host name that has to be resolved."""
+        """Return the host name in the address."""
         return host_of(self.address)
 
     @property
     def port(self) -> int:
-        """The address's port."""
+        """Return the port of the address."""
         return port_of(self.address)
 
 
-CALL_S = 5.0  # for a caller to say its word
-CALLERS = 512  # of one door at a time: each takes a thread, and strangers can call too
+CALL_S = 5.0  # for a caller to send its word
+CALLERS = 512  # simultaneous callers of one door: each takes a thread, and strangers can call, too
 LONGEST_LINE = 4096
-POLL_S = 0.05  # how soon a door notices that it is closed
-LEAVING_S = 1.0  # for callers that have their answer to hang up
+POLL_S = 0.05  # the time until a door notices that it is closed
+LEAVING_S = 1.0  # for answered callers to hang up
 
 
 class _Caller(socketserver.StreamRequestHandler):
@@ -66,12 +66,12 @@ class _Caller(socketserver.StreamRequestHandler):
             if self.rfile.readline(LONGEST_LINE).strip() == self.server.call:
                 self.wfile.write(self.server.answer)
                 self.rfile.read(1)  # the caller hangs up first: else this port would be in TIME_WAIT for a minute
-        except OSError:  # it said nothing, or has gone
+        except OSError:  # the caller sent no word, or has hung up
             return
 
 
 class _Door(socketserver.ThreadingTCPServer):
-    """One open port, on every interface and in both address families, as TensorFlow's server has it."""
+    """One open port, on every interface and in both address families, like TensorFlow's server."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -104,7 +104,7 @@ class _Door(socketserver.ThreadingTCPServer):
             self._places.release()
 
     def server_close(self) -> None:
-        """Close the door, and wait a moment for the last callers: their connections hold the port as well."""
+        """Close the door, and wait a moment for the last callers, whose connections also hold the port."""
         super().server_close()
         end = time.monotonic() + LEAVING_S
         for _ in range(CALLERS):
@@ -112,11 +112,11 @@ class _Door(socketserver.ThreadingTCPServer):
                 return
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore a caller that breaks off."""
+        """Ignore the error of a caller that disconnects."""
 
 
 class Doors:
-    """The ports that are open until ``with`` ends, or the process does.
+    """The ports that are open until the end of ``with``, or of the process.
 
     Args:
       words: the word that a caller sends, and the word that it receives.
@@ -128,7 +128,7 @@ class Doors:
         self._open: List[_Door] = []
 
     def open(self, wanted: Sequence[int]) -> Dict[str, Optional[Dict[str, Any]]]:
-        """Opens ports: {port: None where it is open, else who holds it}."""
+        """Open ports; return {port: None where the port is open, else its holder}."""
         return {str(port): self._try(port) for port in wanted}
 
     def _try(self, port: int) -> Optional[Dict[str, Any]]:
@@ -163,7 +163,7 @@ def held(port: int) -> Dict[str, Any]:
 
 
 def _family() -> socket.AddressFamily:
-    """IPv6, whose sockets take IPv4 as well; IPv4 where this host has no other."""
+    """Return IPv6, whose sockets also accept IPv4; IPv4 where this host has no IPv6."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
             probe.bind(("::", 0))
@@ -176,7 +176,7 @@ AT_ONCE = 200
 
 
 class DialFailure(AgentError):
-    """A target cannot be reached; ``kind`` is one of this module's."""
+    """A target that cannot be reached; ``kind`` is one of the kinds of this module."""
 
     def __init__(self, kind: str, detail: str = ""):
         super().__init__(kind, detail)
@@ -184,12 +184,12 @@ class DialFailure(AgentError):
 
 
 class Knock(NamedTuple):
-    """The words and the patience with which this host knocks.
+    """The words and the time limit with which this host dials doors.
 
     Attributes:
-      words: the word to send, and the word that our listener answers with.
+      words: the word to send, and the word in our listener's answer.
       here: the names that this host has in the hosts file.
-      timeout_s: for one target, from the first packet to the answer.
+      timeout_s: the seconds for one target, from the first packet to the answer.
     """
 
     words: Sequence[str]
@@ -200,7 +200,7 @@ class Knock(NamedTuple):
 def dial_all(targets: Sequence[DialTarget], names: Mapping[str, Meaning], knock: Knock) -> List[Dict[str, str]]:
     """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
 
-    ``names`` has the addresses of each target's name on this host, or why the name has none.
+    ``names`` has the addresses of each target's name on this host, or the reason why the name has no address.
     """
     return asyncio.run(_dial_all(targets, names, knock))
 
@@ -230,7 +230,7 @@ async def _dial(target: DialTarget, meaning: Meaning, knock: Knock) -> None:
     if target.host not in knock.here and is_loopback(meaning[0]):
         raise DialFailure("loopback", meaning[0])
     failures = []
-    for address in meaning:  # as gRPC does: the first that takes the call
+    for address in meaning:  # like gRPC, use the first address that accepts
         try:
             said = await _said(address, target.port, knock)
         except DialFailure as failure:

@@ -1,13 +1,12 @@
-"""The guard: an nftables table of the run's own, through which only the cluster reaches its ports.
+"""The guard: a separate nftables table, through which only the cluster reaches the run's ports.
 
-Of this host's own users only the run's and root do. It stands before anything listens.
+Of this host's own users, only the run's user and root reach the ports. The guard is in force before any task listens.
 
-The table is *owned* by a process of nft that the agent keeps (Linux 5.12 or newer): the
-kernel removes it when its owner ends, and nft ends when its stdin is closed. So whatever
-happens to the agent, no rule is left behind, and nobody has to come and clean up. A
-``flush ruleset`` of somebody else does not touch it either.
+The table is *owned* by a process of nft that the agent keeps (Linux 5.12 or newer): the kernel removes it when its
+owner ends, and nft ends when its stdin is closed. So at any end of the agent, no rule is left behind, and no cleanup is
+needed. A ``flush ruleset`` of another user does not touch the table either.
 
-The rules only ever drop, so what other tables forbid stays forbidden.
+The rules only drop packets, so packets that other tables drop stay dropped.
 """
 
 import contextlib
@@ -22,16 +21,16 @@ from launch.agent.linux.open_files import readable
 from launch.agent.network.resolver import resolve
 from launch.agent.wire.run_request import RunRequest
 
-NFT_S = 20.0  # for nft to take the rules
+NFT_S = 20.0  # for nft to accept the rules
 LOOKUP_S = 20.0
 LEAVE_S = 5.0  # for nft to end
 AT_ONCE = 200  # elements of a set in one line
-_CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds repeat what they read
+_CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds print their input
 _ADVICE = "let an administrator allow this user `sudo -n nft`, or leave the key guard out"
 
 
 class Unguarded(AgentError):
-    """This host cannot guard the run's ports: why, and what to do."""
+    """The reason why this host cannot guard the run's ports, and the remedy."""
 
     def __init__(self, reason: str, mend: str):
         super().__init__(f"{reason}; {mend}")
@@ -39,13 +38,13 @@ class Unguarded(AgentError):
 
 
 class Refused(AgentError):
-    """nft did not take its lines; the text is its own."""
+    """An error of nft about the guard's lines; the text is nft's."""
 
 
 class Guard:
-    """A running nft that owns ``table``. ``close`` takes the table away, and so does the end of this process.
+    """A running nft that owns ``table``. ``close``, and the end of this process, remove the table.
 
-    ``pid`` is nft's. ``fileno`` becomes readable when nft ends: the table is gone then.
+    ``pid`` is the pid of nft. ``fileno`` becomes readable when nft ends, and the table with it.
     """
 
     def __init__(self, argv: Sequence[str], table: str):
@@ -64,12 +63,12 @@ class Guard:
         return number
 
     def take(self, lines: Sequence[str]) -> None:
-        """Hands nft its lines and returns when the table is there with its chain.
+        """Send nft the lines, and return once the table exists with its chain.
 
         Raises:
-          Refused: with nft's first complaint.
+          Refused: nft reports an error; the text is its first line.
         """
-        with contextlib.suppress(BrokenPipeError):  # nft has ended; what it said is read below
+        with contextlib.suppress(BrokenPipeError):  # nft has ended; its output is read below
             self._nft.stdin.write("".join(f"{line}\n" for line in lines).encode())
             self._nft.stdin.write(f"list chain inet {self._table} incoming\n".encode())
             self._nft.stdin.flush()
@@ -94,26 +93,26 @@ class Guard:
         return line.decode(errors="replace").rstrip()
 
     def close(self) -> None:
-        """Ends nft, and so the table."""
+        """End nft, which removes the table."""
         with contextlib.suppress(BrokenPipeError):
             self._nft.stdin.close()
         try:
             self._nft.wait(LEAVE_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):  # sudo's; it ends with its stdin
+            with contextlib.suppress(PermissionError):  # a process of sudo, which ends with its stdin
                 self._nft.kill()
         self._nft.stdout.close()
 
 
 @contextlib.contextmanager
 def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> Iterator[Optional[Guard]]:
-    """Guards ports of a run until the end of the block; without ``names`` there is no guard.
+    """Guard ports of a run until the end of the block; without ``names``, set no guard.
 
     Args:
-      names: what the cluster's hosts are called, which alone may reach the ports.
+      names: the names of the cluster's hosts, which alone may reach the ports.
 
     Raises:
-      Unguarded: it cannot be had here.
+      Unguarded: this host cannot have a guard.
     """
     if names is None:
         yield None
@@ -128,23 +127,23 @@ def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> 
 
 
 def ports(request: RunRequest) -> List[int]:
-    """The ports of this host's tasks, and on the lead's the one that members dial."""
+    """Return the ports of this host's tasks, and on the lead's host also the port that members dial."""
     own, leads = [task.port for task in request.tasks], request.lead.host == request.host
     return own + ([request.lead.endpoint[1]] if leads and request.lead.address else [])
 
 
 def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
-    """The IPv4 and the IPv6 addresses behind the names of the cluster.
+    """Return the IPv4 and the IPv6 addresses of the cluster's names.
 
     Raises:
-      Unguarded: names the first that this host does not know.
+      Unguarded: this host cannot resolve a name; the text has the first such name.
     """
     every: Set[str] = set()
     for name, meaning in resolve(names, LOOKUP_S).items():
         if isinstance(meaning, str):
             reason = f"guard: the address of {name} is not known on this host ({meaning})"
             raise Unguarded(reason, f"see `getent hosts {name}`")
-        every.update(address.split("%")[0] for address in meaning)  # without the zone of a link-local one
+        every.update(address.split("%")[0] for address in meaning)  # without the zone of a link-local address
     six = {address for address in every if ":" in address}
     return every - six, six
 
@@ -152,9 +151,9 @@ def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
 def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> List[str]:
     """Return nft's lines that drop traffic to ``ports`` from other hosts and other users.
 
-    Other hosts are all but ``four`` (IPv4) and ``six`` (IPv6). Traffic from this host goes over its loopback, to
-    whichever of its addresses; of that, the lines drop what another user sends. The kernel knows the sender's user only
-    where the traffic goes out.
+    Other hosts are all but ``four`` (IPv4) and ``six`` (IPv6). Traffic from this host to any of its own addresses goes
+    over its loopback. Of this traffic, the lines drop packets of other users. The kernel knows the sender's user only
+    for outgoing traffic.
     """
     others = ("ip saddr != @four", "ip6 saddr != @six")
     guarded = f"tcp dport {{ {', '.join(map(str, ports))} }}"
@@ -181,7 +180,7 @@ def raise_guard(table: str, lines: Sequence[str]) -> Guard:
     """Return a guard with ``lines`` in force, by nft itself or through sudo.
 
     Raises:
-      Unguarded: this user may do neither; the text has the refusal of each.
+      Unguarded: this user may do neither; the text has both refusals.
     """
     refusals = []
     for argv in ways():
@@ -196,9 +195,9 @@ def raise_guard(table: str, lines: Sequence[str]) -> Guard:
 
 
 def refusal() -> Optional[Tuple[str, str]]:
-    """Return why this host cannot guard a run, and the remedy; None where it can.
+    """Return the reason why this host cannot guard a run, and the remedy; None where it can.
 
-    The check leaves nothing guarded.
+    The check leaves no guard behind.
     """
     table = f"launch_check_{os.getpid()}"
     try:
@@ -209,8 +208,8 @@ def refusal() -> Optional[Tuple[str, str]]:
 
 
 def ways() -> List[List[str]]:
-    """Return the commands that can run nft here, the plainest first."""
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])  # rarely on a user's own
+    """Return the commands that can run nft here, the simplest first."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])  # rarely in a user's PATH
     nft, sudo = shutil.which("nft", path=path), shutil.which("sudo", path=path)
     if nft is None:
         return []

@@ -1,7 +1,7 @@
-"""The addresses of a cluster's names on this host, and the tasks whose address the internet can reach against the plan.
+"""The addresses of a cluster's names on this host, and tasks that the internet can reach against the plan.
 
-The system's resolver takes no time limit, so it runs in threads; nobody waits for a thread beyond the limit. The
-resolver looks a name up once, however many addresses have the name.
+The system's resolver has no time limit, so it runs in threads; callers do not wait for a thread beyond the limit. Each
+name is resolved once, even where many targets have the name.
 """
 
 import ipaddress
@@ -16,11 +16,11 @@ from cluster.protocol.addresses import host_of
 from launch.agent.wire.run_request import RunRequest
 
 AT_ONCE = 64
-Meaning = Union[List[str], str]  # addresses, or why there is none
+Meaning = Union[List[str], str]  # addresses, or the reason why the name has none
 
 
 def resolve(names: Sequence[str], timeout_s: float) -> Dict[str, Meaning]:
-    """The addresses of each name, in the order in which a connection tries them; or why it has none."""
+    """Return the addresses of each name, in the order of connection attempts, or the reason why it has none."""
     waiting: Deque[str] = deque(dict.fromkeys(names))
     found: Dict[str, Meaning] = {}
 
@@ -28,7 +28,7 @@ def resolve(names: Sequence[str], timeout_s: float) -> Dict[str, Meaning]:
         while True:
             try:
                 name = waiting.popleft()
-            except IndexError:  # not looked for first: another thread may take the last one
+            except IndexError:  # without a check before: another thread may take the last one
                 return
             found[name] = _addresses(name)
 
@@ -51,7 +51,7 @@ def _addresses(name: str) -> Meaning:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address means the very host that uses it."""
+    """Return whether an address means the host that uses the address."""
     return ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
@@ -63,7 +63,7 @@ Resolve = Callable[[Sequence[str], float], Dict[str, Meaning]]
 def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
     """Return a line for every exposed task of the run.
 
-    The lead resolves the names of all tasks, so that each name is looked up once and as the cluster sees it.
+    The lead resolves the names of all tasks, so that each name is resolved once, from inside the cluster.
     """
     if request.run_plan is None or addresses.may_be_public(request.guard, request.allow_public):
         return []

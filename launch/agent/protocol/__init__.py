@@ -1,9 +1,9 @@
-"""The messages and connections of agents, with each other and with programs on their host.
+"""The messages between agents, and their connections with each other and with programs on their host.
 
-messages      the messages, one JSON line each
+messages      the message types, each encoded as one JSON line
 links         the connection between a member and the lead
-gate          the port that members dial, whatever strangers do there
-sealed        lines that only the other end can have written
+gate          the port that members dial, with bounds against strangers
+sealed        lines whose sender is proven to be the other end
 silence       hosts from which the lead receives nothing
-local_socket  local callers of an agent, over a Unix socket: both ends of it, and the launcher's way to it
+local_socket  the Unix socket between an agent and local callers, and the launcher's link to it
 """

@@ -1,9 +1,9 @@
 """A port that admits only callers who prove that they know the run's token.
 
-Anybody can reach the port. Strangers there use up a bounded number of files and bytes of this process, for a bounded
-time. The number of callers without a proof at once is bounded (``MOST``), half of them from one address. Each has
-one line of a few KB, and ``HANDSHAKE_S`` for it. Where there are more, the gate drops the caller that waits longest, of
-the address that has most.
+Anybody can reach the port. Strangers can use only a bounded number of files and bytes of this process, for a bounded
+time. The number of simultaneous callers without a proof is bounded (``MOST``); one address may have half of them. Each
+caller may send one line of a few KB within ``HANDSHAKE_S``. Above the bound, the gate drops the longest waiting caller
+of the address with the most callers.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from launch.agent.linux.open_files import share_of_files
 from launch.agent.protocol import links, sealed
 from launch.agent.state.log import say_seldom
 
-MOST = 1024  # callers without a proof at once, beyond two for each host
-AT_ONCE = 4  # callers that are met between two looks at all else: members that are in must not wait for strangers
-WAITING = 256  # callers that the kernel keeps until they are met
+MOST = 1024  # simultaneous callers without a proof, beyond two for each host
+AT_ONCE = 4  # callers accepted between two looks at all else: connected members must not wait for strangers
+WAITING = 256  # callers that the kernel queues until the gate accepts them
 FILES_SHARE = 0.25  # of the files that this process may have open
 
 
@@ -26,14 +26,14 @@ class Gate:
 
     Args:
       incarnation: the incarnation of this side.
-      hosts: the number of hosts that may call at once.
-      welcome: takes a link, for as long as it likes.
+      hosts: the number of hosts that may call simultaneously.
+      welcome: the coroutine function that serves a link until the link ends.
     """
 
     def __init__(self, token: str, incarnation: str, hosts: int, welcome: Callable[[links.Link], Awaitable[None]]):
         self._token, self._incarnation, self._welcome = token, incarnation, welcome
         self._most = share_of_files(FILES_SHARE, MOST) + 2 * hosts
-        self._unproven: Dict[str, List[asyncio.StreamWriter]] = {}  # by address, the one that waits longest first
+        self._unproven: Dict[str, List[asyncio.StreamWriter]] = {}  # by address, the longest waiting first
         self._count = 0
         self._server: Any = None
 
@@ -49,7 +49,7 @@ class Gate:
                 same.listen(WAITING)
 
     def close(self) -> None:
-        """Take no more callers, and drop those that have not proven themselves yet."""
+        """Accept no more callers, and drop the callers without a proof."""
         if self._server is not None:
             self._server.close()
         for address in list(self._unproven):

@@ -1,24 +1,20 @@
 """The connection between a member's agent and the lead's.
 
-A member dials the lead. Both prove that they know the run's token, which the launcher
-gave each of them over SSH. The lead sends a nonce. The member answers with its own nonce
-and an HMAC-SHA256 over both nonces and its ``Greeting``; the lead answers likewise. The
-token itself never travels here. Both sides derive keys from the nonces and the token, and
-seal every later line with those keys (``sealed``). So a recording of one connection is of
-no use in another.
+A member dials the lead. Both prove that they know the run's token, which the launcher sent to each over SSH. The lead
+sends a nonce. The member answers with its own nonce and an HMAC-SHA256 over both nonces and its ``Greeting``; the lead
+answers likewise. The token itself never crosses this connection. Both sides derive keys from the nonces and the token,
+and seal every later line with those keys (``sealed``). So a recording of one connection is useless in another.
 
-Each agent has an *incarnation*, a random text that names one life of it, and both sides
-send theirs in the handshake. So each side knows whether its peer is the one that it knew.
-A member also sends the incarnation of the lead that ordered its tasks.
+Each agent has an *incarnation*, a random text that names one life of the agent. Both sides send their incarnation in
+the handshake, so each side detects whether its peer is still the same. A member also sends the incarnation of the lead
+that ordered its tasks.
 
-A member pings and the lead echoes. So a member knows until when the lead has surely
-received from it, and its tasks may live by that time. The lead cannot have counted a
-silence from any earlier moment. These times count the suspension of the member's machine:
-the lead counts on meanwhile.
+A member pings and the lead echoes. So a member knows up to which time the lead has certainly received from it. The lead
+cannot have counted a silence from any earlier moment, so the member bounds the life of its tasks from this time. These
+times include any suspension of the member's machine, during which the lead continues to count.
 
-A connection is for messages, or for one checkpoint (``COPIES``), which the member then
-fetches or brings on it. So no message has to wait behind a checkpoint: see
-``launch.agent.checkpoints``.
+A connection carries messages, or one checkpoint (``COPIES``) that the member fetches or sends. So no message has to
+wait behind a checkpoint: see ``launch.agent.checkpoints``.
 """
 
 import asyncio
@@ -33,15 +29,15 @@ from launch.agent.linux.procfs import since_boot
 from launch.agent.protocol.messages import Message, Ping, decode, encode
 from launch.agent.protocol.sealed import PIECE, Keys, Sealed, read_line
 
-HANDSHAKE_S = 10.0  # for all of it
+HANDSHAKE_S = 10.0  # for the whole handshake
 PING_SHARE = 0.1  # of the silence after which a host is lost: how often a member pings
-QUIET_SHARE = 0.3  # and after how much of it a link is made anew: TCP itself comes back late from a long cut
+QUIET_SHARE = 0.3  # and the part after which the member reconnects: TCP itself recovers late from a long cut
 LIMIT = 16 * 1024 * 1024  # bytes of one message; before the proof, of one line: ``PIECE``
-MESSAGES, COPIES = "messages", "copies"  # what a connection is for
+MESSAGES, COPIES = "messages", "copies"  # the purposes of a connection
 
 
 class LinkError(AgentError):
-    """The other side is not who it should be, or did not answer in time."""
+    """A peer that has not proven itself, or has not answered in time."""
 
 
 class Greeting(NamedTuple):
@@ -58,14 +54,14 @@ class Greeting(NamedTuple):
 
 
 class Link:
-    """Messages both ways over one authenticated stream, with ``peer`` at the other end.
+    """Messages in both directions over one authenticated stream, with ``peer`` at the other end.
 
     ``heard_at`` is the time of the last message, on the event loop's clock. ``confirmed_at`` is the newest time of a
-    message from this side that the other side has surely received, in seconds since this machine booted.
+    message from this side that the other side has certainly received, in seconds since this machine booted.
     """
 
     def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
-        self.streams, self.peer = streams, peer  # ``streams`` carries a checkpoint, where this connection is for one
+        self.streams, self.peer = streams, peer  # ``streams`` carries the checkpoint of a connection for ``COPIES``
         self.heard_at, self.confirmed_at = now(), confirmed_at
         self.over = False
 
@@ -77,7 +73,7 @@ class Link:
         """Return the next message.
 
         Raises:
-          LinkError: nothing came for ``timeout_s``, or the stream ended.
+          LinkError: no message arrived for ``timeout_s``, or the stream ended.
         """
         try:
             line = await asyncio.wait_for(self.streams.read(LIMIT), timeout_s)
@@ -96,7 +92,7 @@ class Link:
         return message
 
     async def keep_alive(self, every_s: float) -> None:
-        """Send pings until cancelled; ``receive`` takes the other side's echoes."""
+        """Send pings until cancelled; ``receive`` reads the other side's echoes."""
         while True:
             self.send(Ping(at=since_boot()))
             await asyncio.sleep(every_s)
@@ -107,7 +103,7 @@ class Link:
         self.streams.writer.transport.abort()
 
     async def close(self) -> None:
-        """Send the queued messages, bounded in time, and close."""
+        """Send the queued messages within a bounded time, and close."""
         self.over = True
         try:
             await asyncio.wait_for(self.streams.writer.drain(), HANDSHAKE_S)
@@ -126,7 +122,7 @@ def _proof(token: str, *parts: str) -> str:
 
 
 def _equal(told: str, proof: str) -> bool:
-    # As bytes: of texts, compare_digest takes only those in ASCII.
+    # As bytes: compare_digest accepts only ASCII text.
     return hmac.compare_digest(told.encode(errors="replace"), proof.encode())
 
 
@@ -155,7 +151,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tok
     """Perform the lead's side of the handshake, and return the link.
 
     Raises:
-      LinkError: the caller does not know the token, or was not done in ``HANDSHAKE_S``.
+      LinkError: the caller does not know the token, or took longer than ``HANDSHAKE_S``.
     """
     try:
         return await asyncio.wait_for(_answer(reader, writer, token, incarnation), HANDSHAKE_S)
@@ -207,7 +203,7 @@ async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     return Link(Sealed(reader, writer, Keys(own, its)), Greeting("", lead), spoke_at)
 
 
-# What anybody can make of a handshake; a RecursionError is made of brackets.
+# The errors that any caller can cause in a handshake; many brackets cause a RecursionError.
 _NO_HANDSHAKE = (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError, asyncio.TimeoutError)
 
 

@@ -1,10 +1,10 @@
 """The Unix socket of a run's agent on this host: the agent serves local callers, and a caller sends it requests.
 
-One JSON line comes in, and one or many go out. The socket lies in the run's own folder (mode 0700), so only the user
-who started the run can reach it. Its path is relative to that folder: the path of a Unix socket may not pass 107 bytes,
-and a working folder may be deep.
+A caller sends one JSON line, and the agent answers with one or many. The socket lies in the run's own folder (mode
+0700), so only the user who started the run can reach the socket. Its path is relative to that folder: the path of a
+Unix socket has at most 107 bytes, and a working folder may be deep.
 
-``attach`` copies lines both ways between the launcher and the agent, for as long as both are there.
+``attach`` copies lines in both directions between the launcher and the agent until one of them ends.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from launch.agent.wire.verb_requests import RunReference
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Work in ``folder`` for a moment."""
+    """Change to ``folder`` within the context."""
     here = os.open(".", os.O_RDONLY)
     try:
         os.chdir(str(folder))
@@ -61,10 +61,10 @@ def ask_agent(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) ->
 
 
 def replies(folder: Path, request: Dict[str, Any], timeout_s: float = 10.0) -> Iterator[Dict[str, Any]]:
-    """Send one request to the agent whose socket lies in ``folder``; yield its replies until it has sent all.
+    """Send one request to the agent whose socket lies in ``folder``; yield its replies until the last one.
 
     Raises:
-      OSError: no agent answers there, or there is no reply for ``timeout_s``.
+      OSError: no agent answers there, or no reply arrives for ``timeout_s``.
     """
     with connect(folder, timeout_s) as caller:
         caller.sendall(json.dumps(request).encode() + b"\n")
@@ -102,7 +102,7 @@ class Clients:
                 reply.add_done_callback(self._open.discard)
 
     async def _reply(self, line: bytes, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):  # the caller has gone
+        with contextlib.suppress(ConnectionError):  # the caller has disconnected
             async for values in self._replies(line):
                 if writer.is_closing():
                     return
@@ -117,7 +117,7 @@ class Clients:
             yield {"error": f"the agent cannot answer {line[:200]!r}: {error!r}"}
 
     async def close(self) -> None:
-        """Wait for the replies under way, bounded in time, and remove the socket."""
+        """Wait a bounded time for the replies in progress, and remove the socket."""
         if self._open:
             await asyncio.wait(set(self._open), timeout=5.0)
         self._server.close()
@@ -129,9 +129,9 @@ CHUNK = 65536
 
 
 def attach(reference: RunReference, send: Callable[[Dict[str, Any]], None]) -> None:
-    """Copy lines both ways between the launcher, on stdin and stdout, and the agent until either ends.
+    """Copy lines in both directions between the launcher, on stdin and stdout, and the agent until either ends.
 
-    ``send`` gets {"error"} where no agent of the run answers.
+    ``send`` receives {"error"} where no agent of the run answers.
     """
     folder = RunFolder(expand(reference.workdir), reference.run or "", reference.host)
     try:

@@ -1,8 +1,7 @@
 """The messages between agents and the launcher: small records, one JSON line each.
 
-*Events* travel to the lead and report what happened; *orders* travel from the lead to the
-agent that owns a task. No order carries a command line: an agent only starts what its
-own plan names.
+*Events* go to the lead and report changes; *orders* go from the lead to the agent that owns a task. No order contains a
+command line: an agent starts only the programs in its own plan.
 """
 
 import json
@@ -51,7 +50,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """A task wrote its progress: the fields of ``cluster.protocol.outcome.Progress``."""
+    """A task wrote its progress, with the fields of ``cluster.protocol.outcome.Progress``."""
 
     task: str
     attempt: int
@@ -60,7 +59,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class Measured:
-    """The use that tasks of a host make of its resources.
+    """The resources that a host's tasks use.
 
     ``tasks`` is {task: {"attempt", and the fields of ``launch.agent.tasks.task_reports``}}.
     """
@@ -70,9 +69,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Signs:
-    """A host's tasks that are not well, and once those that are well again.
+    """The signs of a host's unwell tasks, and once those of tasks that have recovered.
 
-    ``tasks`` is {task: as ``launch.agent.tasks.task_reports`` has it}.
+    ``tasks`` is {task: signs}, as ``launch.agent.tasks.task_reports`` returns them.
     """
 
     tasks: Dict[str, Dict[str, Any]]
@@ -80,7 +79,7 @@ class Signs:
 
 @dataclass(frozen=True)
 class GpuFailed:
-    """A GPU of a host has failed, which these tasks there use. It is reported again and again."""
+    """A GPU of a host has failed, and these tasks there use it; the host repeats this event."""
 
     tasks: List[str]
     what: str
@@ -88,14 +87,14 @@ class GpuFailed:
 
 @dataclass(frozen=True)
 class Exited:
-    """A task's process group is gone.
+    """A task's process group has ended.
 
-    ``exit_code`` is negative for a signal and None where the process never started.
-    ``outcome`` holds the fields of ``cluster.protocol.outcome.Outcome``, or None where the task
-    wrote none. ``kind`` is one of ``launch.agent.supervision.incident.KINDS``, None where the task ended well.
-    ``lines`` are the last lines of the task's log. ``stack`` has the stacks of the task's threads, where the
-    order to end asked for them. ``retry`` is False where no further attempt would end otherwise. ``error`` is the
-    error that ended the process, "" where neither its outcome nor its log has one.
+    ``exit_code`` is negative for a signal and None where the process never started. ``outcome`` holds the fields of
+    ``cluster.protocol.outcome.Outcome``, or None where the task wrote none. ``kind`` is one of
+    ``launch.agent.supervision.incident.KINDS``, None where the task ended well. ``lines`` are the last lines of the
+    task's log. ``stack`` has the stacks of the task's threads, where the order to end asked for them. ``retry`` is
+    False where every further attempt would fail in the same way. ``error`` is the error that ended the process, ""
+    where neither the outcome nor the log of the process has an error.
     """
 
     task: str
@@ -112,7 +111,7 @@ class Exited:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The process for a task's next attempt waits for its place, or there will be none."""
+    """The process for a task's next attempt waits for its ``Start``, or could not be prepared."""
 
     task: str
     attempt: int
@@ -120,14 +119,14 @@ class Prepared:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """Somebody wants the run to end: the operator, or a lease that ran out."""
+    """A request to end the run, by the operator or by an expired lease."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """A host is to leave the run in order, for the reason ``why``: its agent was asked to end."""
+    """A host must leave the run in an orderly way, for the reason ``why``: its agent was asked to end."""
 
     host: str
     why: str
@@ -135,14 +134,14 @@ class Leaving:
 
 @dataclass(frozen=True)
 class RestartRequested:
-    """The operator wants new processes of these tasks."""
+    """An operator's request to restart these tasks."""
 
     tasks: List[str]
 
 
 @dataclass(frozen=True)
 class DrainRequested:
-    """The operator wants these tasks out of the run, or ``back`` in it."""
+    """An operator's request to drain these tasks, or to take these tasks ``back``."""
 
     tasks: List[str]
     back: bool = False
@@ -150,7 +149,7 @@ class DrainRequested:
 
 @dataclass(frozen=True)
 class KillRequested:
-    """Somebody wants every process of the run gone now."""
+    """A request to kill every process of the run now."""
 
     reason: str
 
@@ -164,7 +163,7 @@ class Tick:
 class Start:
     """Order: start this task, in the cluster of its run.
 
-    A formation of an elastic run has a ``cluster`` of its own, JSON text, in which the task has this ``index``.
+    A formation of an elastic run has its own ``cluster``, as JSON text; the task has this ``index`` in the cluster.
     """
 
     task: str
@@ -175,9 +174,10 @@ class Start:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Order: start a process for a task's coming attempt, beside the one that runs; it waits for its ``Start``.
+    """Order: start a second process for a task's next attempt; the process waits for its ``Start``.
 
-    ``cluster`` and ``index`` are those that the ``Start`` will have. A higher ``number`` than before is a new request.
+    ``cluster`` and ``index`` are the values that the ``Start`` will have. A higher ``number`` than before is a new
+    request.
     """
 
     task: str
@@ -189,7 +189,7 @@ class Prepare:
 
 @dataclass(frozen=True)
 class Dismiss:
-    """Order: end the process that waits since the ``Prepare`` of this number."""
+    """Order: end the process that the ``Prepare`` of this number has started."""
 
     task: str
     number: int
@@ -199,8 +199,8 @@ class Dismiss:
 class Stop:
     """Order: end the process group of a task's attempt.
 
-    The group gets TERM, and after ``grace_s`` KILL.
-    With ``stack`` the group gets no TERM, but a moment to write the stacks of its threads.
+    The agent sends the group TERM, and after ``grace_s`` KILL. With ``stack`` the agent sends no TERM, but gives the
+    group a moment to write the stacks of its threads.
     """
 
     task: str
@@ -211,7 +211,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Save:
-    """Order: have the chief save.
+    """Order: let the chief save.
 
     A higher ``number`` than before is a new request. ``manner`` is one of ``cluster.protocol.save_request``.
     """
@@ -231,7 +231,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class End:
-    """Order: the run is over; leave, with nothing left behind."""
+    """Order: the run is over; clean up this host and leave."""
 
     state: str
 
@@ -272,7 +272,7 @@ def decode(line: bytes) -> Message:
     try:
         fields = json.loads(line.decode())
         kind = _KINDS[fields.pop("message")]
-        kind(**fields)  # raises for a field that is unknown or missing
+        kind(**fields)  # raises TypeError for an unknown or missing field
         message: Message = from_values(kind, fields)
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError, RecursionError, Malformed) as error:
         raise ValueError(f"no message: {line[:200]!r}") from error

@@ -1,15 +1,15 @@
-"""Lines that only the other end of one connection can have written, each once and in its order.
+"""Lines that only the other end of one connection can have written, each once and in order.
 
-Both ends have two keys that are good for this connection alone, one a direction. A line begins with its
-HMAC-SHA256 over its number and its content, so one that was forged, changed, repeated, left out or taken from
-another connection ends the conversation. Lines are not encrypted: anybody on the network can read them.
+Both ends have two keys that are valid for this connection alone, one for each direction. A line begins with an
+HMAC-SHA256 over the line's number and content. So a line that was forged, changed, repeated, left out or taken from
+another connection ends the connection. Lines are not encrypted: anybody on the network can read the lines.
 """
 
 import asyncio
 import hmac
 from typing import NamedTuple
 
-PIECE = 4096  # bytes that a reader of ours takes ahead of what is asked for; also the longest line before a proof
+PIECE = 4096  # bytes that our readers buffer ahead of a request; also the longest line before a proof
 _HASH = "sha256"
 
 
@@ -21,13 +21,13 @@ class Keys(NamedTuple):
 
 
 class BadSeal(ValueError):
-    """A line that the other end has not written, or not here and now."""
+    """A line that the other end has not written at this place of this connection."""
 
 
 class Sealed:
     """One end of a connection.
 
-    Between its lines, ``reader`` and ``writer`` may carry bytes that a line vouches for.
+    Between lines, ``reader`` and ``writer`` may carry raw bytes that a line authenticates.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, keys: Keys):
@@ -35,7 +35,7 @@ class Sealed:
         self._sent = self._received = 0
 
     def write(self, line: bytes) -> None:
-        """Queue a line, which has no newline, unless the connection is being closed."""
+        """Queue a line without its newline, unless the connection is being closed."""
         if not self.writer.is_closing():
             self.writer.write(_seal(self._keys.sends, self._sent, line) + b" " + line + b"\n")
             self._sent += 1
@@ -60,7 +60,7 @@ def _seal(key: bytes, number: int, line: bytes) -> bytes:
 
 
 async def read_line(reader: asyncio.StreamReader, limit: int) -> bytes:
-    """Return the next line without its newline, whatever the reader's own limit.
+    """Return the next line without its newline, at any limit of the reader.
 
     Raises:
       EOFError: the connection was closed before the line's end.

@@ -1,36 +1,36 @@
-"""The hosts from which the lead receives nothing: the silent ones, and the lost.
+"""The hosts from which the lead receives nothing: silent hosts, and lost hosts.
 
-A member kills its tasks when the lead has received nothing from it for ``lost_after_s``. The lead
-takes a host for lost only a margin later. So the tasks that the lead then starts elsewhere never
-meet those of the lost host.
+A member kills its tasks when the lead has received nothing from the member for ``lost_after_s``. The lead counts the
+host as lost only a margin later. So tasks that the lead then starts elsewhere never run together with the lost host's
+tasks.
 
-    silent    it has no link; from the moment its link broke, or ``UNSEEN_S`` after the beginning
-              where it never had one
-    lost      it had a link, and the lead received nothing from it for ``lost_after_s`` and the
-              margin; reported once
+    silent    the host has no link: since its link broke, or from ``UNSEEN_S`` after the beginning
+              where the host never had a link
+    lost      the host had a link, and the lead received nothing from the host for ``lost_after_s``
+              and the margin; the host is reported once
 """
 
 from typing import Container, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.protocol.messages import Lost
 
-MARGIN_SHARE = 0.3  # of lost_after_s: for a member's last poll, and for clocks that run a little apart
-UNSEEN_S = 2.0  # a member's first link comes sooner than that
+MARGIN_SHARE = 0.3  # of lost_after_s: for a member's last poll, and for clocks that run at slightly different rates
+UNSEEN_S = 2.0  # a member's first link arrives sooner
 
 
 class Silences:
     """The silences of ``hosts``. Times are seconds on the lead's clock.
 
-    ``patience`` has the seconds after which a host is lost that is to come back from a boot.
+    ``patience`` has the seconds after which a host that boots counts as lost, by host.
     """
 
     def __init__(
         self, hosts: Sequence[str], lost_after_s: float, now: float, patience: Optional[Mapping[str, float]] = None
     ):
         self.hosts, self.lost_after_s, self._patience = hosts, lost_after_s, patience or {}
-        self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when that is a silence}
-        self._since: Dict[str, float] = {}  # {host: when its last message came}
-        self._reported: Dict[str, None] = {}  # the lost ones, in the order in which they were
+        self._unseen: Dict[str, float] = dict.fromkeys(hosts, now + UNSEEN_S)  # {host: when its silence begins}
+        self._since: Dict[str, float] = {}  # {host: when its last message arrived}
+        self._reported: Dict[str, None] = {}  # the lost hosts, in the order of their losses
 
     def end(self, host: str) -> None:
         """Record that a host has a link."""
@@ -57,8 +57,8 @@ class Silences:
     def newly_lost(self, now: float, spared: Container[str] = (), awaits_boots: bool = True) -> List[Lost]:
         """Return the hosts that are lost since the last call.
 
-        ``spared`` has the hosts whose new link is just coming. Without ``awaits_boots`` no host has more time than its
-        tasks may live.
+        ``spared`` has the hosts whose new link is about to be admitted. Without ``awaits_boots`` no host has more time
+        for a boot.
         """
         usual_s, patience = self.lost_after_s * (1 + MARGIN_SHARE), self._patience if awaits_boots else {}
         late = [host for host, since in self._since.items() if now - since > patience.get(host, usual_s)]

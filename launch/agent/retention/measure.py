@@ -1,4 +1,4 @@
-"""The size of a run's folder, its last use, and whether it holds results. Links are never followed."""
+"""The size of a run's folder, its last use, and whether the folder has results. No function follows links."""
 
 import os
 import re
@@ -13,21 +13,21 @@ from cluster.protocol.save_request import HOLD, SAVE
 from cluster.protocol.standby import READY
 from launch.agent.tasks import work_folder
 
-BLOCK = 512  # bytes of a block in a file's status, whatever the disk has
+BLOCK = 512  # bytes of a block in a file's status, on any disk
 _RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, SPANS, SAVE, HOLD, READY, work_folder.LIST}
-_RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the rest of a file that was being replaced
+_RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the remainder of an interrupted file replacement
 HOSTS = "hosts"
 
 
 class MeasuredFolder(NamedTuple):
-    """A folder as it is on the disk.
+    """The facts of a folder on the disk.
 
     Attributes:
-      bytes: the room that it takes. A file with several names, such as a checkpoint that another run was resumed from,
-        counts for each name in equal parts.
-      used_at: the newest modification of anything in it, in seconds since 1970.
-      has_results: whether it holds more than logs and records.
-      mount: a folder in it that lies on another disk; None for none.
+      bytes: the disk space of the folder. A file with several names, such as a checkpoint that another run was resumed
+        from, counts for each name in equal parts.
+      used_at: the newest modification time in the folder, in seconds since 1970.
+      has_results: whether the folder has more than logs and records.
+      mount: a folder below that lies on another disk; None for none.
     """
 
     bytes: int
@@ -37,7 +37,7 @@ class MeasuredFolder(NamedTuple):
 
 
 def measure(folder: Path) -> MeasuredFolder:
-    """Measure a run's folder. Raises OSError where it is gone."""
+    """Measure a run's folder. Raises OSError for a missing folder."""
     root = os.lstat(str(folder))
     size, used_at, has_results, mount = 0.0, root.st_mtime, False, None
     copies: Set[str] = set()
@@ -55,18 +55,18 @@ def measure(folder: Path) -> MeasuredFolder:
 
 
 def _everything(folder: Path) -> Iterator[Tuple[str, os.stat_result]]:
-    """Yield every path below a folder, relative to it, with its own status: a folder before what is in it."""
+    """Yield every path below a folder, relative to the folder, with its own status; a folder precedes its contents."""
     for parent, below, names in os.walk(str(folder)):
         for name in (*below, *names):
             path = os.path.join(parent, name)
             try:
                 yield os.path.relpath(path, str(folder)), os.lstat(path)
-            except OSError:  # it has gone meanwhile
+            except OSError:  # removed meanwhile
                 continue
 
 
 def _is_record(path: str) -> bool:
-    """Return whether a file of a run is one of those that agents, and tasks as such, write in every run."""
+    """Return whether a file of a run is one that agents or tasks write in every run."""
     parts = path.split(os.sep)
     if parts[0] == HOSTS:
         return len(parts) <= 3

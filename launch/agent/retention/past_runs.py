@@ -1,20 +1,20 @@
-"""The runs and the code of this host, and the reasons for which some of them must stay.
+"""The runs and the code of this host, and the reasons why some of them must stay.
 
-A run stays, whatever its rule:
+A run stays under any rule:
 
-- while anything of it may live, and while it was used within the last hour;
-- where it is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would go on;
-- where the plan of a run that lives, or of the newest run of a name, has its full name in it: to resume from it, as a
-  warm start, or in an argument of a command.
+- while a process of the run may live, and for an hour after its last use;
+- where the run is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would continue;
+- where the plan of a live run, or of the newest run of a name, contains the run's full name: to resume from the run,
+  as a warm start, or in an argument of a command.
 
 Hosts may share the working folder, and no host sees the processes of another. But a living agent renews its files once
-a day. So a run stays for two days where this machine has no record of it from this boot.
+a day. So a run without a record from this machine's current boot stays for two days.
 
-No clock alone decides that a run is old. Its age is the lesser of two: the time since its last modification by this
-host's clock, and the time between the two starts by the clocks of the launchers.
+No single clock decides that a run is old. Its age is the lesser of two times: the time since its last modification by
+this host's clock, and the time since its start by the clocks of the launchers.
 
-Shipped code stays while a run that lives has it, while a process works in it, and for a week after a launcher has used
-it. It can always go: the next verb that needs it sends it again.
+Shipped code stays while a live run uses it, while a process works in its folder, and for a week after its last use.
+Removing code is always safe: the next verb that needs the code sends it again.
 """
 
 import os
@@ -33,23 +33,21 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, lives, name_of, plan_of
 from launch.agent.tasks.work_folder import MANIFEST
 
-USED_S = 3600.0  # what was used so lately may be used now, or by a run that is just starting
-UNSEEN_S = (
-    48 * 3600.0
-)  # an agent renews its files when they are a day old (``tasks.work_folder``), and looks once an hour
+USED_S = 3600.0  # a run used this recently may be in use, also by a starting run
+UNSEEN_S = 48 * 3600.0  # an agent renews day-old files (``tasks.work_folder``), and checks once an hour
 LARGEST_PLAN = 64 << 20
 _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*-\d{8}-\d{6}")
 
 
 class Clocks(NamedTuple):
-    """Now, in seconds since 1970: by this host's clock, and by the clock of the launcher that asks."""
+    """The current time in seconds since 1970: by this host's clock, and by the requesting launcher's clock."""
 
     here: float
     launcher: float
 
 
 class Known(NamedTuple):
-    """A run on this host: its folders, one for each host that has its files here, and the number that orders it."""
+    """A run on this host: its folders, one for each host with files here, and its generation, which orders runs."""
 
     run: str
     name: str
@@ -60,7 +58,7 @@ class Known(NamedTuple):
 def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
     """Return the runs that one of ``hosts`` took part in, the newest first.
 
-    A link in the place of a run's folder is none: somebody has moved the run elsewhere.
+    A link in the place of a run's folder does not count: a user has moved the run elsewhere.
     """
     found = []
     for path in _folders(workdir / "runs"):
@@ -82,14 +80,14 @@ def _folders(parent: Path) -> List[Path]:
 
 
 def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
-    """Return the rule that the newest of the runs of a name began with; None for a run of an older version."""
+    """Return the rule of the newest run of a name; None for a run of an older version."""
     return next((plan.retention for plan in map(plan_of, runs[0].parts) if plan.retention is not None), None)
 
 
 def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = ()) -> List[PastRun]:
-    """Return what decides about runs, in their order; one that has gone meanwhile is left out.
+    """Return the facts that decide about runs, in the runs' order, without runs that were removed meanwhile.
 
-    Those ``skipped`` stay, and are not measured: a large folder takes its time.
+    The runs in ``skipped`` stay, and are not measured: a large folder takes time.
     """
     why = needed(runs, clocks)
     found = []
@@ -109,7 +107,7 @@ def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = 
 
 
 def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
-    """Return the reasons for which runs must stay that no rule and no size can change."""
+    """Return the reasons, independent of rules and sizes, why runs must stay."""
     table = processes.table()
     why: Dict[str, str] = {}
     names: Set[str] = set()
@@ -133,9 +131,9 @@ def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
 
 
 def living(run: Known, now: float, table: Optional[List[processes.Process]] = None) -> Optional[str]:
-    """Return the reason to believe that something of a run lives; None where it does not.
+    """Return the reason to assume that a part of a run lives; None where no part does.
 
-    ``table`` has all processes of this machine, where the caller knows them.
+    ``table`` has all processes of this machine, where the caller has read the table.
     """
     for part in run.parts:
         if lives(part):
@@ -144,7 +142,7 @@ def living(run: Known, now: float, table: Optional[List[processes.Process]] = No
             if process_records.tasks_of(part, table):
                 return f"processes of it live on {part.host}; end them with `launch sweep --kill`"
             seen = process_records.is_of_this_boot(part)
-        except (OSError, ValueError, KeyError, TypeError):  # a record in pieces
+        except (OSError, ValueError, KeyError, TypeError):  # a damaged record
             seen = False
         if not seen and now - _written_at(part.own) < UNSEEN_S:
             return f"no record of this boot shows that it has ended on {part.host}"
@@ -152,19 +150,19 @@ def living(run: Known, now: float, table: Optional[List[processes.Process]] = No
 
 
 def was_just_used(folder: RunFolder, clocks: Clocks) -> bool:
-    """Return whether a run was used within the last hour, from the times of its hosts' own files alone."""
+    """Return whether a run was used within the last hour, only by the times of its hosts' own files."""
     own = [folder.path, *_folders(folder.path / HOSTS)]
     return any(clocks.here - _written_at(each) < USED_S for each in own)
 
 
 def _written_at(own: Path) -> float:
-    """Return when a host's own files of a run were last written."""
+    """Return the time at which a host's own files of a run were last written."""
     paths = [str(own), *(entry.path for entry in os.scandir(str(own)))] if own.is_dir() else []
     return max((os.lstat(path).st_mtime for path in paths if os.path.lexists(path)), default=0.0)
 
 
 def _plans(run: Known) -> str:
-    """Return the requests that hosts were asked with, as text: whatever run they name is in it."""
+    """Return the requests to the run's hosts as text, in which the names of other runs can be found."""
     found = []
     for part in run.parts:
         try:
@@ -191,14 +189,14 @@ _HASH = re.compile(r"[0-9a-f]{16}")
 
 
 class Unused(NamedTuple):
-    """A bundle of code that nothing uses."""
+    """An unused bundle of code."""
 
     path: Path
     bytes: int
 
 
 def unused_code(workdir: Path, used: Collection[str], now: float) -> List[Unused]:
-    """Return the bundles that nothing uses; ``used`` are the hashes of those that living runs have."""
+    """Return the unused bundles; ``used`` has the hashes of the bundles of live runs."""
     worked_in = _worked_in()
     return [
         Unused(path, sum(os.lstat(each).st_blocks * BLOCK for each in _files(path)))
@@ -215,13 +213,13 @@ def is_old(path: Path, now: float) -> bool:
 
 
 def _worked_in() -> Set[str]:
-    """Return the working folders of this user's processes: a verb of an agent works in its code."""
+    """Return the working folders of this user's processes: a verb of an agent works in its code's folder."""
     found = set()
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 found.add(os.readlink(f"/proc/{name}/cwd"))
-            except OSError:  # of another user, or gone
+            except OSError:  # another user's process, or an ended one
                 continue
     return found
 

@@ -1,14 +1,14 @@
-"""Look at the past runs and the code on this host, decide by their rules which go, and remove these.
+"""The removal of past runs and code on this host, by the rules of their names.
 
-Each name has a rule of its own: the one that the request brings, else that with which the newest run of the name began.
-Runs of a version without rules stay.
+Each name has its own rule: the rule in the request, or else the rule of the newest run of the name. Runs of a version
+without rules stay.
 
-``launch prune`` asks for it, and so does a run that has just started, in a thread of its own: the disk may take minutes
-for it, and training must not wait. Where the agent ends before, the next one goes on.
+``launch prune`` starts a removal, and so does a run after its start, in a separate thread: the disk may take minutes,
+and training must not wait. Where the agent ends earlier, the next removal continues.
 
-A folder goes at once for everybody who looks, and its files afterwards: first it gets another name, which no run and no
-code has. So no verb ever meets a half of it, also when this process is killed: the next removal goes on with what is
-left. Links in it go, and what they lead to stays.
+A folder disappears at once for all readers, and its files are removed afterwards: the removal first renames the folder
+to a name that no run and no code has. So no verb ever sees a part of the folder, also when this process is killed: the
+next removal continues with the remainder. Links in the folder are removed, and their targets stay.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class PrunedPlace(NamedTuple):
     Attributes:
       workdir: the working folder.
       hosts: the names of this machine in the hosts file.
-      rules: the rules that count, by the name of runs, before those with which runs began.
+      rules: the rules of the request, by the name of runs; they override the rules of the runs themselves.
     """
 
     workdir: Path
@@ -64,9 +64,9 @@ class PrunedPlace(NamedTuple):
 
 
 def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
-    """Return what goes, and what would go and must stay; remove nothing.
+    """Return the runs and code to remove, and runs that would be removed but must stay; remove nothing.
 
-    With ``whole`` False the bytes of runs that are surely within their bounds do not count, and are not measured.
+    With ``whole`` False, runs that are surely within their bounds are not measured, and their bytes do not count.
     """
     known = known_runs(place.workdir, place.hosts)
     names = {each.run: each.name for each in known}
@@ -86,7 +86,7 @@ def _rule(place: PrunedPlace, name: str, known: Sequence[Known]) -> Optional[Kee
 
 
 def _within(known: Sequence[Known], rules: Mapping[str, Optional[Keep]], clocks: Clocks) -> Set[str]:
-    """Return the runs that are within the bounds of their name, as far as that is known without their size."""
+    """Return the runs that are within the bounds of their name, as far as this is known without their size."""
     places: Dict[str, int] = {}
     found = set()
     for run in known:
@@ -118,7 +118,7 @@ def _rests(workdir: Path) -> Iterator[Removable]:
 
 
 def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
-    """Remove what goes; return it, with what could not be removed. ``whole`` is as in ``look``."""
+    """Remove the runs and code; return them, and the failures. ``whole`` is as in ``look``."""
     found = look(place, clocks, whole)
     failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
     for parent in _PARENTS.values():
@@ -132,9 +132,9 @@ def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer
 
 
 def _hide(place: PrunedPlace, going: Sequence[Removable], clocks: Clocks) -> Dict[str, str]:
-    """Take runs and code out of their places; return those that stay, and why.
+    """Rename runs and code; return the remaining ones, with the reasons.
 
-    Measuring took its time. So every reason to stay is looked for again, while no run can start.
+    Measuring takes time. So the function checks every reason to stay again, while no run can start.
     """
     if not going:
         return {}
@@ -149,7 +149,7 @@ def _hide(place: PrunedPlace, going: Sequence[Removable], clocks: Clocks) -> Dic
 
 
 def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
-    """Take a run or code out of its place; return why it stays, "" where it does not."""
+    """Rename a run or code; return the reason why it stays, "" where it does not."""
     path = workdir / _PARENTS[each.what] / each.name
     used = (
         was_just_used(RunFolder(workdir, each.name, ""), clocks) if each.what == RUN else not is_old(path, clocks.here)
@@ -166,7 +166,7 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
 
 
 def begin_beside(request: RunRequest, folder: RunFolder) -> None:
-    """Begin to apply the rules on this host; an agent that takes another's place has no need to."""
+    """Start to apply the rules on this host, unless this agent replaces an earlier one."""
     if request.retention is not None and not request.again:
         threading.Thread(target=_prune_beside, args=(request, folder), daemon=True, name="prune").start()
 
@@ -177,7 +177,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
     clocks = Clocks(now, now if request.generation is None else float(request.generation))
     try:
         found = prune(PrunedPlace(folder.workdir, [request.host], rules), clocks, whole=False)
-    except Exception as error:  # no past run is worth this one
+    except Exception as error:  # an error here must not end this run
         say(f"past runs were not looked through: {type(error).__name__}: {error}")
         return
     failed = {each.name: each.why for each in found.failed}
@@ -189,7 +189,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
 
 
 def answer(request: PruneRequest) -> PruneAnswer:
-    """Return what goes by the rules, and remove it if that is asked for."""
+    """Return the runs and code to remove by the rules; on request, remove them."""
     place = PrunedPlace(expand(request.workdir), request.hosts, {request.name: request.rule})
     clocks = Clocks(time.time(), request.now)
     return prune(place, clocks) if request.remove else look(place, clocks)
@@ -199,26 +199,26 @@ REMOVED = ".removed-"
 
 
 def hide(path: Path) -> Path:
-    """Take a folder out of its place, and return where its rest is. Raises OSError."""
+    """Rename a folder for its removal, and return the new path. Raises OSError."""
     rest = path.with_name(f"{REMOVED}{path.name}-{secrets.token_hex(4)}")
     os.rename(str(path), str(rest))
     return rest
 
 
 def remainders(parent: Path) -> List[Path]:
-    """Return what is left of folders that were taken out of their places."""
+    """Return the remainders of folders that were renamed for removal."""
     return sorted(parent.glob(f"{REMOVED}*"))
 
 
 def remove(rest: Path) -> Optional[str]:
-    """Remove what is left of a folder; return why something of it stays, None where nothing does."""
+    """Remove the remainder of a folder; return the reason why a part stays, or None."""
     if rest.is_symlink():
         return f"{rest}: expected a folder, found a link"
     _open_up(rest)
     shutil.rmtree(str(rest), ignore_errors=True)
     try:
-        shutil.rmtree(str(rest))  # for the first reason
-    except FileNotFoundError:  # nothing is left, or another host that shares the folder was faster
+        shutil.rmtree(str(rest))  # again, for the first error
+    except FileNotFoundError:  # fully removed, or another host that shares the folder was faster
         return None
     except OSError as error:
         return f"{error.filename or rest}: {os.strerror(error.errno or 0)}"
@@ -226,7 +226,7 @@ def remove(rest: Path) -> Optional[str]:
 
 
 def _open_up(rest: Path) -> None:
-    """Let this user write in every folder: a task may have closed some."""
+    """Give this user write access to every folder, which a task may have removed."""
     _open(str(rest))
     for parent, below, _ in os.walk(str(rest)):
         for name in below:

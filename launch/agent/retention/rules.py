@@ -1,4 +1,4 @@
-"""Decide which runs of a name go: a function of what is known of them, of their rule, and of nothing else."""
+"""The decision which runs of a name to remove, as a pure function of their facts and their rule."""
 
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
@@ -12,11 +12,11 @@ class PastRun(NamedTuple):
     """A run on this host.
 
     Attributes:
-      run: its full name.
-      bytes: the room that its folder takes.
+      run: the full name of the run.
+      bytes: the disk space of its folder.
       age_s: the seconds since its last use.
-      has_results: whether it has left more than logs and records.
-      needed: the reason for which it must stay, whatever its rule; None for no reason.
+      has_results: whether the run has left more than logs and records.
+      needed: the reason why the run must stay under any rule; None for no reason.
     """
 
     run: str
@@ -27,14 +27,14 @@ class PastRun(NamedTuple):
 
 
 class PruneDecision(NamedTuple):
-    """The runs that go, and those that would but must stay: of each, the bound that it is beyond."""
+    """The runs to remove, and runs that would be removed but must stay, each with the bound that the run exceeds."""
 
     going: Dict[str, str]
     spared: Dict[str, str]
 
 
 def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
-    """Return which of the runs of one name go, and why; ``runs`` are in their order, the newest first."""
+    """Return the runs of one name to remove, with the reasons; ``runs`` are in their order, the newest first."""
     beyond: Dict[str, str] = {}
     for place, run in enumerate(runs):
         why = _why(place, run, rule)
@@ -51,9 +51,9 @@ def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
 
 
 def may_go(place: int, began_s: float, rule: Keep) -> bool:
-    """Return whether a run can be beyond a bound, as far as that is known before its folder is measured.
+    """Return whether a run can exceed a bound, as far as this is known before its folder is measured.
 
-    ``place`` is 0 for the newest of its name; ``began_s`` are the seconds since its start.
+    ``place`` is 0 for the newest of its name; ``began_s`` is the time since its start in seconds.
     """
     return (
         rule.gib is not None
@@ -76,7 +76,7 @@ def _is_spared(run: PastRun, rule: Keep) -> bool:
 
 
 def _too_large(staying: Sequence[PastRun], rule: Keep) -> List[PastRun]:
-    """Return the oldest runs, until the newer ones and those that must stay fit into the rule's bytes."""
+    """Return the oldest runs whose removal lets the remaining runs fit into the rule's bytes."""
     if rule.gib is None:
         return []
     found: List[PastRun] = []

@@ -11,7 +11,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
 
-POLL_S = 0.25  # an exit is noticed at once, by its signal; progress is reported once a second
+POLL_S = 0.25  # a signal reports an exit at once; progress is reported once a second
 
 
 class Agent(ABC):
@@ -21,8 +21,8 @@ class Agent(ABC):
       request: the launcher's request to this host.
       events: the events on this host; ``tasks`` puts them there.
 
-    ``incarnation`` names this life of the agent: a restarted agent has another. ``is_away``: this life ends in the
-    middle of its part of the run, and another takes that up.
+    ``incarnation`` names this life of the agent: a restarted agent has another incarnation. ``is_away`` is True where
+    this life ends in the middle of the run, and the next life continues.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
@@ -49,7 +49,7 @@ class Agent(ABC):
 
     @abstractmethod
     def leave(self, why: str) -> None:
-        """Begin to leave the run in order, because this host goes; the second time, end at once."""
+        """Start to leave the run in an orderly way, because this host shuts down; the second time, end at once."""
 
     @abstractmethod
     def terminate(self, why: str) -> None:

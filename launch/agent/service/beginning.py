@@ -1,7 +1,7 @@
-"""The beginning of an agent: a process of its own that outlives the verb ``start``, or the unit that returns to a run.
+"""The start of an agent, as a process that outlives the verb ``start``, or by the unit that returns to a run.
 
-After a boot, the unit of ``boot_unit`` starts the agent of a detached run again. The network, or a folder that is
-mounted late, may not be there yet. So systemd tries a start that fails again.
+After a boot, the unit of ``boot_unit`` restarts the agent of a detached run. The network, or a folder that is mounted
+late, may not be available yet. So systemd retries a failed start.
 """
 
 import json
@@ -25,14 +25,14 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
 
 START_S = 60.0
-ENDED_S, LOOK_S = 15.0, 0.01  # for an agent that refused to start, and its keeper, to be gone
+ENDED_S, LOOK_S = 15.0, 0.01  # for the end of an agent that refused to start, and of its keeper
 DONE, AGAIN = 0, 1  # exit codes for systemd
 
 Begin = Callable[[RunRequest], Dict[str, Any]]
 
 
 def start(request: RunRequest) -> Dict[str, Any]:
-    """Make the agent, a process of its own, and return its first answer: ready or an error."""
+    """Start the agent as a separate process, and return its first answer: ready or an error."""
     folder = folder_of(request)
     serving = leftovers.make_way(folder) if request.again else None
     if serving is not None:
@@ -42,7 +42,7 @@ def start(request: RunRequest) -> Dict[str, Any]:
         folder.create(again=request.again)
         log = folder.own / "agent.log"
         agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
-    except FileExistsError:  # two of the same second, which names a run
+    except FileExistsError:  # two runs of the same second, which is part of a run's name
         held = locks.lock_holder(folder.workdir, request.name, folder.host)
         second = f"{folder.run} started in this second; start the run again"
         return {"error": locks.refusal(folder.run, request.file) if held else second}
@@ -64,7 +64,7 @@ def start(request: RunRequest) -> Dict[str, Any]:
 def _wait_for_end(agent: int) -> None:
     """Wait for the end of an agent that refused to start, and of its keeper.
 
-    When the launcher receives the refusal, nothing of the start is left.
+    So nothing of the start is left when the launcher receives the refusal.
     """
     until = time.monotonic() + ENDED_S
     while time.monotonic() < until and os.waitpid(agent, os.WNOHANG)[0] == 0:
@@ -73,7 +73,7 @@ def _wait_for_end(agent: int) -> None:
 
 def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
-    from launch.agent.service import daemon, keeper, recovery  # only here: the verb itself needs nothing of them
+    from launch.agent.service import daemon, keeper, recovery  # only here: the verb itself does not need these modules
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
@@ -98,19 +98,19 @@ def serve(request: RunRequest, says: int) -> int:
 
 
 def return_to_run() -> None:
-    """Start the agent of a detached run again after a boot; argv names its folder of the run."""
+    """Restart the agent of a detached run after a boot; argv names the agent's folder of the run."""
     sys.exit(start_again(Path(sys.argv[2])))
 
 
 def start_again(own: Path, begin: Begin = start) -> int:
-    """Start the agent whose folder of the run this is; return an exit code for systemd."""
+    """Restart the agent with this folder of the run; return an exit code for systemd."""
     from launch.agent.service import recovery  # as in ``serve``
     from launch.agent.state import boot_unit
 
     os.umask(0o077)
     folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
     kept = boot_unit.read(folder)
-    if kept is None:  # somebody has ended the run, a successor of the name has, or the folder is not mounted yet
+    if kept is None:  # a user or a successor has ended the run, or the folder is not mounted yet
         return DONE if own.is_dir() else AGAIN
     request = from_values(RunRequest, kept["request"])
     if not recovery.goes_on(folder, request):

@@ -1,13 +1,13 @@
-"""The chief's command on this host, with another module in place of ``jobs.main``; with it, a job's graph is built.
+"""The chief's command on this host, with another module in place of ``jobs.main``.
 
-It runs in a working folder of its own, beside those of the run's tasks, with the chief's Python, code and environment.
-It ends with this process.
+The command runs in its own working folder next to the folders of the run's tasks, with the chief's Python, code and
+environment. The command ends with this process.
 
-``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. It trains nothing
-and opens no port. ``mistake`` reports why a graph cannot be built.
+``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. This module trains
+nothing and opens no port. ``mistake`` reports why a graph cannot be built.
 
-``jobs.export`` builds the SavedModel of a run's checkpoint, and ``export`` sends it to the launcher. The checkpoint is
-linked into the command's folder first, so that the chief may remove it meanwhile.
+``jobs.export`` builds the SavedModel of a run's checkpoint, and ``export`` sends it to the launcher. ``export`` first
+links the checkpoint into the command's folder, so the chief may remove the checkpoint meanwhile.
 """
 
 import base64
@@ -39,18 +39,18 @@ from launch.agent.text import Redaction
 from launch.agent.wire.run_request import Gpus, RunRequest, TaskRequest
 from launch.agent.wire.verb_requests import ExportRequest, GraphAnswer
 
-GRAPH_TASK = "graph:0"  # of its folder, beside those of the run's tasks
+GRAPH_TASK = "graph:0"  # the name of its folder, next to the folders of the run's tasks
 GRAPH_S = 45.0
 PATIENCE_S = 1800.0  # for building the SavedModel
-SILENT_S = 30.0  # of the lead, which replies again and again while the chief saves
-STAGE_S = 2.0  # between two signs that it goes on
+SILENT_S = 30.0  # without a reply of the lead, which replies repeatedly while the chief saves
+STAGE_S = 2.0  # between two signs of progress
 CHUNK = 1 << 20
 
 Tell = Callable[[Dict[str, Any]], None]
 
 
 class ChiefCommand:
-    """The command of the chief ``task``. ``folder`` is its own."""
+    """The command of the chief ``task``, with its own ``folder``."""
 
     def __init__(self, request: RunRequest, task: TaskRequest, folder: Path, program: OneShot):
         self.task, self.folder, self._secrets, self._program = task, folder, request.secrets, program
@@ -59,12 +59,12 @@ class ChiefCommand:
     def running(
         self, module: str, arguments: Sequence[str] = (), gpus: Sequence[int] = (), **streams: Any
     ) -> "Iterator[subprocess.Popen[bytes]]":
-        """Start it, and yield its process, which is killed at the end. Raises OSError.
+        """Start the command, and yield its process, which is killed at the end. Raises OSError.
 
         Args:
-          module: has the place of ``jobs.main``.
-          gpus: that it sees.
-          streams: as for ``subprocess.Popen``; without them, nothing is read and written.
+          module: the module that replaces ``jobs.main``.
+          gpus: the GPUs that the process sees.
+          streams: as for ``subprocess.Popen``; each missing one is /dev/null.
         """
         argv = [module if word == "jobs.main" else word for word in self.task.argv]
         env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus))
@@ -81,7 +81,7 @@ class ChiefCommand:
             process.wait()
 
     def cause(self, otherwise: Optional[str] = None) -> Optional[str]:
-        """Return the mistake that it has reported, or else ``otherwise``, without secrets."""
+        """Return the mistake that the command has reported, or else ``otherwise``, without secrets."""
         outcome = read_outcome(self.folder)
         cause = otherwise if outcome is None or outcome.cause is None else outcome.cause
         return None if cause is None else Redaction(self._secrets.values(), [self.task.env], self._secrets).text(cause)
@@ -89,7 +89,7 @@ class ChiefCommand:
 
 @contextmanager
 def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
-    """Yield the command of the request's only task, the chief, in a folder of this name that is removed at the end.
+    """Yield the command of the request's only task, the chief, in a folder of this name; remove the folder at the end.
 
     Raises:
       OSError, ValueError: the folder cannot be filled.
@@ -108,12 +108,12 @@ def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
 
 
 def mistake(request: RunRequest) -> GraphAnswer:
-    """Return the reason why the graph of the request's only task, the chief, cannot be built."""
+    """Return the reason why the graph of the request's only task, the chief, cannot be built, if there is a reason."""
     try:
         with chief_command(request, GRAPH_TASK) as command:
             return GraphAnswer(command.cause() if _build_graph(command) == GRAPH_MISTAKE else None)
     except (OSError, ValueError, nvidia_smi.NoDriverAnswer, Lacking, subprocess.TimeoutExpired):
-        return GraphAnswer()  # the tasks find out
+        return GraphAnswer()  # no answer here: the tasks themselves report the error
 
 
 def _build_graph(command: ChiefCommand) -> int:
@@ -123,17 +123,17 @@ def _build_graph(command: ChiefCommand) -> int:
 
 
 def _gpus_for(wish: Gpus) -> List[int]:
-    # A job may look for GPUs while it builds its graph. How many a share is matters to no mistake: it gets all.
+    # A job may look for GPUs while it builds its graph. The size of a share causes no mistake, so the command gets all.
     usable = assignment.allotted(nvidia_smi.list_gpus(), os.environ) if wish else []
     return usable if isinstance(wish, str) else [usable[number] for number in wish if number < len(usable)]
 
 
 class NotExported(AgentError):
-    """There is no SavedModel; the text is the reason."""
+    """An export without a SavedModel; the text is the reason."""
 
 
 def export(request: ExportRequest, tell: Tell) -> None:
-    """Send the SavedModel, or {"error": why not}."""
+    """Send the SavedModel, or {"error": reason}."""
     folder = folder_of(request.run)
     try:
         if request.save:
@@ -150,10 +150,10 @@ def export(request: ExportRequest, tell: Tell) -> None:
 
 
 def _save(folder: RunFolder, tell: Tell) -> None:
-    """Let the chief save while training goes on, if the run trains."""
+    """Let the chief save while training continues, if the run trains."""
     is_done = False
     tell({"stage": "waits for a checkpoint"})
-    with contextlib.suppress(OSError):  # it has ended since
+    with contextlib.suppress(OSError):  # the run has ended since
         for reply in local_socket.replies(folder.own, {"do": "save"}, SILENT_S):
             tell({"stage": "waits for a checkpoint"})
             is_done = reply.get("done") is True
@@ -162,10 +162,10 @@ def _save(folder: RunFolder, tell: Tell) -> None:
 
 
 def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
-    """Return the checkpoint to export, which nobody else removes.
+    """Return the checkpoint to export, which no other process removes.
 
     Raises:
-      NotExported: there is none.
+      NotExported: no such checkpoint exists.
     """
     if request.path is not None:
         path = os.path.abspath(os.path.expanduser(request.path))
@@ -184,10 +184,10 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
 
 
 def _build(command: ChiefCommand, prefix: str, tell: Tell) -> Any:
-    """Return what ``jobs.export`` prints.
+    """Return the last line of ``jobs.export``'s output, parsed as JSON.
 
     Raises:
-      NotExported: it fails, or takes too long.
+      NotExported: the build fails, or takes too long.
     """
     own, until = command.folder, time.monotonic() + PATIENCE_S
     arguments = ["--checkpoint", prefix, "--out", str(own / "served")]

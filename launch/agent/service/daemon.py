@@ -1,4 +1,4 @@
-"""The agent process: from the launcher's request to the last file removed.
+"""The agent process, from the launcher's request to the removal of its last file.
 
 ``serve`` takes the run's name, prepares the host, and reports that it is ready. Then the process is the lead or a
 member until the run is over.
@@ -44,7 +44,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
     try:
         with hold(folder, request.name, request.file), environment(request, folder):
             left = leftovers.end_earlier_runs(folder, request.name, request.file)
-            with no_removal(folder.workdir):  # of the run that this one resumes from, and of the code
+            with no_removal(folder.workdir):  # of the run to resume from, and of the code
                 prepared = prepare(asked, request, folder, keeper)
 
             def ready(answer: Dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
                 work_folder.tidy(folder.task(task.name))
         return code
     except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
-        if not request.again:  # else the run's files are those of the agent before
+        if not request.again:  # else the run's files belong to the earlier agent
             forget(request, folder)
         send({"error": str(error)})
         return TAKEN if isinstance(error, NameTaken) else FAILED
@@ -102,7 +102,7 @@ async def _live(
         return OVER
     finally:
         await clients.close()
-        await leave_nothing(tasks, kept)  # of commands, and of an agent that ends by an exception
+        await leave_nothing(tasks, kept)  # left by commands, or by an agent that ends by an exception
         prepared.release(folder)
         for each in beside:
             each.cancel()
@@ -131,7 +131,7 @@ def _handle_signals(request: RunRequest, agent: Agent) -> None:
 
 
 def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
-    """End the agent when its guard ends: the run was promised one."""
+    """End the agent when its guard ends: the run requires a guard."""
     loop = asyncio.get_event_loop()
 
     def ended() -> None:
@@ -142,7 +142,7 @@ def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
 
 
 async def leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
-    """End everything that the tasks left, in bounded time.
+    """End everything that the tasks left, within a bounded time.
 
     Children ``kept`` are the agent's own.
     """

@@ -1,23 +1,23 @@
-"""The keeper: the agent's parent, which ends what the agent left, and starts the agent of a detached run again.
+"""The keeper: the agent's parent, which cleans up after the agent, and restarts the agent of a detached run.
 
-The keeper waits for the agent and does little else. The kernel kills the tasks of an agent that is killed, but not the
-tasks' children, and nobody would remove the agent's lock. The keeper kills those children and removes the lock at once.
-By then the children are the keeper's own, in any session and however young: the records need not name them. The keeper
-opens nothing and reads nothing but the agent's pulse. So the causes that kill an agent (memory, a mistake, an
-operator's SIGKILL) spare the keeper.
+The keeper waits for the agent and does little else. When an agent is killed, the kernel kills its tasks, but not the
+tasks' children, and the agent's lock remains. The keeper kills these children and removes the lock at once. By then the
+children are the keeper's own, in any session and at any age, so the records need not name them. The keeper opens no
+files and reads only the agent's pulse. So the usual causes that kill an agent (memory, a mistake, an operator's
+SIGKILL) spare the keeper.
 
-No launcher watches a detached run, so there the keeper forks the next agent. It has the request in its memory, with
-secrets that are in no file. An agent that ended in order, as after ``launch down``, has no successor.
+No launcher watches a detached run, so the keeper forks the next agent. The keeper has the request in memory, with
+secrets that are in no file. An agent that ended in an orderly way, as after ``launch down``, has no successor.
 
-The pulse shows the keeper that the agent is not frozen. An agent that is stopped, or stuck in the kernel, holds its
-lock and its tasks, and keeps none of its promises. Such an agent would not kill its tasks when it no longer receives
-from the lead. So the keeper kills an agent whose pulse is missing, before the lead has taken the host for lost.
+The pulse shows the keeper that the agent is not frozen. A stopped agent, or an agent that hangs in the kernel, keeps
+its lock and its tasks, but no longer acts. Such an agent would not kill its tasks when the lead falls silent. So the
+keeper kills an agent whose pulse is missing, before the lead counts the host as lost.
 
-A member may freeze after the lead has received nothing from it for a while, and the lead counts on. So each
-beat grants the next one a time.
+A member may freeze at a time when the lead has already received nothing from the member for a while. So each beat
+grants a time limit for the next beat.
 
-The pulse is a pipe: the agent writes a byte for every beat, and a last one when it closes. After the
-last byte nobody counts. The pipe's end is the agent's.
+The pulse is a pipe: the agent writes a byte for every beat, and a last byte when the agent closes. After the last byte
+the keeper no longer counts. The end of the pipe means the end of the agent.
 """
 
 import asyncio
@@ -40,15 +40,15 @@ PART = 0.8  # of the silence after which a host is lost
 LEAST_S = 8.0  # a busy machine may keep a healthy agent waiting for seconds
 CHANCE_S = 1.0  # for an agent that was stopped together with its keeper, as machines are
 SHORTEST_S = 1.0  # for a beat whose agent must soon kill its tasks
-_PARTS = 100  # of the keeper's patience: a beat is the number of those that it grants
+_PARTS = 100  # of the keeper's patience: a beat is the number of parts that it grants
 _END = 0
 
 
 class Pulse:
     """Both ends of the pipe. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork.
 
-    ``begun`` is whether ``watch`` has received a beat, so whether the agent was ready. ``waited_s`` are the seconds for
-    which it waits for the next one.
+    ``begun`` is True once ``watch`` has received a beat, which shows that the agent was ready. ``waited_s`` is the time
+    for which ``watch`` waits for the next beat, in seconds.
     """
 
     def __init__(self) -> None:
@@ -56,15 +56,15 @@ class Pulse:
         self._out, self._in = os.pipe()
 
     def mine(self) -> None:
-        """Make the pulse the agent's from now on."""
+        """Keep only the writing end, in the agent."""
         os.close(self._out)
-        os.set_blocking(self._in, False)  # a keeper that does not read must not hold the agent up
+        os.set_blocking(self._in, False)  # a keeper that does not read must not block the agent
 
     async def beat(self, patience_s: float, left_s: Callable[[], float]) -> None:
         """Write beats until cancelled, which ends the pulse.
 
         Args:
-          patience_s: the keeper's.
+          patience_s: the keeper's patience.
           left_s: returns the seconds until the tasks of this host must be gone.
         """
         try:
@@ -75,14 +75,14 @@ class Pulse:
             self._write(_END)
 
     def _write(self, what: int) -> None:
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the keeper is frozen, or gone
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the keeper is frozen, or has ended
             os.write(self._in, bytes([what]))
 
     def watch(self, patience_s: float, first_s: Optional[float] = None) -> bool:
-        """Return whether the pulse went missing for ``patience_s``, or for the part of it that the last beat granted.
+        """Return whether the pulse was missing for ``patience_s``, or for the part of it that the last beat granted.
 
-        The result is False when the agent has closed, or is gone. The first beat may take ``first_s``; with None it may
-        take as long as it takes to prepare a host.
+        The result is False when the agent has closed the pulse or ended. The first beat may take ``first_s``; with None
+        the first beat may take any time, as the preparation of a host does.
         """
         os.close(self._in)
         part = 1.0
@@ -101,22 +101,19 @@ class Pulse:
 
 
 def patience_s(lost_after_s: float) -> float:
-    """Return the seconds for which a pulse may be missing.
-
-    A host is lost after ``lost_after_s``.
-    """
+    """Return the seconds for which a pulse may be missing, where a host is lost after ``lost_after_s``."""
     return max(LEAST_S, PART * lost_after_s)
 
 
 def granted_s(patience_s: float, left_s: float) -> float:
-    """Return the seconds that a beat grants the next one, where an agent's tasks must be gone in ``left_s``."""
+    """Return the time limit in seconds for the next beat, where an agent's tasks must be gone in ``left_s``."""
     return min(patience_s, max(SHORTEST_S, left_s - CHANCE_S))
 
 
-OVER, FAILED = 0, 1  # exit codes of an agent: its part of the run is over; it could not begin
-AWAY, TAKEN = 3, 4  # it goes on after a boot of the host; another agent has the name
-FIRST_PAUSE_S, LONGER, LONGEST_PAUSE_S = 0.5, 4.0, 60.0  # before a next agent, and before one that follows others soon
-BEGIN_S = 60.0  # for a next agent, before it is frozen
+OVER, FAILED = 0, 1  # exit codes of an agent: its part of the run is over; the agent could not begin
+AWAY, TAKEN = 3, 4  # it continues after a boot of the host; another agent has the name
+FIRST_PAUSE_S, LONGER, LONGEST_PAUSE_S = 0.5, 4.0, 60.0  # before the next agent; longer after ends in quick succession
+BEGIN_S = 60.0  # for the first beat of a next agent
 
 Serve = Callable[[processes.Process, Pulse], int]  # from the keeper and the pulse to an exit code
 
@@ -126,9 +123,9 @@ class Service(NamedTuple):
 
     Attributes:
       first: serves as the first agent.
-      next: serves as an agent in the place of one that died; None where the run does without.
-      release: closes what only the first agent is to hold open.
-      patience_s: the seconds to wait for a pulse that is missing.
+      next: serves as an agent in the place of a dead one; None where the run has no successors.
+      release: closes the files that only the first agent must hold open.
+      patience_s: the seconds to wait for a missing pulse.
     """
 
     first: Serve
@@ -138,7 +135,7 @@ class Service(NamedTuple):
 
 
 def keep(folder: RunFolder, service: Service) -> int:
-    """Run the service in a child, again where it dies; return its last exit code when nothing of it is left here.
+    """Run the service in a child, and restart a dead one; return the last exit code after the cleanup.
 
     Raises:
       OSError: this host has no process table.
@@ -152,7 +149,7 @@ def keep(folder: RunFolder, service: Service) -> int:
     if agent == 0:
         return _serve(folder, service.first, own, pulse)
     service.release()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # for the agent; a host that shuts down sends it to every process
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # for the agent; a host that shuts down signals every process
     processes.show_as(f"launch keeper of {folder.run} on {folder.host}")
     code, ends = _watch(folder, agent, pulse, service.patience_s), Ends()
     goes_on = pulse.begun and service.next is not None
@@ -160,7 +157,7 @@ def keep(folder: RunFolder, service: Service) -> int:
         try:
             pulse = Pulse()
             agent = os.fork()
-        except OSError as error:  # no memory, as when that has killed the agent
+        except OSError as error:  # out of memory, which may also have killed the agent
             say(f"cannot start the agent: {error.strerror}")
             continue
         if agent == 0 and service.next is not None:
@@ -172,7 +169,7 @@ def keep(folder: RunFolder, service: Service) -> int:
 
 
 def _serve(folder: RunFolder, serve: Serve, keeper: processes.Process, pulse: Pulse) -> int:
-    """Be the agent."""
+    """Run the agent in this child process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     processes.show_as(f"launch agent of {folder.run} on {folder.host}")
     pulse.mine()
@@ -180,21 +177,21 @@ def _serve(folder: RunFolder, serve: Serve, keeper: processes.Process, pulse: Pu
 
 
 def _watch(folder: RunFolder, agent: int, pulse: Pulse, patience_s: float, begin_s: Optional[float] = None) -> int:
-    """Wait for the end of the agent, end what it left, and return its exit code; after a signal that is ``FAILED``."""
+    """Wait for the end of the agent, clean up, and return its exit code; after a signal the result is ``FAILED``."""
     if pulse.watch(patience_s, begin_s):
         say(f"the agent is frozen: no sign of it for {pulse.waited_s:.0f} s; killing it and its tasks")
         os.kill(agent, signal.SIGKILL)
-        leftovers.end(folder)  # before it is gone: one that hangs in the kernel dies late, and its tasks with it
+        leftovers.end(folder)  # before its end: an agent that hangs in the kernel dies late, as do its tasks
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
         say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")
     code = FAILED if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    leftovers.end_as_keeper(folder, is_ours=code != TAKEN)  # else the records may be of an agent that has the name
+    leftovers.end_as_keeper(folder, is_ours=code != TAKEN)  # else the records may belong to the agent that has the name
     return code
 
 
 def _pause(ends: Ends) -> bool:
-    """Count an end, and wait before the next agent; return False where agents have ended too often for another one."""
+    """Count an end, and wait before the next agent; return False where agents have ended too often."""
     now = time.monotonic()
     ends.add(now)
     too_many = ends.too_many(now)

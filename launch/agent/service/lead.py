@@ -35,9 +35,9 @@ from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunPlan, RunRequest
 
-LOOK_S = 0.1  # between two looks at all hosts: events come more often than that
+LOOK_S = 0.1  # between two looks at all hosts: events arrive more often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
-FIRST_WORD_S = 30.0  # for the launcher to say its first word; from then on it has its lease
+FIRST_WORD_S = 30.0  # for the launcher's first line; from then on its lease counts
 
 
 class Lead(Agent):
@@ -83,7 +83,7 @@ class Lead(Agent):
             await self._members.open(self._request.lead.endpoint[1])
 
     async def run(self) -> None:
-        """Run until every task of the run is gone and every member has left."""
+        """Run until every task of the run has ended and every member has left."""
         self._launcher_seen_at = now()
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
@@ -102,7 +102,7 @@ class Lead(Agent):
             if orders or not isinstance(event, Tick):
                 self._publication.note_news()
             self._publication.look()
-        self._publication.complete()  # which sends the last event; copies and receivers may still take seconds
+        self._publication.complete()  # this sends the last event; copies and receivers may still take seconds
         self._hooks.finish()
         await self._copy_the_last()
         await self._members.dismiss(self._supervisor.state.label)
@@ -110,7 +110,7 @@ class Lead(Agent):
         self._publication.end()
 
     def _take_over(self) -> None:
-        """Continue the run of an agent that died; the launcher has sent go before."""
+        """Continue the run of a dead agent; the launcher has already sent go."""
         self._attempts.continue_in(self._supervisor)
         before = recovery.read(self._folder)
         if before is not None:
@@ -118,7 +118,7 @@ class Lead(Agent):
         self._go()
 
     def _go(self) -> None:
-        """Let the run begin; a launcher that connects again sends go again, which changes nothing."""
+        """Start the run; a launcher that connects again sends go again, which has no effect."""
         self._is_attended, self._launcher_seen_at = True, now()
         if not self._has_go:
             self._has_go = True
@@ -138,7 +138,7 @@ class Lead(Agent):
             self._look_for_silence()
 
     def _look_for_silence(self) -> None:
-        closing = self._supervisor.state.is_closing  # nobody is to come back any more
+        closing = self._supervisor.state.is_closing  # no host can return any more
         silent = [] if closing else self._members.silent()
         self._supervisor.silent = [host for host in silent if host not in self._supervisor.departures.reasons]
         for lost in self._members.newly_lost(awaits_boots=not closing):
@@ -175,7 +175,7 @@ class Lead(Agent):
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
         """Reply to a local caller.
 
-        Only the launcher that started the run beats, and so keeps its lease.
+        Only the launcher that started the run sends beats, which renew its lease.
         """
         verb = request.get("do")
         if verb == "kill":
@@ -183,7 +183,7 @@ class Lead(Agent):
         if verb == "beat":
             self._is_attended, self._launcher_seen_at = True, now()
             yield {"beat": True}
-        elif verb == "pause":  # until its next beat, the launcher is not missed
+        elif verb == "pause":  # the lease does not count until the launcher's next beat
             self._is_attended, self._launcher_seen_at = True, math.inf
             yield {"paused": True}
         elif verb == "ping":
@@ -191,7 +191,7 @@ class Lead(Agent):
         elif verb == "go":
             self._go()
         elif verb == "detach":
-            if self._folder.note(recovery.DETACHED, {}, durable=True):  # else the next lead would miss its launcher
+            if self._folder.note(recovery.DETACHED, {}, durable=True):  # else the next lead would wait for its launcher
                 self._lease_s = None
                 yield {"detached": True}
         elif verb == "restart":
@@ -215,7 +215,7 @@ class Lead(Agent):
                 yield change
 
     def _drain(self, request: DrainRequested) -> Dict[str, Any]:
-        """Begin to drain at once, so that the next status shows it; return why that cannot be."""
+        """Start the drain at once, so the next status shows the drain; return the reasons against it, if any."""
         wrong = self._supervisor.formations.refusals(request)
         for order in self._supervisor.handle(request, now()) if not wrong else []:
             self._give(order)
@@ -223,7 +223,7 @@ class Lead(Agent):
         return {"wrong": wrong}
 
     async def _save(self) -> AsyncIterator[bool]:
-        """Let the chief save while it trains on; yield whether it has, again and again until that is sure."""
+        """Let the chief save while training continues; yield repeatedly whether the save is done."""
         saving, state = self._supervisor.saving, self._supervisor.state
         while state.phase is Phase.TRAINING and saving.is_pending(now()):
             yield False
@@ -237,7 +237,7 @@ class Lead(Agent):
         yield request is not None and saving.is_done(request)
 
     def leave(self, why: str) -> None:
-        """Have the run save and stop: it cannot go on without its lead; the second time, kill every task."""
+        """Let the run save and stop, since it needs its lead; the second time, kill every task."""
         again = self._host in self._supervisor.departures.reasons
         self._events.put_nowait(KillRequested(f"{self._host}: {why} again") if again else Leaving(self._host, why))
 

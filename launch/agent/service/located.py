@@ -1,4 +1,4 @@
-"""A request with this host's own paths as placeholders' values, and each task's cluster."""
+"""A request with this host's paths in place of placeholders, and with each task's cluster."""
 
 import os
 from dataclasses import replace

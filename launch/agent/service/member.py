@@ -37,43 +37,43 @@ from launch.agent.wire.run_request import RunRequest
 
 REDIAL_S = 0.5
 DIAL_S = 3.0
-IDLE_S = 2.0  # without a task, before a host that is to leave has left
-LEAVE_S = 300.0  # for the lead to let it go
-GONE_S = 0.05  # how soon it is noticed that the last task is gone
+IDLE_S = 2.0  # without a task, until a leaving host has left
+LEAVE_S = 300.0  # for the lead to drain a leaving host
+GONE_S = 0.05  # between two looks for the end of the last task
 
 
 class Member(Agent):
     """Keep a link to the lead, and carry out the lead's orders.
 
-    The member kills its tasks at once when the lead may have received nothing from it for ``lost_after_s``. Seconds for
-    which its machine was suspended count. From then on others may take their place. The member goes on dialling for
-    ``stay_s``, so as to be taken back, and then leaves. The member leaves earlier where the lead's host is there and
-    nobody leads on it. The member also kills tasks that another incarnation of the lead ordered, before the member
-    takes any new order.
+    The member kills its tasks at once when the lead may have received nothing from the member for ``lost_after_s``.
+    Time for which its machine was suspended counts. From then on tasks elsewhere may replace the member's tasks. The
+    member continues to dial for ``stay_s``, so that the lead can take the host back, and then leaves. The member leaves
+    earlier where the lead's host answers and no lead runs there. Before the member obeys another incarnation of the
+    lead, it kills the tasks that the earlier incarnation ordered.
 
-    Messages sent just before a link broke may be lost. So a new link begins with all that still counts:
-    the lead's orders and the newest events of each task. The member passes over orders that it has obeyed,
-    and the lead takes in each event once.
+    Messages sent just before a link broke may be lost. So a new link begins with all messages that still count: the
+    lead's orders and the newest events of each task. The member ignores orders that it has already obeyed, and the lead
+    processes each event once.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
         super().__init__(request, folder, tasks, events)
         self._lost_after_s = request.lost_after_s
         self._stay_s = request.stay_s
-        self._news: Dict[str, Dict[str, Event]] = {}  # of each task, the newest event of each kind
+        self._news: Dict[str, Dict[str, Event]] = {}  # by task: the newest event of each kind
         self._obeyed: Set[Union[Start, Prepare, Dismiss, Stop, Save]] = set()
         self._link: Optional[links.Link] = None
         self._over = False
-        self._serves = ""  # the incarnation of the lead that ordered what runs here
+        self._serves = ""  # the incarnation of the lead that ordered the tasks here
         self._joined = False
         self._copier = Copier(request, folder)
         self._deserted_s = request.deserted_s
-        self._deserted_at: Optional[float] = None  # since when the lead's host answers that nobody listens there
-        self._received_at = 0.0  # since boot: the newest moment at which the lead has surely received from here
-        self._alone_at = 0.0  # the same, on a clock that stands still while this machine is suspended
+        self._deserted_at: Optional[float] = None  # since when the lead's host refuses connections
+        self._received_at = 0.0  # since boot: the newest time at which the lead has certainly received from here
+        self._alone_at = 0.0  # the same time, on a clock that stops while this machine is suspended
         self._silence = f"no message from the lead for {self._lost_after_s:.0f} s"
-        self._fenced: Set[str] = set()  # tasks that were killed for this silence, and whose end is to be reported
-        self._forgotten: Set[str] = set()  # tasks of a lead that is gone: nobody is to receive their events
+        self._fenced: Set[str] = set()  # tasks that were killed for this silence; their ends are not reported yet
+        self._forgotten: Set[str] = set()  # tasks of an earlier lead: their events are not sent
         self._states: Dict[str, Dict[str, Any]] = {}
         self._leaving: Optional[Leaving] = None
         self._leave_by = self._idle_since = 0.0
@@ -111,13 +111,13 @@ class Member(Agent):
             self._fenced = set(self._tasks.running)
             self._kill(self._silence)
             if self._link is not None:
-                self._link.drop()  # what the lead orders from now on comes when these tasks are gone
+                self._link.drop()  # new orders of the lead arrive only when these tasks have ended
         if now() - self._alone_at > leave_after_s:
             self._leave(f"no message from the lead for {leave_after_s:.0f} s")
 
     def left_s(self) -> float:
-        """Return the seconds until the lead may give the tasks here to others; infinite where there is none."""
-        lost_at = self._received_at + self._lost_after_s * (1 + MARGIN_SHARE / 2)  # and before the lead counts so
+        """Return the seconds until the lead may start the tasks here elsewhere; infinite without a running task."""
+        lost_at = self._received_at + self._lost_after_s * (1 + MARGIN_SHARE / 2)  # before the lead's own bound
         return lost_at - since_boot() if self._joined and self._tasks.running else math.inf
 
     def _note_received(self, at: float) -> None:
@@ -125,11 +125,11 @@ class Member(Agent):
 
     @property
     def _was_in(self) -> bool:
-        """Return whether this agent, or the one whose place it takes, has been a member of the run."""
+        """Return whether this agent, or the earlier agent that it replaces, has been a member of the run."""
         return self._joined or self._request.again
 
     def _check_departure(self) -> None:
-        """Leave once the lead has let go the tasks here, or does not."""
+        """Leave once the lead has drained the tasks here, or after ``LEAVE_S``."""
         if self._leaving is None or self._over:
             return
         moment = now()
@@ -138,7 +138,7 @@ class Member(Agent):
             self._leave(self._leaving.why)
 
     def _kill(self, why: str) -> None:
-        """Kill every task at once: one that is ordered to leave may still be writing."""
+        """Kill every task at once, also a task that was ordered to end and may still write."""
         say(f"killing {', '.join(sorted(self._tasks.running)) or 'nothing'}: {why}")
         self._tasks.stop_all(0.0, now())
         self._tasks.poll(now())
@@ -153,7 +153,7 @@ class Member(Agent):
             event = replace(event, cause=f"its agent killed it: {self._silence}")
         if isinstance(event, (Started, Advanced, Exited, Prepared)):
             self._keep(event)
-        elif not isinstance(event, (Measured, Signs, GpuFailed)):  # which is not kept: the next one comes soon
+        elif not isinstance(event, (Measured, Signs, GpuFailed)):  # these are not kept: the next ones follow soon
             return
         if self._link is not None:
             self._link.send(event)
@@ -179,13 +179,13 @@ class Member(Agent):
     async def _talk(self) -> None:
         while not self._over:
             try:
-                while self._fenced or self._tasks.is_hanging():  # else the lead may order a task once more
+                while self._fenced or self._tasks.is_hanging():  # else the lead may start a task a second time
                     await asyncio.sleep(GONE_S)
                 me = links.Greeting(self._host, self.incarnation, self._serves)
                 link = await links.dial(
                     self._request.lead.endpoint, me, self._request.token, min(DIAL_S, self._lost_after_s)
                 )
-                self._check_silence()  # a new link excuses no silence before it, as after a suspension
+                self._check_silence()  # a new link does not undo the silence before it, as after a suspension
                 if self._fenced:
                     link.drop()
                 elif self._serves in ("", link.peer.incarnation):
@@ -206,7 +206,7 @@ class Member(Agent):
             self._leave(f"no lead agent on {self._request.lead.host} for {self._deserted_s:.0f} s; leaving the run")
 
     async def _forget_lead(self) -> None:
-        """Kill the tasks of a lead that is gone, and forget its orders and events."""
+        """Kill the tasks of an earlier lead, and forget its orders and events."""
         self._forgotten = {*self._tasks.running, *(task for task, state in self._states.items() if state["alive"])}
         self._kill("the lead agent restarted")
         while self._forgotten:
@@ -256,7 +256,7 @@ class Member(Agent):
             yield {"run": self._request.run, "tasks": self._states}
 
     def leave(self, why: str) -> None:
-        """Have the lead let go this host; the second time, end the tasks at once."""
+        """Ask the lead to release this host; the second time, end the tasks at once."""
         if self._leaving is not None:
             self._leave(f"{why} again")
             return

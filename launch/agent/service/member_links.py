@@ -1,12 +1,10 @@
 """The lead's links to its members, and the orders given to each member.
 
-An order may be lost with the link that carried it, so a new link begins with all orders that the
-host's agent was given. Another incarnation of that agent has none of the tasks of the one before,
-so the lead forgets the orders to the one before.
+An order may be lost with the link that carried it, so a new link begins with all orders to the host's agent. Another
+incarnation of the agent has no tasks of the earlier one, so the lead forgets the orders to the earlier incarnation.
 
-A new link counts from the moment at which the lead's loop has processed its ``Joined``
-(``admit``), not from its handshake. Orders that were given in between were meant for the agent
-that was known then.
+A new link counts from the moment at which the lead's loop has processed its ``Joined`` (``admit``), not from its
+handshake. Orders that were given in between were meant for the earlier agent.
 """
 
 import asyncio
@@ -20,17 +18,17 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.state.log import say
 
 GOODBYE_S = 10.0
-LEAVING_S = 0.05  # how soon it is noticed that the last member has left
+LEAVING_S = 0.05  # between two looks for the last member's departure
 
 
 class Members:
     """Answer members that dial, and exchange messages with them.
 
     Args:
-      silences: those of the members.
-      incarnation: the lead's.
-      handle: receives the messages of members, and before those their ``Joined``.
-      serve: sends the newest checkpoint over a link that is for that.
+      silences: the silences of the members.
+      incarnation: the incarnation of the lead.
+      handle: receives a ``Joined`` for each new link of a member, then the member's messages.
+      serve: sends the newest checkpoint over a link for copies.
     """
 
     def __init__(
@@ -62,7 +60,7 @@ class Members:
             await self._serve(link)
             return
         if link.peer.serves not in ("", self._incarnation):
-            # It has just learnt that another agent leads, kills the tasks of the one before, and comes again.
+            # This handshake shows the member that another agent leads; it kills its old tasks, and dials again.
             say(f"{link.peer.host}: still has tasks of an earlier agent on this host")
             await link.close()
             return
@@ -83,18 +81,18 @@ class Members:
                     del self._links[host]
                     self._silences.begin(host, link.heard_at)
                 return
-            if link.over:  # a newer link has taken its place, and begins with all that counts
+            if link.over:  # a newer link has replaced this one, and begins with all messages that count
                 return
             if not isinstance(message, Ping):
                 self._handle(message)
 
     def admit(self, joined: Joined) -> None:
-        """Make the host's newest link the one that counts from now on."""
+        """Make the host's newest link the current one."""
         link = self._arrived.pop(joined.host, None)
         if self._known.get(joined.host) != joined.incarnation:
             self._known[joined.host] = joined.incarnation
             self._given.pop(joined.host, None)
-        if link is None:  # the lead's own, or one that an even newer link has replaced
+        if link is None:  # the lead's own host, or a link that an even newer one has replaced
             return
         before = self._links.pop(joined.host, None)
         if before is not None:

@@ -1,6 +1,6 @@
 """The preparation of this host for a run: records, ports, programs, GPUs, limits, folders.
 
-Whatever is in the way raises ``NotReady``, before a task starts.
+Any obstacle raises ``NotReady``, before a task starts.
 """
 
 import contextlib
@@ -34,15 +34,15 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
 class NotReady(AgentError):
-    """This host cannot take part in the run; the text has reason and remedy."""
+    """An obstacle on this host to its part of the run; the text has reason and remedy."""
 
 
 class HostShare(NamedTuple):
-    """The share of this host that a run's tasks get, and what is booked for it until the agent ends.
+    """The share of this host for a run's tasks, and its bookings, which last until the agent ends.
 
     Attributes:
-      bookings: the GPUs.
-      processors: those that limits name.
+      bookings: the booked GPUs.
+      processors: the booked processors, which limits name.
     """
 
     share: TaskShare
@@ -50,7 +50,7 @@ class HostShare(NamedTuple):
     processors: Booked
 
     def release(self, folder: RunFolder) -> None:
-        """Remove the control groups of tasks that have ended, and release what is booked."""
+        """Remove the control groups of ended tasks, and release the bookings."""
         control_groups.remove_left(folder)
         self.bookings.release()
         self.processors.release()
@@ -60,10 +60,10 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     """Prepare this host for its part of a run.
 
     Args:
-      asked: the request as it came; ``request`` has this host's paths.
+      asked: the request as received; ``request`` has this host's paths.
 
     Raises:
-      NotReady: something is in the way.
+      NotReady: an obstacle exists.
     """
     _record(asked, request, folder, keeper)
     _look_for_obstacles(request, folder)
@@ -79,7 +79,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 
 @contextlib.contextmanager
 def environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
-    """Keep the tasks' Python environment from being removed, where the request names one."""
+    """Prevent the removal of the tasks' Python environment, where the request names one."""
     if request.environment is None:
         yield
         return
@@ -95,26 +95,26 @@ def environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
 
 
 def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: processes.Process) -> None:
-    """Write the request and the agent's processes to files, before there is anything to end."""
+    """Write the request and the agent's processes to files, before any task starts."""
     try:
         if request.generation is not None:
             runs.note_generation(folder, request.generation, durable=request.returns)
-        if not request.again or not plan_file.exists(folder):  # which is as old as the run
+        if not request.again or not plan_file.exists(folder):  # the age of this file is the run's
             plan_file.write(folder, request)
         if request.returns:
             boot_unit.write(folder, to_values(replace(asked, again=True, booted=True, secrets={})))
         process_records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
-    if os.getppid() != keeper.pid:  # what ends a run kills the keeper first, and this agent was on no record then
+    if os.getppid() != keeper.pid:  # an end of the run kills the keeper first, and could not find this agent on record
         raise NotReady("its keeper: expected a process, found none; the run is about to end here")
 
 
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
-    """Raise NotReady with all that is missing or taken."""
+    """Raise NotReady with all missing programs and taken ports."""
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
     found = [_taken(task) for task in request.tasks if not sockets.can_listen(task.port)]
-    if request.container is None:  # else the image has them
+    if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
     found += exposed(request)
@@ -126,8 +126,8 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
     """Prepare the chief's checkpoint folder; book and return the GPUs of each task.
 
     Raises:
-      ValueError: there is nothing to resume, or a GPU is missing.
-      GpuTaken, NoDriverAnswer: a GPU is taken, or not known.
+      ValueError: no run to resume exists, or a GPU is missing.
+      GpuTaken, NoDriverAnswer: a GPU is taken, or the driver does not answer.
     """
     if any(task.chief for task in request.tasks) and not request.again:
         resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
@@ -145,13 +145,13 @@ def _has_program(task: TaskRequest, sent: Path) -> bool:
 
 
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
-    """Return a text for each program that this host runs beside the tasks, and that does not exist."""
+    """Return a text for each missing program that this host runs in addition to the tasks."""
     programs = [(key, os.path.expanduser(name)) for key, name in request.programs_beside_tasks()]
     return [f"no program {name} on this host, for {key}" for key, name in programs if not _is_there(name, sent)]
 
 
 def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
-    """Return whether a program exists in the code that was sent, or on a PATH: as its process would find it."""
+    """Return whether a program exists in the sent code, or on a PATH, as its process would look for it."""
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
     return shutil.which(program, path=path) is not None
@@ -181,12 +181,12 @@ def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContai
 
 
 def _furnish(request: RunRequest, folder: RunFolder) -> None:
-    """Make the folder that each task works in, before the run begins.
+    """Create the working folder of each task, before the run begins.
 
     Copying may take seconds.
 
     Raises:
-      NotReady: there is no room.
+      NotReady: the copy fails, as on a full disk.
     """
     for task in request.tasks:
         own = folder.task(task.name)
@@ -210,7 +210,7 @@ def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
 
 
 def forget(request: RunRequest, folder: RunFolder) -> None:
-    """Remove the files of a start that failed; other hosts' files stay."""
+    """Remove the files of a failed start; other hosts' files stay."""
     boot_unit.remove(folder)
     for path in (folder.own, *(folder.task(task.name) for task in request.tasks)):
         shutil.rmtree(str(path), ignore_errors=True)

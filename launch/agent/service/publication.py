@@ -1,16 +1,16 @@
-"""The status of a run as its lead shows it: in files, to receivers of the key ``on``, and to those that watch.
+"""The status of a run as its lead publishes it: in files, to receivers of the key ``on``, and to ``watch``.
 
-status.json     the newest status, as ``status --json`` has it
+status.json     the newest status, as ``status --json`` prints it
 report.json     the incidents of the run; complete at its end
 
 The fields of report.json:
 
 run, name, state, cause      as in ``status --json``
-began, seconds               when the run began, in seconds since 1970 on the lead's clock, and how long it took so far
+began, seconds               the start of the run, in seconds since 1970 on the lead's clock, and its duration so far
 global_step, steps, checkpoint_step, lost_steps, lost_seconds, effective, cause_incident, incidents
                              as in ``status --json``
-incident_count               how many there were; of many, ``incidents`` has the first and the newest
-words                        the same as lines that a person reads
+incident_count               the number of all incidents; of many, ``incidents`` has the first and the newest
+words                        the incidents as lines for people
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from launch.status.run import ENDED, RunStatus, utc
 from launch.status.task import TaskStatus
 
 PUBLISH_S = 0.25
-STILL_S = 1.0  # between two looks at a status that only time can have changed
-PUBLISH_SHARE = 0.1  # of a processor's time: the status of thousands of tasks is published less often
+STILL_S = 1.0  # between two looks at a status without news
+PUBLISH_SHARE = 0.1  # of a processor's time: with thousands of tasks, the lead publishes less often
 FILE = "report.json"
 SAME = (
     "run", "name", "state", "cause", "global_step", "steps", "checkpoint_step", "lost_steps", "lost_seconds",
@@ -51,14 +51,14 @@ def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
 
 
 class ReportFile:
-    """Write the report when there is news in it.
+    """Write the report when it has news.
 
-    ``began`` is the time at which the run began, in seconds since 1970, as ``clock`` has it.
+    ``began`` is the start of the run by ``clock``, in seconds since 1970.
     """
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float]):
         self._folder, self._clock = folder, clock
-        earlier = folder.read_whole(FILE)  # of the agent before, where this one was started again
+        earlier = folder.read_whole(FILE)  # from the earlier agent, where this agent was restarted
         self.began: float = earlier["began"] if earlier else clock()
         self._written: Any = None
 
@@ -74,7 +74,7 @@ class Publication:
     """The status of one run, published where it has changed.
 
     Args:
-      durable: whether a power cut must not undo the run's end: a boot starts the next lead.
+      durable: whether a change of the run's state must survive a power cut, since a boot starts the next lead.
     """
 
     def __init__(self, run: Supervisor, folder: RunFolder, replicas: Replicas, hooks: Hooks, durable: bool):
@@ -93,7 +93,7 @@ class Publication:
         return self._timed(self._known())
 
     def note_news(self) -> None:
-        """Look at the status soon: more than time may have changed it."""
+        """Record that an event may have changed the status, so that the next look comes soon."""
         self._has_news = True
 
     def look(self) -> None:
@@ -122,7 +122,7 @@ class Publication:
             status = self.status()
             tasks = {task.name: task for task in status.tasks}
             changed = {name: to_values(task) for name, task in tasks.items() if sent.get(name) != task}
-            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have logs' lines
+            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have log lines
             run = to_values(replace(status, tasks=[]))
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
             sent, sent_incidents = tasks, status.incidents

@@ -1,7 +1,7 @@
-"""Continue after an earlier agent: a lead goes on from the status that it had published.
+"""Continue a run after its earlier lead, from the status that the earlier lead had published.
 
-All tasks ended with that agent, or end before they join this one. So each task begins again as its
-next attempt, and the chief restores the last checkpoint.
+All tasks ended with the earlier agent, or end before their host joins the new lead. So each task restarts as its next
+attempt, and the chief restores the last checkpoint.
 """
 
 import os
@@ -16,17 +16,17 @@ from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_request import RunPlan, RunRequest
 from launch.status.run import ENDED, RunStatus, is_over
 
-DETACHED = "detached.json"  # is there when the launcher has left: the next lead waits for none
+DETACHED = "detached.json"  # exists once the launcher has left: the next lead waits for no launcher
 ATTEMPTS = "attempts.json"
 
 
 class Attempts:
-    """The newest attempt of each task that was ordered to start: on disk before the order is given.
+    """The newest attempt of each task that was ordered to start, written to disk before the order is sent.
 
-    The status is written some time later. A lead that ends in between would else give a number twice.
+    The status is written later. Without this file, a lead that ends in between would use an attempt's number twice.
 
     Args:
-      durable: whether a power cut must not undo what is recorded: a boot starts the next lead.
+      durable: whether the file must survive a power cut, since a boot starts the next lead.
     """
 
     def __init__(self, folder: RunFolder, durable: bool):
@@ -34,7 +34,7 @@ class Attempts:
         self._newest: Dict[str, int] = folder.read_whole(ATTEMPTS) or {}
 
     def note(self, orders: Sequence[Order]) -> None:
-        """Record the attempts that are about to be ordered."""
+        """Record the attempts in these orders, before the orders are sent."""
         ordered = {order.task: order.attempt for order in orders if isinstance(order, Start)}
         if ordered:
             self._newest.update(ordered)
@@ -47,7 +47,7 @@ class Attempts:
 
 
 class Earlier(NamedTuple):
-    """The status, how long ago it was published, and how long the run had lasted then, in seconds."""
+    """The status, its age in seconds, and the run's duration at its publication, in seconds."""
 
     status: RunStatus
     ago_s: float
@@ -55,10 +55,10 @@ class Earlier(NamedTuple):
 
 
 def rejoined(run: RunPlan, booted: bool) -> RunPlan:
-    """Return the plan of a run whose launcher has left, for a lead that was started again.
+    """Return the plan of a run whose launcher has left, for a restarted lead.
 
-    Other hosts may still boot. An elastic run begins without those that are late, after a boot only with most of its
-    hosts: somebody may have continued the run on the others.
+    Other hosts may still boot. An elastic run begins without late hosts. After a boot it begins only with most of its
+    hosts: a user may have continued the run on the others.
     """
     is_elastic = run.min_workers is not None
     if is_elastic and not booted:
@@ -68,9 +68,10 @@ def rejoined(run: RunPlan, booted: bool) -> RunPlan:
 
 
 def goes_on(folder: RunFolder, request: RunRequest) -> bool:
-    """Return whether an agent of the run is to be started again without a launcher that asks for it.
+    """Return whether an agent of the run must be restarted without a request of the launcher.
 
-    A lead is, where the launcher has left it, and the run has not ended, nor was about to end.
+    A member is always restarted. A lead is restarted where the launcher has left, and the run has not ended and was not
+    about to end.
     """
     if request.run_plan is None:
         return True
@@ -92,10 +93,7 @@ def read(folder: RunFolder) -> Optional[Earlier]:
 
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
-    """Continue the run in a new supervisor from the status of the earlier one.
-
-    ``host`` is the lead's.
-    """
+    """Continue the run in a new supervisor, from the status of the earlier one, on the lead's ``host``."""
     steps: Dict[str, Any] = {task.name: task.step for task in earlier.status.tasks}
     if earlier.status.formation is not None:
         run.formations.wishes.restore(earlier.status.formation)

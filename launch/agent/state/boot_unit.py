@@ -1,12 +1,12 @@
-"""The unit by which systemd starts the agent of a detached run again when its host has booted.
+"""The unit by which systemd restarts the agent of a detached run after a boot of its host.
 
 A user who *lingers* (``loginctl enable-linger``) has a user manager from boot on, which starts the units below
-``default.target.wants`` in the user's own folder. Writing two files there is all that ``systemctl --user enable``
-does. It needs no running manager, so an agent that came by SSH can do it. The unit goes when the agent's part of the
-run is over.
+``default.target.wants`` in the user's own folder. ``systemctl --user enable`` only writes two files there. Writing them
+needs no running manager, so an agent that was started by SSH can write them. The agent removes the unit when its part
+of the run is over.
 
-The unit's own environment is nearly empty. What the agent had lies in boot.json beside the request, closed to other
-users, and goes with the unit. A home folder may be shared by many hosts: the unit names this one.
+The unit's own environment is nearly empty. boot.json stores the agent's environment and the request, unreadable for
+other users; the agent removes it with the unit. Many hosts may share a home folder, so the unit names its host.
 """
 
 import contextlib
@@ -20,17 +20,18 @@ from typing import Any, Dict, List, Mapping, Optional
 from launch.agent.state.run_folder import RunFolder
 
 BOOT = "boot.json"
-LOADS = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # which Python itself may need to start
+LOADS = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # variables that Python itself may need to start
 OF_A_SESSION = ("SSH_", "XDG_", "DBUS_")  # variables that mean nothing after a boot
-BOOTED = Path("/run/systemd/system")  # is there where systemd is process 1
+BOOTED = Path("/run/systemd/system")  # exists where systemd is process 1
 ANSWER_S = 2.0  # of systemctl
 GOING_DOWN = (Path("/run/nologin"), Path("/run/systemd/shutdown/scheduled"))
 LINGERING = Path("/var/lib/systemd/linger")
 MANAGERS = Path("/run/user")
 
-UP = ("running", "degraded", "starting", "initializing", "maintenance")  # of a machine that does not go down
+UP = ("running", "degraded", "starting", "initializing", "maintenance")  # states of a machine that is not shutting down
 
-# A start that fails is tried again, since a folder may be mounted late. A task that memory kills is no end of the unit.
+# systemd retries a failed start, since a folder may be mounted late. A task that is killed for memory does not end the
+# unit.
 UNIT = """\
 [Unit]
 Description=launch: the agent of {run} on {host}
@@ -56,7 +57,7 @@ WantedBy=default.target
 
 
 def obstacle() -> Optional[str]:
-    """Return the reason why no boot of this host would start an agent; None where one would."""
+    """Return the reason why a boot of this host would not start an agent; None where a boot would."""
     if not BOOTED.is_dir():
         return "has no systemd"
     try:
@@ -81,10 +82,10 @@ def is_going_down() -> bool:
 
 
 def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
-    """Have the next boot start an agent with this request, in the folder of this process: that of the agents' code.
+    """Let the next boot start an agent with this request, in this process's folder, which has the agents' code.
 
     Raises:
-      OSError: there is no room, or no right to write.
+      OSError: the disk is full, or write access is missing.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_SESSION)}
     folder.write(BOOT, {"request": request, "environment": environment}, durable=True)
@@ -99,7 +100,7 @@ def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
 
 
 def read(folder: RunFolder) -> Optional[Dict[str, Any]]:
-    """Return {"request", "environment"}; None where no boot is to start an agent."""
+    """Return {"request", "environment"}; None where no boot will start an agent."""
     return folder.read_whole(BOOT)
 
 
@@ -110,7 +111,7 @@ def files(folder: RunFolder) -> List[Path]:
 
 
 def remove(folder: RunFolder) -> None:
-    """Have no boot start an agent of the run."""
+    """Remove the unit, so that no boot starts an agent of the run."""
     for path in files(folder):
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
@@ -122,7 +123,7 @@ def text(folder: RunFolder, code: Path, environment: Mapping[str, str]) -> str:
     return UNIT.format(
         run=_plain(folder.run),
         host=_plain(folder.host),
-        machine=_plain(os.uname().nodename),  # not its machine-id: images share that, or have another each boot
+        machine=_plain(os.uname().nodename),  # not its machine-id: images share one, or have another at each boot
         code=_plain(str(code)),
         environment="".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in variables.items()),
         python=_argument(sys.executable),
@@ -141,16 +142,16 @@ def _link(folder: RunFolder) -> Path:
 
 
 def _plain(words: str) -> str:
-    """Return the rest of a line in which systemd replaces nothing."""
+    """Return text escaped so that systemd replaces nothing in it."""
     return words.replace("%", "%%")
 
 
 def _argument(word: str) -> str:
-    """Return one word of a command, in which systemd also replaces variables."""
+    """Return one word of a command, escaped so that systemd replaces no variables either."""
     return _quoted(word).replace("$", "$$")
 
 
 def _quoted(word: str) -> str:
-    """Return one variable with its value."""
+    """Return one variable with its value, quoted for the unit."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return '"' + _plain(escaped) + '"'

@@ -1,6 +1,6 @@
-"""Locks of a working folder: on a run's name, held on its host while the run is up; and on the removal of past runs.
+"""The locks of a working folder: on a run's name on a host while the run is up, and on the removal of past runs.
 
-So the verbs about a name mean one run, and no run disappears from which another is about to resume.
+So a name means one run for all verbs, and no run disappears while another is about to resume from it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from launch.agent.linux import file_lock
 from launch.agent.state.run_folder import RunFolder, lock_path
 
 REMOVAL = ".removal"
-PATIENCE_S, LOOK_S = 10.0, 0.02  # with a removal, which holds its lock for a moment
+PATIENCE_S, LOOK_S = 10.0, 0.02  # the wait for a removal, which holds its lock for a moment
 
 
 class NameTaken(AgentError):
@@ -30,8 +30,8 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
     ``file`` is the argument of verbs about a run of this name.
 
     Raises:
-      NameTaken: another run holds it.
-      file_lock.NoLocks: nobody can hold it.
+      NameTaken: another run holds the name.
+      file_lock.NoLocks: the file system has no locks.
     """
     path = lock_path(folder.workdir, name, folder.host)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,9 +51,9 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_removal(workdir: Path) -> Iterator[None]:
-    """Keep past runs from being removed, while a run starts that may resume from one. Raises file_lock.NoLocks."""
+    """Prevent the removal of past runs while a run that may resume from one starts. Raises file_lock.NoLocks."""
     handle, until = None, time.monotonic() + PATIENCE_S
-    while handle is None and time.monotonic() < until:  # then without: what removes hangs
+    while handle is None and time.monotonic() < until:  # then continue without the lock: the removal hangs
         try:
             handle = file_lock.take(_removal_path(workdir), fcntl.LOCK_SH)
         except file_lock.LockHeld:
@@ -67,10 +67,10 @@ def no_removal(workdir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def removal(workdir: Path) -> Iterator[None]:
-    """Keep runs from starting, for the moment in which past runs are taken out of their places.
+    """Prevent runs from starting, for the moment in which past runs are moved away.
 
     Raises:
-      file_lock.Held: a run is just starting.
+      file_lock.LockHeld: a run is starting.
       file_lock.NoLocks: the file system has no locks.
     """
     handle = file_lock.take(_removal_path(workdir))
@@ -81,7 +81,7 @@ def removal(workdir: Path) -> Iterator[None]:
 
 
 def _removal_path(workdir: Path) -> Path:
-    """Return the file of this lock, which stays: not among those of runs, of which none is left."""
+    """Return the file of this lock; the file stays outside the run folders, all of which may be removed."""
     workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return workdir / REMOVAL
 
@@ -92,9 +92,9 @@ def refusal(run: str, file: str) -> str:
 
 
 def last_holder(path: Path) -> Optional[str]:
-    """Return the run that holds a lock, or left the lock behind.
+    """Return the run that holds a lock, or that left the lock behind.
 
-    The result is None where there is no lock, or nobody's name in it.
+    The result is None where the lock does not exist or has no run's name.
     """
     try:
         run: Optional[str] = json.loads(path.read_text() or "{}").get("run")

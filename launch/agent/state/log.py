@@ -1,6 +1,6 @@
 """The agent's log.
 
-A log that cannot be written, on a full disk, is no reason to end a run.
+An error of writing the log, as on a full disk, must not end a run.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Set, Tuple
 
 SELDOM_S = 60.0
 _said: Set[str] = set()
-_seldom: Dict[str, Tuple[float, int]] = {}  # of each kind, when a line was written, and how many were not since
+_seldom: Dict[str, Tuple[float, int]] = {}  # {kind: (time of the last line, lines left out since)}
 
 
 def say(text: str) -> None:
@@ -20,14 +20,14 @@ def say(text: str) -> None:
 
 
 def say_once(text: str) -> None:
-    """Print a repeated line only the first time."""
+    """Print a line, but only the first of several equal ones."""
     if text not in _said:
         _said.add(text)
         say(text)
 
 
 def say_seldom(kind: str, text: str, clock: Callable[[], float] = time.monotonic) -> None:
-    """Log one line of a kind every ``SELDOM_S`` at most: strangers decide how often there is one."""
+    """Log at most one line of a kind every ``SELDOM_S``, since strangers may cause any number of lines."""
     now = clock()
     written_at, left_out = _seldom.get(kind, (now - SELDOM_S, 0))
     if now - written_at < SELDOM_S:
@@ -38,7 +38,7 @@ def say_seldom(kind: str, text: str, clock: Callable[[], float] = time.monotonic
 
 
 def log_system_errors(loop: asyncio.AbstractEventLoop) -> None:
-    """Log what the system refuses a loop beside its tasks, such as one more open file, in a line now and then."""
+    """Log the system errors of an event loop, such as too many open files, in an occasional line."""
     loop.set_exception_handler(_log_error)
 
 

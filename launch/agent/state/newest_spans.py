@@ -19,7 +19,7 @@ DIGITS = 6  # of a second
 
 
 def of_host(request: FlightRequest) -> HostFlights:
-    """Return the spans of those tasks that are this host's, of the newest run of the name."""
+    """Return the spans of this host's tasks among the requested ones, from the newest run of the name."""
     folder = newest_run(request.run)
     found: List[Flight] = []
     if folder is not None:
@@ -29,7 +29,7 @@ def of_host(request: FlightRequest) -> HostFlights:
 
 
 def of_task(folder: RunFolder, task: str, newest: int) -> Flight:
-    """Return the newest spans of a task; where it has none, the reason."""
+    """Return the newest spans of a task, or the reason why the task has none."""
     place, now = folder.task(task), time.time()
     current = _current(place, now)
     try:
@@ -47,14 +47,14 @@ def _current(place: Path, now: float) -> Optional[Current]:
         return None
     try:
         age_s = now - os.lstat(str(place / PULSE)).st_mtime
-    except OSError:  # it has just been removed
+    except OSError:  # the sign has just been removed
         return None
     asked_s = max(0.0, sign.phase_s - asks_after(sign.slowest_s)) if sign.phase in STEPS else 0.0
     return Current(sign.phase, sign.phase_s, sign.owes, round(max(0.0, age_s), DIGITS), asked_s)
 
 
 def in_columns(empty: Flight, records: FlightRecords, newest: int, lead_s: float) -> Flight:
-    """Return spans as they travel; ``lead_s`` makes times of day of the times that they have."""
+    """Return spans in columns; ``lead_s`` converts the spans' times to times of day."""
     spans = records.spans[-newest:]
     known = [span.longest for span in spans]
     return replace(

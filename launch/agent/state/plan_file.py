@@ -1,7 +1,7 @@
 """plan.json in a run's folder: the request to the agent, for later verbs.
 
-A verb may meet the file of a run that an older launcher began, or a newer one. So a verb reads only the fields that
-it needs. Each field has a default: that of a run without the field.
+A verb may read the file of a run that an older or a newer launcher began. So a verb reads only the fields that it
+needs. Each field has a default, which holds for a run without the field.
 """
 
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class KeptTask:
-    """A task that the host was asked to run.
+    """A task in the request to the host.
 
     Attributes:
       name: ``worker:1``.
-      gpus: indices; or "all" of the host's; or "share", an equal part with other tasks.
-      env: the variables that it got beside the host's own, without secrets.
+      gpus: indices; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
+      env: the variables of the task in addition to the host's, without secrets.
     """
 
     name: str
@@ -32,10 +32,10 @@ class KeptTask:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """The whole run, as its lead knows it.
+    """The whole run, as the lead's request describes the run.
 
     Attributes:
-      hosts: those that take part, the lead first.
+      hosts: the hosts of the run, the lead first.
     """
 
     hosts: Tuple[str, ...] = ()
@@ -46,18 +46,18 @@ class KeptPlan:
     """The fields of ``RunRequest`` in plan.json that later verbs read.
 
     Attributes:
-      name: the name that runs of one hosts file share; "" where the file has none.
-      file: the argument of verbs about the run; FILE where the file has none.
-      lead: the place from which the run was led; None where the file has none.
-      tasks: the tasks of the host; None where the file has none.
+      name: the name that runs of one hosts file share; "" where the file has no name.
+      file: the argument of verbs about the run; FILE where the file has no argument.
+      lead: the host and address of the lead; None where the file has no lead.
+      tasks: the tasks of the host; None where the file has no tasks.
       run_plan: the whole run; None on members.
       code: the hash of each bundle, by its kind.
       environment: the hash of the Python environment of the tasks; None for the host's own Python.
       checkpoint_dir: the folder in which the chief saved; None for the run's own folder.
-      token: the token that agents of the run prove to each other that they know; None where the file has none.
-      user: who started the run, and on which machine; None where the file has none.
-      detached: whether the keepers of the run start agents again.
-      retention: the rule by which hosts remove past runs of this name; None where the file has none.
+      token: the token that each agent of the run must prove to know; None where the file has no token.
+      user: the user and the machine that started the run; None where the file has neither.
+      detached: whether the keepers of the run restart agents.
+      retention: the rule by which hosts remove past runs of this name; None where the file has no rule.
       container: the container of the tasks; None for no container.
     """
 
@@ -85,7 +85,7 @@ def write(folder: RunFolder, request: RunRequest) -> None:
     """Write the request to this host, without its secrets.
 
     Raises:
-      OSError: there is no room, or no right to write.
+      OSError: the disk is full, or write access is missing.
     """
     kept = {key: value for key, value in to_values(request).items() if key != "secrets"}
     folder.write(PLAN, kept, durable=request.returns)
@@ -97,11 +97,11 @@ def exists(folder: RunFolder) -> bool:
 
 
 def read(folder: RunFolder) -> KeptPlan:
-    """Return the host's kept request; a plan of defaults where there is no file.
+    """Return the host's kept request; a plan of defaults where no file exists.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is damaged.
+      ValueError: the file is damaged.
     """
     values = folder.read(PLAN)
     return KeptPlan() if values is None else from_values(KeptPlan, values)

@@ -2,13 +2,13 @@
 
     agent.json       the agent and its keeper: {"boot", "agent": {"pid", "start"}, "keeper": {…}}
     processes.json   its tasks: {"boot", "leaders": [{"pid", "start"}], "others": […]}
-    containers.json  containers of its tasks that are no children of the agent: {"program", "names": […]}
+    containers.json  containers of its tasks, which are no children of the agent: {"program", "names": […]}
 
-A pid alone names nobody, since the kernel gives it away again. A pid and a start time name one
-process until the machine reboots, so the boot is on record too. ``others`` are the leaders'
-descendants, in any session. The agent records them every few seconds. A younger descendant is
-still known by the session of its leader and the run in its environment, or by the name of its container there. A name
-is on record from before its container starts until that container is proven gone.
+A pid alone identifies no process, since the kernel reuses pids. A pid and a start time identify one process until the
+machine reboots, so the files record the boot, too. ``others`` are the leaders' descendants, in any session; the agent
+records them every few seconds. A younger descendant is identified by its leader's session and the run in its
+environment, or by the name of its container there. A container's name stays on record from before the container starts
+until the container is proven gone.
 """
 
 from pathlib import Path
@@ -18,13 +18,13 @@ from launch.agent.linux.processes import Process, descendants, environment, insp
 from launch.agent.state.run_folder import RunFolder
 
 AGENT, TASKS, CONTAINERS = "agent.json", "processes.json", "containers.json"
-CONTAINER = "LAUNCH_CONTAINER"  # in the environment of all that runs in a container, and of nothing outside
+CONTAINER = "LAUNCH_CONTAINER"  # in the environment of every process in a container, and of no other process
 NOTE_S = 2.0
-Name = Dict[str, int]  # {"pid", "start"}, which only one process has until the machine boots
+Name = Dict[str, int]  # {"pid", "start"}, unique to one process until the machine boots
 
 
 def boot() -> str:
-    """Return the name of this boot of this machine."""
+    """Return the kernel's identifier of this machine's current boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
@@ -34,7 +34,7 @@ def write_agent(folder: RunFolder, agent: Process, keeper: Process) -> None:
 
 
 class ProcessRecord:
-    """The record of the tasks' processes, which only the agent writes.
+    """The record of the tasks' processes; only the agent writes the record.
 
     Args:
       agent: pid of the process whose children the tasks are.
@@ -46,7 +46,7 @@ class ProcessRecord:
         self._written: Dict[str, Any] = {}
 
     def began(self, leader: int) -> None:
-        """Record the leader of a new task, before anybody learns of the start."""
+        """Record the leader of a new task, before the agent reports the start."""
         process = inspect(leader)
         self._leaders += [_name(process)] if process else []
         self.note(table())
@@ -55,7 +55,7 @@ class ProcessRecord:
         """Record the tasks' descendants from a process table; call it every ``NOTE_S``.
 
         Args:
-          apart: processes of tasks that are no descendants, since a container's runtime has started them.
+          apart: the tasks' processes that are no descendants, since a container's runtime has started them.
         """
         found = {*descendants(processes, self._agent), *apart}
         others = [name for name in map(_name, sorted(found)) if name not in self._leaders]
@@ -65,28 +65,25 @@ class ProcessRecord:
 
 
 def is_of_this_boot(folder: RunFolder) -> bool:
-    """Return whether the run was on this machine since its boot.
-
-    The host may have had any name then.
-    """
+    """Return whether the run has run on this machine since its last boot, under any name of the host."""
     return _of_this_boot(folder.read_whole(AGENT)) is not None
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
-    """Return the run's agent and its keeper on this host, if they live."""
+    """Return the living ones of the run's agent and its keeper on this host."""
     record = _of_this_boot(folder.read_whole(AGENT))
     return _living([record["agent"], record["keeper"]]) if record else []
 
 
 def keeper_and_agent(folder: RunFolder) -> List[Process]:
-    """Return the keeper and the agent in the order in which to end them: a keeper may start an agent again."""
+    """Return the keeper and the agent, in the order in which to end them: a keeper may restart an agent."""
     return agent_of(folder)[::-1]
 
 
 def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
     """Return the living processes of the run's tasks on this host.
 
-    ``processes`` has all processes of the host, where the caller knows them.
+    ``processes`` has all processes of the host, where the caller has read the table.
     """
     record = _of_this_boot(folder.read_whole(TASKS))
     if record is None:
@@ -106,7 +103,7 @@ def container_names(folder: RunFolder) -> List[str]:
 
 
 def contained(folder: RunFolder, processes: Sequence[Process]) -> List[Process]:
-    """Return the living processes in recorded containers, which have its name in their environment."""
+    """Return the living processes in recorded containers, by the container's name in their environment."""
     names = set(container_names(folder))
     living = [process for process in processes if names and process.state != "Z"]
     return [process for process in living if environment(process.pid).get(CONTAINER) in names]
@@ -124,10 +121,7 @@ def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bo
 
 
 def _of_this_boot(record: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Return a record, or None where the record is from before the machine booted.
-
-    A record from before the boot names nobody.
-    """
+    """Return a record; None for a record from before the machine booted, which identifies no process."""
     return record if record and record.get("boot") == boot() else None
 
 

@@ -1,24 +1,23 @@
 """The paths of a run's files on a host.
 
     WORKDIR/code/HASH/                  shipped code, by content; shared by all runs
-    WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, gone with it
+    WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, removed at its end
     WORKDIR/runs/RUN/
         checkpoint/                     on the chief's host
         ROLE.INDEX/work/                the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
         ROLE.INDEX/progress.json, outcome.json
         hosts/HOST/plan.json            the request to this agent (mode 0600)
-        hosts/HOST/generation.json      a number above those of the runs of this name before it
+        hosts/HOST/generation.json      a number above the numbers of all earlier runs of this name
         hosts/HOST/agent.log, agent.sock
-        hosts/HOST/detached.json        on the lead, once the launcher has left the run to itself
-        hosts/HOST/agent.json, processes.json       the pids and start times of what runs here
-        hosts/HOST/status.json          the newest summary; on the lead that of the whole run
+        hosts/HOST/detached.json        on the lead, once the launcher has detached from the run
+        hosts/HOST/agent.json, processes.json       the pids and start times of processes here
+        hosts/HOST/status.json          the newest summary; on the lead, of the whole run
         hosts/HOST/attempts.json        on the lead: the newest attempt of each task that was ordered to start
-        hosts/HOST/after.json           what went wrong in the commands of the key ``after``
-        hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep some
+        hosts/HOST/after.json           the errors of the commands of the key ``after``
+        hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep copies
 
-HOST is the name in the hosts file, so that hosts that share a home folder do not
-overwrite each other.
+HOST is the name in the hosts file, so hosts that share a home folder do not overwrite each other's files.
 """
 
 import json
@@ -39,7 +38,7 @@ class RunFolder:
         self.own = self.path / "hosts" / host
         self.checkpoint = self.path / "checkpoint"
         self.replica = self.own / "checkpoint"
-        self._tasks: Dict[str, Path] = {}  # an agent asks for them many times a second
+        self._tasks: Dict[str, Path] = {}  # an agent needs these paths many times a second
 
     def task(self, name: str) -> Path:
         """Return the folder of a task, such as ``worker:1``."""
@@ -57,12 +56,12 @@ class RunFolder:
         return sorted(found, key=attempt_of)
 
     def create(self, again: bool = False) -> None:
-        """Make the run's folders, closed to other users; with ``again`` they may exist."""
+        """Create the run's folders, unreadable for other users; with ``again`` the folders may exist."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        """Replace one of this host's JSON files, readable by this user alone; ``durable``: whatever power is cut."""
+        """Replace one of this host's JSON files, private to this user; a ``durable`` one survives a power cut."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -75,7 +74,7 @@ class RunFolder:
             _sync(self.own)
 
     def note(self, name: str, values: Mapping[str, Any], durable: bool = False) -> bool:
-        """Write a file that the run can do without; return whether it is written.
+        """Write a file that the run does not need; return whether the file is written.
 
         A full disk must not end the run's training.
         """
@@ -95,7 +94,7 @@ class RunFolder:
         return values
 
     def read_whole(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return one of this host's JSON files, or None; one that a power cut has left in pieces is none."""
+        """Return one of this host's JSON files; None where it is missing, or damaged by a power cut."""
         try:
             values = self.read(name)
         except ValueError:
@@ -104,7 +103,7 @@ class RunFolder:
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in a folder outlast a power cut."""
+    """Make the names in a folder survive a power cut."""
     handle = os.open(str(folder), os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -120,7 +119,7 @@ def attempt_of(log: Path) -> int:
 def _is_log(path: Path) -> bool:
     """Return whether a file is the log of an attempt.
 
-    A task may have made something else of that name.
+    A task may have created something else with such a name.
     """
     try:
         return path.stem.split("_", 1)[1].isdecimal() and stat.S_ISREG(os.lstat(str(path)).st_mode)

@@ -1,8 +1,9 @@
-"""The runs of a name on this host, and the one that a verb means: one that lives, else the one that began last.
+"""The runs of a name on this host, and the run that a verb means: the live run, else the newest run.
 
-No clock knows which began last: launchers stand in two time zones, clocks jump, and an hour comes twice in
-autumn. Each run has a *generation*, a number above that of every run of its name that its hosts knew when it
-began. The launcher finds it (``launch.run.draft``), and each host keeps it in the run's folder.
+No clock shows which run is the newest: launchers run in two time zones, clocks jump, and an hour occurs twice in
+autumn. So each run has a *generation*, a number above the generations of all runs of its name that its hosts knew at
+its start. The launcher computes the generation (``launch.run.draft``), and each host stores the generation in the run's
+folder.
 """
 
 import calendar
@@ -21,7 +22,7 @@ _STAMP = re.compile(r"-\d{8}-\d{6}$")
 
 
 def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
-    """Return the runs of this name that this host took part in, the one that a verb means first."""
+    """Return the runs of this name that this host took part in; the run that a verb means comes first."""
     folder = workdir / "runs"
     if not folder.is_dir():
         return []
@@ -32,13 +33,13 @@ def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
 
 
 def every_run(workdir: Path) -> List[RunFolder]:
-    """Return the runs of every name and host that shares the folder, the one that began last first."""
+    """Return the runs of every name, of all hosts that share the folder, newest first."""
     found = [path for path in (workdir / "runs").glob("[!.]*/hosts/*") if path.is_dir()]
     return sorted((RunFolder(workdir, path.parent.parent.name, path.name) for path in found), key=_order, reverse=True)
 
 
 def newest(reference: RunReference) -> Optional[RunFolder]:
-    """Return the run that is meant: the one that is named, else the first of ``runs``; None if there is none."""
+    """Return the run that the reference names, else the first of ``runs``; None if no run exists."""
     workdir = expand(reference.workdir)
     if reference.run:
         folder = RunFolder(workdir, reference.run, reference.host)
@@ -48,16 +49,17 @@ def newest(reference: RunReference) -> Optional[RunFolder]:
 
 
 def name_of(run: str) -> str:
-    """Return the name that a run shares with others of its hosts file: ``digits`` of ``digits-20261120-155902``."""
+    """Return the name that a run shares with other runs of its hosts file: ``digits`` of ``digits-20261120-155902``."""
     return _STAMP.sub("", run)
 
 
 def find(reference: RunReference) -> Dict[str, Any]:
     """Report what this host knows of the runs of a name.
 
-    "run" is the one that a verb means, None where there is none, "lives" whether it does here, and "lead" the host
-    that leads it. "highest" is the highest generation of any, and "taken" whether one has the name ``reference.run``.
-    "boot_obstacle" is the reason why no boot of this host would start an agent; None where one would.
+    "run" is the run that a verb means, None where no run exists. "lives" is whether this run is alive on this host, and
+    "lead" is its lead's host. "highest" is the highest generation of any run, and "taken" whether a run has the name
+    ``reference.run``. "boot_obstacle" is the reason why a boot of this host would not start an agent; None where a boot
+    would.
     """
     found = runs(expand(reference.workdir), reference.name, reference.host)
     newest_one = described(found[0]) if found else {"run": None}
@@ -73,7 +75,8 @@ def find(reference: RunReference) -> Dict[str, Any]:
 def described(folder: RunFolder) -> Dict[str, Any]:
     """Describe a run as {"run", "generation", "lives", "lead", "hosts"}.
 
-    "lead" is None where this host had no part in the run. "hosts" are those that take part, as its lead knows them.
+    "lead" is None where this host had no part in the run. "hosts" are the hosts of the run, as the lead's request names
+    them.
     """
     plan = plan_of(folder)
     return {
@@ -91,10 +94,10 @@ def _holder(workdir: Path, name: str, host: str) -> Optional[str]:
 
 
 def _lives(folder: RunFolder, holder: Optional[str]) -> bool:
-    """Return whether the run's agent or keeper lives on this host, also where somebody has removed its lock."""
+    """Return whether the run's agent or keeper lives on this host, even where its lock was removed."""
     try:
         return folder.run == holder or bool(process_records.agent_of(folder))
-    except (OSError, ValueError, KeyError):  # a record that a full disk or a power cut has left in pieces
+    except (OSError, ValueError, KeyError):  # a record that a full disk or a power cut has damaged
         return False
 
 
@@ -104,25 +107,25 @@ def lives(folder: RunFolder) -> bool:
 
 
 def note_generation(folder: RunFolder, number: int, durable: bool = False) -> None:
-    """Keep the run's generation. Raises OSError."""
+    """Store the run's generation. Raises OSError."""
     folder.write(GENERATION, {"generation": number}, durable)
 
 
 def generation(folder: RunFolder) -> int:
-    """Return the run's generation; of a run from before there were any, its start in seconds since 1970."""
+    """Return the run's generation; for a run from before generations, its start in seconds since 1970."""
     number = (_read(folder, GENERATION) or {}).get("generation")
     return number if isinstance(number, int) else _asked_for(folder)
 
 
 def _asked_for(folder: RunFolder) -> int:
     try:
-        return int((folder.own / "plan.json").stat().st_mtime)  # written once
+        return int((folder.own / "plan.json").stat().st_mtime)  # plan.json is written once
     except OSError:
         return _stamp(folder.run)
 
 
 def _stamp(run: str) -> int:
-    """Return the time in a run's name, in seconds since 1970; 0 where that is none."""
+    """Return the time in a run's name, in seconds since 1970; 0 where the name has no valid time."""
     try:
         return calendar.timegm(time.strptime(run[-15:], "%Y%m%d-%H%M%S"))
     except ValueError:
@@ -134,10 +137,10 @@ def _order(folder: RunFolder) -> Tuple[int, str]:
 
 
 def plan_of(folder: RunFolder) -> KeptPlan:
-    """Return the host's kept request, also where its file is damaged: one of defaults."""
+    """Return the host's kept request; a plan of defaults where its file is damaged."""
     try:
         return plan_file.read(folder)
-    except (OSError, ValueError):  # it is damaged, and the run may have to be ended all the same
+    except (OSError, ValueError):  # the file is damaged, and a verb may still have to end the run
         return KeptPlan()
 
 

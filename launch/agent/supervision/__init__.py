@@ -2,19 +2,19 @@
 
 No module here touches a process, socket, file or clock.
 
-Begin with ``supervisor``: it has the list of all rules, in their order. Each rule is an object with a state of its
-own; ``run_state`` has its form, what all rules know, and the phases of a run.
+Begin with ``supervisor``, which lists all rules in their order. Each rule is an object with its own state.
+``run_state`` defines the interface of a rule, the knowledge that all rules share, and the phases of a run.
 
-supervisor      the rules of a run in their order, and what an operator asks for
-run_state       the phase of a run, its result, the knowledge that all rules share, and the form of a rule
-task_records    the lead's knowledge of the tasks: of each, and of all by name, host and state
-task_events     rule: what agents report of tasks, from their start to their end
-agents          rule: the hosts whose agents have yet to join, the current agent of each host, and lost hosts
-formation       the tasks of a run that train together, by the hosts that are out and the wishes of operators
+supervisor      the rules of a run in their order, and the requests of an operator
+run_state       the phase of a run, its result, the knowledge that all rules share, and the interface of a rule
+task_records    the lead's records of the tasks, by name, host and state
+task_events     rule: the reports of agents about tasks, from start to end
+agents          rule: hosts whose agents have not joined yet, the current agent of each host, and lost hosts
+formation       the tasks of a run that train together, without the hosts that are out, and as operators wish
 elastic         rule: the formations of a run: the first, and the next when hosts come and go
-handover        a planned change of the tasks that train, of which no step is lost
-departures      rule: hosts that leave in order, before their machines go
-restart_policy  rule: the tasks that get another attempt, and when
+handover        a planned change of the tasks that train, which loses no step
+departures      rule: hosts that leave in an orderly way, before their machines shut down
+restart_policy  rule: the next attempts of tasks, and their times
 ending          rule: the success of a task and of the run, and the order in which tasks end
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress

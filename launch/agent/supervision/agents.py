@@ -1,8 +1,7 @@
-"""The agents of a run's hosts: those that have yet to join, the current one of each host, early ends and losses.
+"""The agents of a run's hosts: their joining, the current agent of each host, early ends, and lost hosts.
 
-A restarted agent has another incarnation, and none of the tasks of the one before: they ended
-with it. Such an end is not the tasks' failure, so it does not count against ``restart.max``.
-Instead a host whose agents keep ending has a bound of its own.
+A restarted agent has another incarnation. The tasks of the earlier agent ended with that agent. This is no failure of
+the tasks, so it does not count against ``restart.max``. A separate bound limits how often a host's agent may end.
 """
 
 from collections import defaultdict, deque
@@ -15,13 +14,13 @@ from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 
-LONG = 1.5  # times the silence after which a host is lost; only one that a boot brings back is silent for longer
-MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next one fails the run
+LONG = 1.5  # times the silence after which a host is lost; only a host that returns by a boot is silent for longer
+MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next end fails the run
 WINDOW_S = 600.0
 
 
 class Gathering(SupervisionRule):
-    """Start the first formation once the launcher has sent go and every host has joined, or is out.
+    """Start the first formation once the launcher has sent go, and every host has joined or is out.
 
     The launcher sends go once it has seen every agent ready. Agents then have ``join_s`` to reach the lead.
     """
@@ -29,7 +28,7 @@ class Gathering(SupervisionRule):
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
         self._plan, self._formations = run.plan, formations
-        self._missing: Dict[str, None] = dict.fromkeys(run.plan.hosts)  # in their order
+        self._missing: Dict[str, None] = dict.fromkeys(run.plan.hosts)  # in the order of the plan
         self._go_at: Optional[float] = None
 
     def handle(self, event: Event, now: float) -> List[Order]:
@@ -75,7 +74,7 @@ class Ends:
         self._at.append(now)
 
     def recent(self, now: float) -> int:
-        """Return the number of ends within ``WINDOW_S``; it stays at ``MOST`` + 1 when there are more."""
+        """Return the number of ends within ``WINDOW_S``, at most ``MOST`` + 1."""
         return sum(now - at <= WINDOW_S for at in self._at)
 
     def too_many(self, now: float) -> int:
@@ -95,7 +94,7 @@ class Lives:
         self._ends: DefaultDict[str, Ends] = defaultdict(Ends)
 
     def record_join(self, host: str, incarnation: str, now: float) -> bool:
-        """Record that an agent joined; return whether it replaces another one of the host."""
+        """Record that an agent joined; return whether the agent replaces an earlier one of the same host."""
         before = self._current.get(host)
         self._current[host] = incarnation
         if before in (None, incarnation):
@@ -111,7 +110,7 @@ class Lives:
 
 
 class HostEvents(SupervisionRule):
-    """Decide what follows where an agent joins, again or in the place of another, and where a host is lost."""
+    """React to an agent that joins, joins again or replaces another, and to a lost host."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)
@@ -119,7 +118,7 @@ class HostEvents(SupervisionRule):
         self._lives = Lives()
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Return the orders that follow from an agent that joins, or a host that is lost."""
+        """Return the orders for an agent that joins, or for a lost host."""
         if isinstance(event, Joined):
             return self._admit(event, now)
         if isinstance(event, Lost):
@@ -138,7 +137,7 @@ class HostEvents(SupervisionRule):
         return self._reconnect(event, another, now) if is_long else []
 
     def _replace_agent(self, host: str, now: float, ended_at: float) -> None:
-        """Record that a host's agent ended, with its tasks: another agent has joined."""
+        """Record that another agent has joined: the host's earlier agent ended, and its tasks with it."""
         run = self._run
         gone = [task for task in run.roster.by_host[host] if task.process]
         run.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
@@ -155,7 +154,7 @@ class HostEvents(SupervisionRule):
             run.close("failed", too_many, now)
 
     def _reconnect(self, event: Joined, is_another: bool, now: float) -> List[Order]:
-        """Restart the tasks of all other hosts: they try less and less often to reach one that is long away."""
+        """Restart the tasks of all other hosts, which try less and less often to reach a host that is long away."""
         run = self._run
         if not run.trains:
             return []

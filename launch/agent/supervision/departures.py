@@ -1,7 +1,7 @@
-"""Hosts that leave a run in order, before their machines go.
+"""Hosts that leave a run in an orderly way, before their machines shut down.
 
-An elastic run that can train without such a host drains its tasks, so that no step is lost. Any other run saves, and
-stops.
+An elastic run that can train without the host drains the host's tasks, so no step is lost. Any other run saves a
+checkpoint and stops.
 """
 
 from typing import Collection, Dict, List, Optional, Set
@@ -14,10 +14,11 @@ from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 class Departures(SupervisionRule):
     """The hosts that leave one run.
 
-    ``reasons`` has why, by host. ``needed`` is the host without which the run cannot go on, and stops.
+    ``reasons`` has the reason for each host's departure. ``needed`` is a leaving host that the run cannot train
+    without; the run then stops.
 
     Args:
-      resume: the command with which a run goes on that has stopped.
+      resume: the command that continues the stopped run.
     """
 
     def __init__(self, run: SupervisedRun, formations: Formations, resume: str):
@@ -28,7 +29,7 @@ class Departures(SupervisionRule):
         self._begun: Set[str] = set()
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Drain the tasks of a host that leaves, once for each, or stop a run that cannot train without them."""
+        """Drain the tasks of each leaving host once, or stop a run that cannot train without these tasks."""
         if isinstance(event, Leaving):
             self.reasons.setdefault(event.host, event.why)
         if self._run.state.is_closing:
@@ -41,22 +42,22 @@ class Departures(SupervisionRule):
                 return self._run.stop(reason, now)
             if self._formations.can_change:
                 self._begun.add(host)
-                # The machine may go before that is done, so the chief saves at once, too.
+                # The machine may shut down before the drain is complete, so the chief also saves at once.
                 return self._run.saving.ask(now) + self._formations.drain(request, now)
         return []
 
     def discard(self, tasks: Collection[str]) -> None:
-        """Forget the departure of the hosts of these tasks: they are wanted back."""
+        """Forget the departure of these tasks' hosts: an operator wants the tasks back."""
         for host in {self._run.tasks[name].plan.host for name in tasks}:
             self.reasons.pop(host, None)
             self._begun.discard(host)
 
     def as_cause(self, host: str) -> Optional[str]:
-        """Return the cause of a silence, where the host was to leave."""
+        """Return the cause of a host's silence where the host had announced its departure; else None."""
         return f"it has left: {self.reasons[host]}" if host in self.reasons else None
 
     def _drain(self, host: str) -> DrainRequested:
-        """Return the request to drain a host; an evaluator, without which others train, stays until the host goes."""
+        """Return the request to drain a host; its evaluator, which nobody waits for, runs until the host shuts down."""
         tasks = [task.plan for task in self._run.roster.by_host[host]]
         return DrainRequested([task.name for task in tasks if task.role != "evaluator"])
 

@@ -1,14 +1,15 @@
-"""Effective training time: the time of steps that count, as a part of all time since the run began.
+"""Effective training time: the time spent on steps that count, as a share of all time since the run began.
 
 Every second belongs to one part:
 
 start         until a worker reports the first step
 kept          between two reports of newer steps, as long as these steps count
-rolled back   the same, of steps that were lost, since training went back; they are kept when they are taken again
-saving        the chief saved, or measured, between two steps, and the others waited for it
-standing      the rest: no step for longer than usual, whatever the reason; also after the last step
+rolled back   the same, for steps that were lost when training went back; the steps count as kept when they are taken
+              again
+saving        the chief saved, or measured, between two steps, while the others waited for the chief
+standing      the rest: no step for longer than usual, for any reason; also the time after the last step
 
-Workers report about once a second, so a pause shorter than that is not seen, unless the chief reports that it saved.
+Workers report about once a second, so a shorter pause is not noticed, unless the chief reports a save.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Optional
@@ -21,7 +22,7 @@ DIGITS = 3
 
 
 class EffectiveSample(NamedTuple):
-    """The seconds that were kept when training was at a step."""
+    """The kept seconds at the time when training reached a step."""
 
     step: int
     kept_s: float
@@ -32,7 +33,7 @@ class Effective:
 
     def __init__(self) -> None:
         self._began_at: Optional[float] = None
-        self._at = 0.0  # of the newest report
+        self._at = 0.0  # the time of the newest report
         self._start_s = self._kept_s = self._rolled_back_s = self._saving_s = self._standing_s = 0.0
         self._samples: List[EffectiveSample] = []  # up to the current step; empty before the first
         self._report_s: Optional[float] = None  # usual seconds between two reports of newer steps
@@ -41,16 +42,16 @@ class Effective:
         self._stood_s = self._gained_s = 0.0  # standing and kept since the chief's last report
 
     def begin(self, now: float) -> None:
-        """Begin to count, unless it has begun."""
+        """Start to count, unless the count has started."""
         if self._began_at is None:
             self._began_at = self._at = now
 
     def restore(self, earlier: Optional[EffectiveTime], step: Optional[int], rate: float, at: float) -> None:
-        """Continue from the parts that an earlier supervisor showed.
+        """Continue from the parts in an earlier supervisor's status.
 
         Args:
-          step: the newest step then.
-          rate: steps a second then; 0 where it was not known.
+          step: the newest step in that status.
+          rate: the steps per second in that status; 0 where the rate was not known.
           at: the time of that status.
         """
         if earlier is None or step is None:
@@ -73,7 +74,7 @@ class Effective:
             self._save(progress, waits=progress.get("waited_s") is not None)
 
     def go_back(self, step: int) -> None:
-        """Record that training goes on from an earlier step: the time of the steps behind it is lost."""
+        """Record that training continues from an earlier step: the time of later steps is lost."""
         if not self._samples or step >= self._samples[-1].step:
             return
         kept_s = self._kept_at(step)
@@ -98,7 +99,7 @@ class Effective:
             self._samples = [*self._samples[:-1:2], self._samples[-1]]
 
     def _save(self, progress: Mapping[str, Any], waits: bool) -> None:
-        """Move what the chief has saved since its last report out of the other parts."""
+        """Move the time for which the chief has saved since its last report out of the other parts."""
         reported_s = progress.get("saving_s") or 0.0
         saved_s = reported_s - self._reported_saving_s if reported_s >= self._reported_saving_s else reported_s
         from_standing_s = min(saved_s, self._stood_s)
@@ -107,7 +108,7 @@ class Effective:
         self._standing_s -= from_standing_s
         self._kept_s -= from_kept_s
         self._saving_s += from_standing_s + from_kept_s
-        for place in range(len(self._samples) - 1, -1, -1):  # those since the chief's last report
+        for place in range(len(self._samples) - 1, -1, -1):  # the samples since the chief's last report
             if self._samples[place].kept_s <= self._kept_s:
                 break
             self._samples[place] = EffectiveSample(self._samples[place].step, self._kept_s)
@@ -124,7 +125,7 @@ class Effective:
     def status(self, now: float) -> Optional[EffectiveTime]:
         """Return the parts until now; None before the run begins.
 
-        The time since the newest report counts once it is longer than usual.
+        The time since the newest report counts once that time is longer than usual.
         """
         if self._began_at is None:
             return None

@@ -1,13 +1,13 @@
 """The formations of a run: the first, and the next when hosts are lost or return.
 
-A host is lost only when its agent has surely killed the tasks there. The run then ends the rest of the
-formation, with ``END_S`` of grace. Then the run starts the next formation on the hosts that are there, from
-the last checkpoint. So no process of one formation ever meets one of another.
+A host counts as lost only when its agent has certainly killed the tasks there. The run then ends the rest of the
+formation, with ``END_S`` of grace. Then the run starts the next formation on the remaining hosts, from the last
+checkpoint. So processes of different formations never communicate.
 
-A host that returns waits for a while (``Absence``), and until the formation that trains has done so for ``REST_S``.
-Then the chief saves, and the next formation includes the host.
+A host that returns waits for a while (``Absence``), and until the current formation has trained for ``REST_S``. Then
+the chief saves, and the next formation includes the host.
 
-An operator drains tasks, and lets them train again, by a ``Handover``.
+A ``Handover`` carries out an operator's request to drain tasks, or to let drained tasks train again.
 """
 
 import math
@@ -27,9 +27,9 @@ REST_S = 15.0
 
 
 class Formations(SupervisionRule):
-    """The formations of one run, one after the other, and the hosts that are out of them.
+    """The successive formations of one run, and the hosts that are out.
 
-    ``current`` is the formation that trains, or that is to train once every host has joined.
+    ``current`` is the formation that trains, or that will train once every host has joined.
     """
 
     def __init__(self, run: SupervisedRun):
@@ -39,16 +39,16 @@ class Formations(SupervisionRule):
         self._absences = Absences()
         self._begun: Set[str] = set()  # tasks that have had a process
         self._rested_at = math.inf
-        self._saves = False  # before a host is taken back
+        self._saves = False  # whether the chief saves before a host is taken back
         self.wishes = Wishes(run.plan, run.roster)
         self._handovers = 0
         self._handover: Optional[Handover] = None
-        self.problem: Optional[str] = None  # of the newest one
+        self.problem: Optional[str] = None  # of the newest handover
         self._first_loss: Optional[Incident] = None  # since the run last trained
         self._losses: List[Incident] = []  # since the newest formation
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Take hosts back while the run trains; start the next formation once every process of the last is gone."""
+        """Take hosts back while the run trains; start the next formation once every process of the last has ended."""
         if isinstance(event, Prepared) and self._handover is not None:
             self._handover.record(event)
         orders = self._take_back(now) if self._run.trains else []
@@ -58,15 +58,15 @@ class Formations(SupervisionRule):
 
     @property
     def is_elastic(self) -> bool:
-        """Return whether the run goes on without lost hosts."""
+        """Return whether the run continues without lost hosts."""
         return self._plan.min_workers is not None
 
     @property
     def is_up(self) -> bool:
         """Return whether every task of the formation is up.
 
-        A task is up where it runs, or has done its part.
-        An evaluator that failed counts as up: the run does without it.
+        A task is up where the task runs or has succeeded. An evaluator that failed counts as up: the run continues
+        without it.
         """
         return self._roster.number("running", "succeeded", "failed") >= len(self.current.indices)
 
@@ -77,28 +77,28 @@ class Formations(SupervisionRule):
 
     @property
     def out(self) -> Collection[str]:
-        """Return the hosts that are lost, or wait to be taken back."""
+        """Return the hosts that are lost, or that wait to be taken back."""
         return self._absences.out
 
     @property
     def can_change(self) -> bool:
-        """Return whether another formation may be prepared now, beside the one that trains."""
+        """Return whether another formation may be prepared now, while the current one trains."""
         return self._run.trains and self.is_up and not self.is_changing
 
     def start_task(self, task: TaskRecord) -> Start:
-        """Return the order that starts a task's next attempt, at its place in the formation."""
+        """Return the order that starts a task's next attempt, with the task's index in the formation."""
         name = task.plan.name
         self._begun.add(name)
         self._roster.begin_attempt(task)
         is_as_planned = not (self.current.number or self.out or self.wishes.by_name)
-        if is_as_planned:  # its agent has this cluster from the launcher
+        if is_as_planned:  # the launcher has sent this cluster to the task's agent
             return Start(name, task.attempt)
         return Start(name, task.attempt, self.current.cluster, self.current.indices[name])
 
-    # -- the first formation, and the next
+    # -- the first formation, and the next ones
 
     def start_first(self, now: float) -> List[Order]:
-        """Start formation 0: every host has joined, or is out."""
+        """Start formation 0, once every host has joined or is out."""
         self._absences.end_of_returned()
         return self._start(0, now)
 
@@ -133,7 +133,7 @@ class Formations(SupervisionRule):
         return self.start_task(task)
 
     def _show_spares(self) -> None:
-        """Mark the tasks that are there and not needed as spares, or as drained."""
+        """Mark the available tasks that the formation does not need as spares or as drained."""
         for name, task in self._roster.by_name.items():
             if name not in self.current.indices and task.plan.host not in self.out:
                 self._roster.turn(task, "stopped", process=False)
@@ -165,14 +165,14 @@ class Formations(SupervisionRule):
             if task.state in ALIVE or (task.state in ("stopped", "lost") and not closing):
                 self._roster.turn(task, "lost", process=False)
                 task.cause, task.progress = cause, {}
-                task.samples.clear()  # it has no part any more in what the run does a second
+                task.samples.clear()  # the task no longer contributes to the run's rates
 
     def _adapt(self) -> List[Order]:
-        """Return what follows from a change of the hosts that are there."""
+        """Return the orders that follow from a change of the available hosts."""
         following = self._form(self.current.number, self.out)
         if following.cluster != self.current.cluster:
             return self._end()
-        # An evaluator, which only follows, or a spare that goes on waiting.
+        # Only an evaluator, or a spare that still waits, has changed: the cluster is the same.
         came = [name for name in following.tasks if name not in self.current.indices]
         self.current = following
         self._show_spares()
@@ -194,10 +194,10 @@ class Formations(SupervisionRule):
     # -- GPUs that fail
 
     def leave_out(self, tasks: Sequence[str], loss: Incident) -> Optional[List[Order]]:
-        """Continue without tasks whose GPU has failed, as if an operator had drained them, but without their last step.
+        """Continue without tasks whose GPU has failed, as after a drain, but lose their last step.
 
-        The result is None where the run cannot be without them. It then goes on with them: they may still work, or
-        fail.
+        The result is None where the run cannot train without the tasks. The run then keeps the tasks: they may still
+        work, or fail.
         """
         request = DrainRequested(list(tasks))
         if not self.is_elastic or not self._run.trains or self.wishes.refusals(request, self.out):
@@ -219,7 +219,7 @@ class Formations(SupervisionRule):
         return True
 
     def _take_back(self, now: float) -> List[Order]:
-        """Return what follows for the hosts that are out, while the formation trains."""
+        """Return the orders for the hosts that are out, while the formation trains."""
         if self._handover is not None:
             return self._hand_over(self._handover, now)
         if self._rested_at == math.inf and self.is_up:
@@ -235,7 +235,7 @@ class Formations(SupervisionRule):
         return self._adapt()
 
     def _changes_cluster(self, hosts: List[str]) -> bool:
-        """Return whether the return of these hosts needs a new formation: an evaluator, or a spare, needs none."""
+        """Return whether the return of these hosts needs a new formation; an evaluator or a spare needs no new one."""
         out = [host for host in self.out if host not in hosts]
         return self._form(0, out).cluster != self.current.cluster
 
@@ -245,10 +245,10 @@ class Formations(SupervisionRule):
             incident = self._absences.out.pop(host).incident
             self._incidents.record_action(f"{host} joined again", now, incident)
 
-    # -- tasks that an operator drains, or lets train again
+    # -- tasks that an operator drains or takes back
 
     def refusals(self, request: DrainRequested) -> List[str]:
-        """Return the reasons for which tasks cannot be drained now, or taken back; empty where they can."""
+        """Return the reasons why tasks cannot be drained or taken back now; empty where a request is possible."""
         if not self.is_elastic:
             return ["expected a run with the key elastic; set elastic: {min_workers: 1} and start it with --resume"]
         if not self.can_change:
@@ -256,7 +256,7 @@ class Formations(SupervisionRule):
         return self.wishes.refusals(request, self.out)
 
     def drain(self, request: DrainRequested, now: float) -> List[Order]:
-        """Begin to leave tasks out, or to take them back."""
+        """Start to drain tasks, or to take tasks back."""
         if self.refusals(request):
             return []
         before, self.problem = self.wishes.by_name, None

@@ -1,12 +1,11 @@
 """The end of a run and of its tasks: their success, and the order in which they end once the run's result is known.
 
-A task of a job reports its own success. A foreign program succeeds if it leaves with exit code 0, and nobody has
-ordered it to end.
+A job's task reports its own success. A foreign program succeeds if it exits with code 0 without an order to end.
 
-Workers end first, then the ps: a worker that closes its session needs its ps. After a success the tasks may leave by
-themselves for ``leave_s``. Meanwhile the lead orders only those tasks to end that never would by themselves. These are
-the evaluator of a job, and the ps of programs of others once everybody else has left. A job's evaluator ends its
-measurement within ``leave_s``. Only the exit of a program's evaluator shows that the evaluator has finished.
+Workers end first, then the ps: a worker that closes its session needs its ps. After a success the tasks have
+``leave_s`` to exit by themselves. Meanwhile the lead orders only the tasks to end that never exit by themselves. These
+tasks are the evaluator of a job, and the ps of foreign programs once all other tasks have exited. A job's evaluator
+ends its measurement within ``leave_s``. Only the exit of a program's evaluator shows that the evaluator has finished.
 """
 
 import signal
@@ -23,14 +22,14 @@ EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that end togethe
 
 
 class Success(SupervisionRule):
-    """A run is up once every task of a formation is, and has succeeded once all tasks that decide have."""
+    """Mark a run as up once every task of a formation is up; close the run once the decisive tasks have succeeded."""
 
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
         self._formations = formations
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Close the run where it has succeeded; ``ending`` has the orders."""
+        """Close the run where the run has succeeded; ``Ending`` returns the orders."""
         if self._run.trains and not self._run.state.was_up and self._formations.is_up:
             self._run.state.was_up = True
         if self._run.state.phase in (Phase.TRAINING, Phase.REFORMING) and self._run.roster.have_succeeded:
@@ -45,15 +44,15 @@ class Ending(SupervisionRule):
         super().__init__(run)
         self._plan = run.plan
         self._ordered: Set[str] = set()  # names of the tasks that were ordered to end
-        self._group: Optional[str] = None  # that was ordered last
+        self._group: Optional[str] = None  # the group that was ordered to end last
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """End the tasks in their order, then the run."""
+        """End the tasks group by group, then the run."""
         run = self._run
         if run.state.phase is not Phase.CLOSING:
             return []
         if run.state.result == "failed" and run.incidents.blame is not None:
-            run.state.cause = run.incidents.blame.line  # another may have been found to come first
+            run.state.cause = run.incidents.blame.line  # another incident may now be known as the first cause
         if not run.roster.process_count:
             run.state.turn(Phase.ENDED)
             return [End(run.state.label)]
@@ -64,7 +63,7 @@ class Ending(SupervisionRule):
         return self._run.state.result == "succeeded"
 
     def _end_group(self, group: Optional[str]) -> List[Order]:
-        """Return the orders to the tasks of a group, once."""
+        """Return the orders that end a group's tasks, once per group."""
         if group == self._group:
             return []
         self._group = group
@@ -79,10 +78,10 @@ class Ending(SupervisionRule):
         return task.plan.name in self._ordered
 
     def has_succeeded(self, task: TaskRecord, event: Exited, restarts: bool) -> bool:
-        """Return whether a task whose process ended so has succeeded.
+        """Return whether a task has succeeded, by the end of its process.
 
-        ``restarts`` is True where the task was ordered to end for its next attempt. An evaluator that left for that
-        has not succeeded, though its process then ends well, too.
+        ``restarts`` is True where the task was ordered to end for its next attempt. An evaluator that exited for its
+        next attempt has not succeeded, although its process exits with code 0.
         """
         if restarts and task.plan.role == EVALUATOR:
             return False
@@ -90,7 +89,7 @@ class Ending(SupervisionRule):
         return means_success(event, self._plan.judge, ordered)
 
     def record_late_exit(self, task: TaskRecord, event: Exited, now: float) -> None:
-        """Record a task's end without success while the run was ending already."""
+        """Record that a task ended without success while the run was already ending."""
         missed = self._missed_work(task, event, now)
         if missed is not None:
             task.cause = missed.cause
@@ -99,9 +98,9 @@ class Ending(SupervisionRule):
             self._run.incidents.record_late_exit(event, now)
 
     def _missed_work(self, task: TaskRecord, event: Exited, now: float) -> Optional[Exited]:
-        """Return the end of an evaluator as a failure, where it missed work after the run had succeeded.
+        """Return an evaluator's end as a failure, where the evaluator missed work after the run had succeeded.
 
-        The evaluator of a job ends by SIGTERM only when it measures nothing.
+        A job's evaluator ends by SIGTERM only when it is not measuring.
         """
         if not self._succeeded or task.plan.role != EVALUATOR:
             return None
@@ -114,7 +113,7 @@ class Ending(SupervisionRule):
         return replace(event, kind=CUT_SHORT, cause=f"{given}{measured}; a larger leave_s gives it more time")
 
     def _due(self, processes: Mapping[str, int], now: float) -> Optional[str]:
-        """Return the group that is to end now; None while everybody may still leave.
+        """Return the group that must end now; None while all tasks may still exit by themselves.
 
         ``processes`` is the number of processes by role.
         """
@@ -122,7 +121,7 @@ class Ending(SupervisionRule):
         if not self._succeeded or now >= self._run.closed_at + self._plan.leave_s:
             return first
         if self._plan.judge == "outcome":
-            return EVALUATOR  # the ps of a job leave by themselves, its evaluator does not
+            return EVALUATOR  # the ps of a job exit by themselves, a job's evaluator does not
         return PS if first == PS else None
 
     @staticmethod
@@ -132,11 +131,11 @@ class Ending(SupervisionRule):
 
 
 def means_success(event: Exited, judge: str, ordered: bool) -> bool:
-    """Return whether a task has succeeded whose process ended so.
+    """Return whether this end of a task's process means success.
 
-    ``ordered`` is True where somebody ordered it to end.
+    ``ordered`` is True where the task was ordered to end.
     """
     if judge == "exit":
         return event.exit_code == 0 and not ordered
-    # The outcome is a task's last act: how its process went down after it does not matter.
+    # A task's last act is to report its outcome; the exit of its process after that does not matter.
     return bool(event.outcome and event.outcome.get("succeeded"))

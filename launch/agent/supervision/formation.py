@@ -1,9 +1,9 @@
-"""Formations: the tasks of a run that train together, and what decides about them: lost hosts, operators' wishes.
+"""Formations, the tasks of a run that train together, as lost hosts and operators' wishes decide.
 
-A run begins with formation 0, all of its tasks but the spares. When a host is lost, or taken
-back, or an operator drains tasks, the next formation replaces the current one. TensorFlow allows
-no gaps in a role, so each formation has a cluster of its own, which numbers the tasks of each role
-from 0. Everywhere else a task keeps the name that it has in the run.
+A run begins with formation 0, which has all tasks but the spares. When a host is lost or taken back, or an operator
+drains tasks, the next formation replaces the current one. TensorFlow allows no gaps in the indices of a role, so each
+formation has its own cluster. The cluster numbers the tasks of each role from 0. Everywhere else a task keeps the name
+that it has in the run.
 """
 
 import json
@@ -22,7 +22,7 @@ from launch.status.run import FormationStatus
 SETTLE_S = 3.0
 PATIENCE_S = 30.0
 LONGEST_PATIENCE_S = 900.0
-_NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # as we write it, and as TensorFlow does
+_NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # names of the launcher and of TensorFlow
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ def form(
 ) -> Formation:
     """Return the formation of the tasks whose hosts are not in ``out``.
 
-    A spare takes the place of a ps that is not there.
+    A spare takes the place of a missing ps.
 
     Args:
-      wishes: an operator's, by the names of tasks: False for one that is to be left out, True for a spare that is to
-        train beside all others.
+      wishes: an operator's wishes, by task name: False for a task to leave out, True for a spare that must train in
+        addition to all others.
     """
     by_role: Dict[str, List[TaskPlan]] = {}
     wishes = wishes or {}
-    places = sum(task.role == "ps" and not task.spare for task in tasks)  # that spares may fill
+    places = sum(task.role == "ps" and not task.spare for task in tasks)  # of ps that spares may take
     for task in tasks:
         there, wish = by_role.setdefault(task.role, []), wishes.get(task.name)
         if task.host in out or wish is False or (task.spare and not wish and not places):
@@ -88,7 +88,7 @@ def sizes(names: Collection[str]) -> Tuple[int, int]:
 
 
 def full_sizes(tasks: Sequence[TaskPlan], wishes: Optional[Mapping[str, bool]] = None) -> Tuple[int, int]:
-    """Return the numbers of workers and of ps that the run begins with, and of spares that an operator wants."""
+    """Return the numbers of workers and ps at the start of the run, plus the spares that an operator wants."""
     return sizes([task.name for task in tasks if not task.spare or (wishes or {}).get(task.name)])
 
 
@@ -99,7 +99,7 @@ def describe(formation: Formation, tasks: Sequence[TaskPlan], wishes: Optional[M
 
 
 def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
-    """Return the reason why these tasks cannot train; None where they can."""
+    """Return the reason why the tasks of a formation cannot train; None where the tasks can."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     if workers < min_workers:
         return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
@@ -112,15 +112,15 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
 class Absence:
     """A host that was lost, and the number of its losses.
 
-    A host that returns waits for ``SETTLE_S``, so that the run does not at once take back one that comes and goes.
-    After every loss but the first, it waits twice as long as before, from ``PATIENCE_S`` on.
+    A host that returns waits for ``SETTLE_S``, so the run does not at once take back a host with an unstable network.
+    After the second loss the host waits for ``PATIENCE_S``, and after each further loss twice as long as before.
 
     ``ready_at`` is the time from which the run may take the host back; infinite while the host is silent.
     """
 
     losses: int = 0
     ready_at: float = math.inf
-    incident: Optional[Incident] = None  # of its newest loss
+    incident: Optional[Incident] = None  # of the host's newest loss
 
     def begin(self, incident: Incident) -> None:
         """Record a loss of the host, which is silent from now on."""
@@ -134,7 +134,7 @@ class Absence:
 
 
 class Absences:
-    """The absence of each host that was ever lost; ``out`` has those of hosts that are not in the formation now."""
+    """The absence of each host that was ever lost; ``out`` has the hosts that are not in the formation now."""
 
     def __init__(self) -> None:
         self.out: Dict[str, Absence] = {}
@@ -146,19 +146,19 @@ class Absences:
         self.out[host].begin(incident)
 
     def ready(self, now: float) -> List[str]:
-        """Return the hosts that may be taken back."""
+        """Return the hosts that the run may take back now."""
         return [host for host, absence in self.out.items() if now >= absence.ready_at]
 
     def end_of_returned(self) -> None:
-        """Take every host in that has returned, however long ago: no formation has begun."""
+        """Take in every host that has returned, without a wait: no formation has begun."""
         self.out = {host: absence for host, absence in self.out.items() if absence.ready_at == math.inf}
 
 
 class Wishes:
-    """An operator's wishes about one run; ``by_name`` has them as ``form`` takes them.
+    """An operator's wishes about one run; ``by_name`` has the wishes in the form that ``form`` takes.
 
-    Tasks that formations are to leave out, and spares that are to train beside all others. A wish stays until it is
-    taken back, whatever happens to hosts. A new run has none.
+    A wish names a task that formations must leave out, or a spare that must train in addition to all others. A wish
+    stays until the operator takes it back, whatever happens to hosts. A new run has no wishes.
     """
 
     def __init__(self, plan: RunPlan, roster: Roster):
@@ -166,24 +166,24 @@ class Wishes:
         self._plan, self._roster = plan, roster
 
     def restore(self, earlier: FormationStatus) -> None:
-        """Take over the wishes in the status of an earlier agent."""
+        """Restore the wishes from the status of an earlier agent."""
         self.by_name = {**dict.fromkeys(earlier.drained, False), **dict.fromkeys(earlier.added, True)}
 
     def named(self, wish: bool) -> List[str]:
-        """Return the tasks of which this is wished."""
+        """Return the names of the tasks that have this wish."""
         return sorted(name for name, wished in self.by_name.items() if wished is wish)
 
     def joined_by(self, request: DrainRequested) -> Dict[str, bool]:
-        """Return the wishes, and those of a request, by name."""
+        """Return the current wishes combined with a request, by name."""
         others = {name: wish for name, wish in self.by_name.items() if name not in request.tasks}
         spares = [name for name in request.tasks if self._roster.by_name[name].plan.spare]
         return {**others, **dict.fromkeys(spares if request.back else request.tasks, request.back)}
 
     def refusals(self, request: DrainRequested, out: Collection[str]) -> List[str]:
-        """Return why the tasks of a request cannot be drained, or train again; empty where they can.
+        """Return the reasons why a request to drain or take back tasks is refused; empty where the request is possible.
 
         Args:
-          out: the hosts that are not there.
+          out: the hosts that are out.
         """
         tasks = [self._roster.by_name[name].plan for name in request.tasks]
         wrong = [f"{each.name} is the chief, which leads the run; choose others" for each in tasks if each.chief]
@@ -196,6 +196,6 @@ class Wishes:
         return [] if missing is None else [missing]
 
     def shortage_after(self, request: DrainRequested, out: Collection[str]) -> Optional[str]:
-        """Return the reason why the run cannot train as a request wants it; None where it can."""
+        """Return the reason why the run cannot train after a request; None where the run can."""
         left = form(0, self._plan.tasks, out, self.joined_by(request))
         return shortage(left, self._plan.tasks, self._plan.min_workers or 0)

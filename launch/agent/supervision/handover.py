@@ -1,10 +1,10 @@
-"""A planned change of the tasks that train, of which no step is lost.
+"""A planned change of the tasks that train, which loses no step.
 
-    prepare   a process for each task of the next formation starts beside those that train, and loads TensorFlow
-    save      once these wait, the chief saves, and takes no further step
-    end       the supervisor ends the formation, and starts the next one from this checkpoint
+    prepare   a process for each task of the next formation starts while the current one trains, and loads TensorFlow
+    save      once these processes wait, the chief saves, and takes no further step
+    end       the supervisor ends the formation, and starts the next formation from this checkpoint
 
-What fails on the way ends the change, and training goes on as it was.
+Any failure ends the change, and training continues unchanged.
 """
 
 from typing import Dict, List, Mapping, Optional, Sequence
@@ -13,18 +13,18 @@ from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared
 from launch.agent.supervision.saving import Saving
 
-PREPARE_S = 150.0  # for processes to load; those that are late start as any other
-TRAIN_S = 60.0  # for a chief that cannot save now, because it starts again
+PREPARE_S = 150.0  # for processes to load; a late process starts like any other
+TRAIN_S = 60.0  # for a chief that cannot save now, because it restarts
 
 
 class Handover:
-    """One change under way.
+    """One change in progress.
 
     Args:
-      before: the wishes to return to where the change cannot be.
-      orders: those that prepare the processes.
+      before: the wishes to restore where the change fails.
+      orders: the orders that prepare the processes.
 
-    ``is_over`` is whether the formation may end now; ``problem`` is why the change cannot be.
+    ``is_over`` is True once the formation may end; ``problem`` is the reason why the change failed.
     """
 
     def __init__(self, before: Mapping[str, bool], orders: Sequence[Prepare], saving: Saving, now: float):
@@ -37,7 +37,7 @@ class Handover:
         self._has_asked = False
 
     def record(self, event: Prepared) -> None:
-        """Record that a process waits, or that there will be none."""
+        """Record that a process waits, or that the process could not be prepared."""
         self._unready.discard((event.task, event.attempt))
 
     def next_orders(self, now: float) -> List[Order]:

@@ -1,25 +1,26 @@
-"""Find frozen tasks, whose processes exist and make no progress.
+"""The detection of frozen tasks, whose processes exist and make no progress.
 
-The verdict is a pure function of signs of life and time. Criteria for the culprit, where ``frozen_s`` is
+The verdict is a pure function of signs of life and time. A task is the culprit by these criteria, where ``frozen_s`` is
 ``restart.frozen_s``:
 
-    stopped       the kernel reports that a signal has stopped it, for ``frozen_s``; also for programs of others
+    stopped       the kernel reports that a signal has stopped the task, for ``frozen_s``; also for foreign programs
     silent        its sign of life is late by ``frozen_s``, or by five times its slowest recent step; in its first
-                  step, and while it saves or ends, by a minute; while it loads or builds its graph by five
-    in its step   it lives, and the step that waits for it has lasted as long, and twice as long as steps usually do
-                  with all waiting; its first step may take five minutes
-    saving        a checkpoint has been written for a minute, or for ten times as long as the slowest recent one
+                  step, while it saves and while it ends, by a minute; while it loads or builds its graph, by five
+    in its step   the task lives, and its step has lasted as long while the step waits for the task, and twice as
+                  long as steps usually do with all waiting; a first step may take five minutes
+    saving        the task has written a checkpoint for a minute, or for ten times as long as its slowest recent one
 
-The agent counts these seconds (``launch.agent.tasks.task_reports``): fewer than the clock's for a task that works.
+The agent counts these seconds (``launch.agent.tasks.task_reports``). The count is below the clock's where a task waits
+for a processor, reads or writes.
 
-A task can be ``in its step`` only where the task reports that the others wait for it, or that nobody waits for
-anybody. The count begins at the last report to the contrary: a task that has waited for others has as long as they
-had. No task is ``in its step`` while another task is stopped, silent or saving, a host is silent, or a ps is away.
-The others then have cause to wait, and after it they have as long as before. If every worker were ``in its step`` at
-once, the workers share something slow: each has five minutes, as in a first step.
+A task can be ``in its step`` only where the task reports that the others wait for it, or that no task waits for
+another. The count begins at the last report to the contrary: a task that waited for others then has the full time
+itself. No task is ``in its step`` while another task is stopped, silent or saving, a host is silent, or a ps is away.
+The others then have a reason to wait, and the count begins again afterwards. If every worker is ``in its step`` at
+once, the workers share something slow: each worker then has five minutes, as in a first step.
 
-A debugger that holds a process (state ``t``) does so on purpose: then the process is no culprit. Where every process
-of the run is stopped, somebody has paused the run.
+A process that a debugger holds (state ``t``) is no culprit: somebody holds it on purpose. Where every process of the
+run is stopped, somebody has paused the run.
 """
 
 import os
@@ -33,13 +34,13 @@ from launch.agent.protocol.messages import Advanced, Event, Exited, Joined, Lost
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
 
-SLOWER = 5.0  # a step that takes so many times its slowest recent step
-SLOWER_IN_ALL = 2.0  # and so many times what steps take in all, as where each host has little of a processor
+SLOWER = 5.0  # the factor by which a step may exceed the task's slowest recent step
+SLOWER_IN_ALL = 2.0  # and the mean step with all waiting, as where each host has little of a processor
 SAVING_S, SAVING_SLOWER = 60.0, 10.0
 FIRST_S = 300.0
-LONGEST_GAP_S = 1.0  # between two events: the lead itself stood still for what is more
-QUIET_S = 3.0  # a task whose sign is so late may be what others wait for
-FRESH_S = 5.0  # older signs say nothing
+LONGEST_GAP_S = 1.0  # between two events: for any longer time, the lead itself stood still
+QUIET_S = 3.0  # others may wait for a task whose sign is this late
+FRESH_S = 5.0  # older signs count no more
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 _OF_PYTHON = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<")
 _OURS = ("/cluster/", "/jobs/main.py")
@@ -61,15 +62,15 @@ class Watch(SupervisionRule):
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
-        self._frozen_s = run.plan.frozen_s  # without progress, at the least; None for never
-        self._clock = 0.0  # seconds that the lead has lived through
+        self._frozen_s = run.plan.frozen_s  # the shortest time without progress that is a hang; None for no check
+        self._clock = 0.0  # seconds for which the lead itself has run
         self._last: Optional[float] = None
-        self._settled_at = 0.0  # on that clock
+        self._settled_at = 0.0  # on ``_clock``
         self._ps_away: Set[str] = set()
-        self._busy: Dict[str, float] = {}  # stopped, silent or saving, so that others may wait: when its last sign came
+        self._busy: Dict[str, float] = {}  # by task stopped, silent or saving: when its last sign came
         self._stopped: Dict[str, float] = {}
-        self._owing: Dict[str, float] = {}  # those whose step lasts, and waits for them
-        self._free_until: Dict[str, float] = {}  # the seconds counted of a step when it last did not wait for the task
+        self._owing: Dict[str, float] = {}  # tasks whose step lasts, and waits for them
+        self._free_until: Dict[str, float] = {}  # the seconds counted of a step that did not wait for the task then
         self._shared: Optional[_Shared] = None
 
     def handle(self, event: Event, now: float) -> List[Order]:
@@ -80,7 +81,7 @@ class Watch(SupervisionRule):
         return self._look(event, self._frozen_s, now)
 
     def _record_event(self, event: Event, now: float) -> None:
-        """Record the lead's own time, and any cause that an event gives tasks to wait."""
+        """Count the lead's own time, and record any reason that an event gives tasks to wait."""
         self._clock += min(LONGEST_GAP_S, max(0.0, now - (now if self._last is None else self._last)))
         self._last = now
         if isinstance(event, Exited) and event.task.startswith("ps:"):
@@ -92,7 +93,7 @@ class Watch(SupervisionRule):
         self._settled_at = self._clock
 
     def _look(self, event: Signs, frozen_s: float, now: float) -> List[Order]:
-        """Return the orders that kill the frozen tasks of one host, as far as its signs show."""
+        """Return the orders that kill the frozen tasks of one host, by the signs of that host."""
         tasks = self._run.tasks
         self._ps_away = {name for name in self._ps_away if tasks[name].state in ("starting", "restarting")}
         if any(task.process for host in self._run.silent for task in self._run.roster.by_host[host]):
@@ -176,7 +177,7 @@ class Watch(SupervisionRule):
         return Stop(task.plan.name, 0.0, task.attempt, stack=True)
 
 
-# Reading a large library from a slow disk holds Python up as a whole, and so may a graph of a million nodes.
+# Reading a large library from a slow disk stops all of Python, and so may a graph of a million nodes.
 _MAY_BE_SILENT_S = {"starting": 300.0, "first step": 60.0, "saving": 60.0, "comparing": 60.0, "evaluating": 60.0,
                      "ending": 60.0}  # fmt: skip
 _WHILE = {
@@ -196,7 +197,7 @@ def as_failure(event: Exited, why: str) -> Exited:
 def place(stack: str) -> Optional[str]:
     """Describe the place where a task was: ``in jobs/digits.py:31 (inputs)``.
 
-    A place in the job's own code goes before one in ours.
+    A place in the job's own code is preferred to a place in the launcher's code.
 
     Args:
       stack: threads as faulthandler writes them, each with its innermost call first.
@@ -210,6 +211,6 @@ def place(stack: str) -> Optional[str]:
 
 
 def _shorten(file: str) -> str:
-    """Return a file of ours from its package on, any other with its folder."""
+    """Return a path of our code from its package on, and any other path with its folder."""
     _, ours, tail = file.rpartition("/cluster/")
     return f"cluster/{tail}" if ours else os.sep.join(file.split(os.sep)[-2:])

@@ -26,8 +26,8 @@ KINDS = {
     CUT_SHORT: "an evaluator was stopped after the run had succeeded, before it ended by itself",
 }
 OF_A_HOST = ("host", "agent")
-MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; they travel with every status
-EARLIEST, NEWEST = 4, 8  # entries that are kept of an incident's history
+MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; each status contains these texts
+EARLIEST, NEWEST = 4, 8  # the kept entries of an incident's history
 _TIMES = ("at_s", "restarted_s", "again_s", "lost_seconds")  # the status rounds them to milliseconds
 Item = TypeVar("Item")
 
@@ -63,7 +63,7 @@ class History(Generic[Item]):
         self.count += other.count - sum(1 for _ in other)
 
     def replace(self, old: Item, new: Item) -> None:
-        """Put one item in another's place, or at the end if that was dropped."""
+        """Replace one item by another; add the new item at the end if the old one was dropped."""
         for items in (self._first, self._newest):
             for place, item in enumerate(items):
                 if item is old:
@@ -80,7 +80,7 @@ class History(Generic[Item]):
 
 @dataclass
 class Incident:
-    """An incident while its run goes on.
+    """An incident of a run that has not ended.
 
     ``launch.status.incident_status`` documents the fields that the status shows. Times are seconds since the run
     began, on the lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no
@@ -111,8 +111,8 @@ class Incident:
     lost_seconds: Optional[float] = None
     followed: "History[Consequence]" = field(default_factory=History)
     did: "History[Deed]" = field(default_factory=History)
-    tried: int = 1  # which of the attempts that ``restart.max`` counts
-    advances: int = 0  # how often there had been a newer step when the task was restarted
+    tried: int = 1  # the number of the attempt, as ``restart.max`` counts
+    advances: int = 0  # the count of newer steps when the task was restarted
 
     @property
     def title(self) -> str:
@@ -123,17 +123,17 @@ class Incident:
 
     @property
     def line(self) -> str:
-        """Return the incident in a line, such as ``gpu02: no message for 15 s``."""
+        """Return the incident as one line, such as ``gpu02: no message for 15 s``."""
         return f"{self.title}: {self.cause or self.kind}"
 
     def learn(self, end: Exited) -> None:
-        """Add what the end of the task's process shows."""
+        """Add the facts that the end of the task's process shows."""
         self.exit_code, self.error = end.exit_code, end.error
         self.lines = [line[:LONGEST_LINE] for line in end.lines[-MOST_LINES:]]
         self.stack = end.stack[-MOST_STACK:] if end.stack else None
 
     def status(self) -> IncidentStatus:
-        """Return the part of the incident that the status shows."""
+        """Return the incident as the status shows it."""
         values = _shared(IncidentStatus, self)
         values.update({name: None if values[name] is None else round(values[name], 3) for name in _TIMES})
         values.update(lines=list(self.lines), followed=list(self.followed), did=list(self.did))
@@ -145,7 +145,7 @@ class Incident:
 
 
 def restore(status: IncidentStatus) -> Incident:
-    """Make a closed incident from its status: nobody is left who follows the incident."""
+    """Create a closed incident from its status: no supervisor follows this incident any more."""
     task = None if status.role is None else name_of(status.role, status.index)
     values = {**_shared(Incident, status), "open": False, "followed": History(), "did": History()}
     incident = Incident(task=task, **values)

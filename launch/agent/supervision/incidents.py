@@ -1,13 +1,13 @@
-"""The incidents of a run: what began, what followed from it, and when training resumed.
+"""The incidents of a run: each problem, its consequences, and the time at which training resumed.
 
-The result depends only on the calls and their times. The supervisor reports every exit, start and
-progress. Code that notices another problem (a frozen task, a lost host) calls ``begin``, and code
-that acts on a problem calls ``record_action``.
+The incidents depend only on the calls and their times. The supervisor reports every exit, every start and all progress.
+Code that notices another problem (a frozen task, a lost host) calls ``begin``, and code that acts on a problem calls
+``record_action``.
 
-An event begins an incident, or only follows from one: ``root_cause`` decides which. An incident is over when
-its task takes part in training again and there is a step newer than any before. For a program that reports
-no progress, the incident is over when the next process exists. Every event costs the same, however many tasks
-and incidents there are.
+An event begins an incident, or is a consequence of an earlier incident; ``root_cause`` decides. An incident is over
+when its task takes part in training again and a step is newer than any before. For a program that reports no progress,
+the incident is over when the next process exists. The cost of an event does not depend on the number of tasks and
+incidents.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
@@ -22,15 +22,15 @@ from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.task_records import TaskRecord
 from launch.status.incident_status import Deed, IncidentStatus
 
-NEWEST = 12  # incidents that are kept, besides the first
+NEWEST = 12  # the kept incidents in addition to the first
 
 
 class Incidents:
     """The incidents of one run.
 
     Args:
-      tasks: by name; ``Incidents`` reads the place, the attempts and the log of each.
-      report_progress: whether tasks report their progress; those of ``command:`` do not.
+      tasks: the tasks by name; ``Incidents`` reads the place, the attempts and the log of each task.
+      report_progress: whether tasks report their progress; tasks of ``command:`` do not.
     """
 
     def __init__(self, tasks: Mapping[str, TaskRecord], report_progress: bool = True):
@@ -41,25 +41,25 @@ class Incidents:
         self._history: History[Incident] = History(1, NEWEST)
         self._newest: Optional[Incident] = None
         self._relapses, self._cuts = Relapses(), Cuts()
-        self._open: Dict[str, Incident] = {}  # by task: what keeps it from training
-        self._hosts: List[Incident] = []  # of hosts, until a task is started after them
+        self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
+        self._hosts: List[Incident] = []  # incidents of hosts, until a task starts afterwards
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
-        self._gone: Set[str] = set()  # tasks that a host's incident ends, until they are started: their reports are old
+        self._gone: Set[str] = set()  # tasks that a host's incident ends, until each starts: their reports are old
         self._awaiting_step: Dict[int, Incident] = {}  # by id, until any worker takes a step
         self._awaiting_newer: Dict[int, Incident] = {}  # by id, until a step is newer than any before
         self._changed = False  # since ``statuses`` was last called
         self._statuses: List[IncidentStatus] = []
 
     def restore(self, shown: Sequence[IncidentStatus], began_at: float) -> None:
-        """Restore the incidents that an earlier supervisor showed; all of them are over now."""
+        """Restore the incidents in an earlier supervisor's status; all of these incidents are over."""
         self._began_at, self._changed = began_at, True
         for each in shown:
             self._history.add(restore(each))
             self._history.count = each.number
 
-    # -- what goes wrong
+    # -- problems
 
     def begin(
         self,
@@ -73,7 +73,7 @@ class Incidents:
         """Record a problem of a task, a host, or neither; return the problem's incident.
 
         Args:
-          end: the end of the task's process, where that is the problem.
+          end: the end of the task's process, where this end is the problem.
         """
         self._changed = True
         record = None if task is None else self._tasks[task]
@@ -93,11 +93,11 @@ class Incidents:
         return root
 
     def record_exit(self, event: Exited, now: float) -> Incident:
-        """Record that a task's process ended by itself; return the incident of that end."""
+        """Record that a task's process ended by itself; return the incident of this end."""
         known = self._open.get(event.task)
         if known is not None and known.exit_code is None and known.attempt == event.attempt:
             self._changed = True
-            known.learn(event)  # it ended for what it did
+            known.learn(event)  # the known problem has ended the process
             known.log = known.log or self._tasks[event.task].log
             known.cause = event.cause if event.kind == known.kind else known.cause
             return known
@@ -105,7 +105,7 @@ class Incidents:
         return self.begin(kind, now, event.task, cause=event.cause, end=event)
 
     def record_late_exit(self, event: Exited, now: float) -> None:
-        """Record that a task ended by itself while the failed run was ending already.
+        """Record that a task ended by itself while the failed run was already ending.
 
         The task's end may be the reason why another task had lost its connection.
         """
@@ -121,7 +121,7 @@ class Incidents:
             incident.did.add(Deed(round(self._run_time(now), 3), what))
 
     def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
-        """Return the incident that this one only follows from; None for a first cause."""
+        """Return the incident that caused this incident; None for a first cause."""
         if incident.task in self._open:
             return self._open[incident.task]
         earlier = self._relapses.newest(incident.task)
@@ -132,13 +132,13 @@ class Incidents:
         return self._cuts.cause_of(incident, self._open, now)
 
     def _reopen(self, incident: Incident) -> None:
-        """Reopen an incident: its task has failed again before its recovery was certain."""
+        """Reopen an incident whose task has failed again before its recovery was certain."""
         incident.open, incident.again_s, incident.restarted_s = True, None, None
         self._awaiting_newer.pop(id(incident), None)
         self._open[incident.task or ""] = incident
 
     def _keep(self, incident: Incident, now: float) -> None:
-        """Keep an incident, in the place of an earlier lost connection that followed from it."""
+        """Keep an incident; the incident replaces an earlier lost connection that is its consequence."""
         earlier = self._cuts.add(incident)
         if earlier is not None:
             self._put_below(earlier, incident)
@@ -155,7 +155,7 @@ class Incidents:
             self._await_step(incident, now)
 
     def _put_below(self, earlier: Incident, cause: Incident) -> None:
-        """Make an incident a consequence of its cause, which takes its place."""
+        """Turn an incident into a consequence of its cause; the cause takes the incident's place."""
         self._history.replace(earlier, cause)
         cause.number = earlier.number
         cause.followed.add(earlier.as_consequence())
@@ -174,14 +174,14 @@ class Incidents:
         return now - self._began_at
 
     def record_passed_over(self, task: str, cause: str, newest: int, restored: int, now: float) -> None:
-        """Record that the chief went on from the checkpoint ``restored``, because newer ones could not be read."""
+        """Record that the chief restored ``restored``, because it could not read newer checkpoints."""
         self.begin("checkpoint", now, task, cause=cause)
         self.stalls.pass_over(newest, restored, now)
 
-    # -- how training resumes
+    # -- recovery
 
     def expect_starts(self, tasks: Sequence[str]) -> None:
-        """Take reports of these tasks for old until they start: they were ordered to end for a host's incident."""
+        """Treat reports of these tasks as old until the tasks start: a host's incident has ended them."""
         self._gone.update(tasks)
 
     def record_start(self, task: str, now: float) -> None:
@@ -205,7 +205,7 @@ class Incidents:
         return bool(self._hosts)
 
     def go_on(self, now: float) -> None:
-        """Record that no task starts because of a host: none was there, or all were let go before."""
+        """Record that no task starts for a host's incident: the host had no tasks, or its tasks were drained before."""
         hosts, self._hosts = self._hosts, []
         for incident in hosts:
             if self._report_progress:
@@ -236,9 +236,9 @@ class Incidents:
                 self._close(incident, now)
 
     def _await_step(self, incident: Incident, now: float) -> None:
-        """Keep an incident open until any worker trains on.
+        """Keep an incident open until any worker takes a step.
 
-        The incident of programs that report no progress is over now.
+        For programs that report no progress, the incident is over now.
         """
         incident.advances = self.stalls.advances
         if self._report_progress:
@@ -249,7 +249,7 @@ class Incidents:
     def _record_restart(self, incident: Incident, now: float) -> None:
         """Record that the next process of an incident exists.
 
-        For programs that report no progress, nothing more will be known.
+        For programs that report no progress, no later event of the incident is known.
         """
         self._changed = True
         incident.restarted_s = self._run_time(now) - incident.at_s
@@ -275,26 +275,26 @@ class Incidents:
         self._cuts.close(incident, now)
 
     def _count_lost(self, incident: Incident, now: float) -> float:
-        """Record the steps lost since an incident began; return the seconds that training stood."""
+        """Record the steps lost since an incident began; return the seconds for which training stood."""
         since = now - self._run_time(now) + incident.at_s
         incident.lost_steps, seconds = self.stalls.losses_since(since)
         incident.resumed_from = self.stalls.resumption_since(since)
         return seconds
 
-    # -- why the run fails
+    # -- the failure of the run
 
     def blame_incident(self, incident: Incident, cause: str) -> str:
-        """Record the incident that the run fails for, and return the cause; the first one stands."""
+        """Record the incident that fails the run, and return the cause; the first recorded incident stands."""
         self.blame = self.blame or Blame(incident, cause)
         return cause
 
     def blame_task(self, event: Exited, incident: Incident, attempts: int) -> str:
-        """Record and return the first cause of the run's failure: a task is not restarted."""
+        """Record and return the first cause of the run's failure, where a task has no further attempt."""
         first = self._relapses.first(event.task, incident)
         return self.blame_incident(*blame(self._tasks[event.task], event, incident, first, attempts))
 
     def statuses(self) -> List[IncidentStatus]:
-        """Return the first incident and the newest, oldest first; the same list until something changes."""
+        """Return the first and the newest incidents, oldest first; the same list object until something changes."""
         if self._changed:
             self._statuses, self._changed = [incident.status() for incident in self._history], False
         return self._statuses

@@ -1,7 +1,7 @@
-"""The tasks that get another attempt, and when.
+"""The next attempts of tasks, and their times.
 
-While the run trains, each task starts again when its time has come. A task that failed waits for a pause, which
-doubles with each of its failures. Tasks that do not wait cost nothing here, whatever their number.
+While the run trains, each waiting task restarts at its time. A task that failed waits for a pause, which doubles with
+each failure of the task. Tasks that do not wait cost nothing here, whatever their number.
 """
 
 import heapq
@@ -12,8 +12,8 @@ from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
 
-LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless it begins with more
-MOST_DOUBLINGS = 20  # of that pause; a power of two of thousands is no float
+LONGEST_PAUSE_S = 60.0  # before a task's next attempt, unless ``backoff_s`` is longer
+MOST_DOUBLINGS = 20  # of that pause; 2 to the power of thousands is no float
 
 
 class Restarts(SupervisionRule):
@@ -23,10 +23,10 @@ class Restarts(SupervisionRule):
         super().__init__(run)
         self._formations = formations
         self._next: List[Tuple[float, int, TaskRecord]] = []
-        self._count = 0  # so that of two at the same time the first that was put comes first
+        self._count = 0  # orders tasks of the same time by their arrival
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Restart the tasks whose time has come."""
+        """Restart the tasks that are due."""
         if not self._run.trains:
             return []
         due = self.pop_due(now)
@@ -51,16 +51,16 @@ class Restarts(SupervisionRule):
         return [Stop(task.plan.name, self._run.plan.grace_s, task.attempt) for task in running]
 
     def put(self, task: TaskRecord, at: float) -> None:
-        """Schedule the task's next attempt, in place of a time set before."""
+        """Schedule the task's next attempt; this replaces an earlier time."""
         self._run.roster.turn(task, "restarting", process=False)
         task.restart_at = at
         self._count += 1
         heapq.heappush(self._next, (at, self._count, task))
 
     def put_failed(self, task: TaskRecord, event: Exited, now: float) -> None:
-        """Schedule the next attempt of a failed task; where it has none, the run fails.
+        """Schedule the next attempt of a failed task; without another attempt, fail the run.
 
-        Training goes on without an evaluator that has no further attempt.
+        Training continues without an evaluator that has no further attempt.
         """
         plan, incidents = self._run.plan, self._run.incidents
         incident, attempts = incidents.record_exit(event, now), plan.restart_max + 1
@@ -77,7 +77,7 @@ class Restarts(SupervisionRule):
             self._run.close("failed", incidents.blame_task(event, incident, attempts), now)
 
     def pop_due(self, now: float) -> List[TaskRecord]:
-        """Remove and return the tasks that still wait and whose next attempt is due."""
+        """Remove and return the waiting tasks whose next attempt is due."""
         found: List[TaskRecord] = []
         while self._next and self._next[0][0] <= now:
             at, _, task = heapq.heappop(self._next)
@@ -88,7 +88,7 @@ class Restarts(SupervisionRule):
 
 
 def may_mend(event: Exited) -> bool:
-    """Return whether another attempt of a failed task may end otherwise."""
+    """Return whether another attempt of a failed task may succeed."""
     outcome = event.outcome or {}
     return bool(event.retry and outcome.get("retry", True) and event.exit_code is not None)
 

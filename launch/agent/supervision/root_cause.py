@@ -1,14 +1,14 @@
 """The first cause: of a task's repeated failures, of a lost connection, and of the run's failure.
 
-One event causes another as follows:
+These rules decide whether one event causes another:
 
-    a task fails again before it trains again, or, of a    the second follows from the first
+    a task fails again before it trains again, or, for a   the second failure is a consequence of the first
       program that reports no progress, soon after
-    it fails without a connection, while the task          the failure follows from that task's incident
-      that it could not reach, or any other, is gone
-    that comes first, and the other's end is reported      the other's is the cause of the first: the clocks
-      within ``WINDOW_S``, or a host's end within          and ways of hosts differ
-      ``HOST_WINDOW_S``
+    a task loses a connection while the task that it       the failure is a consequence of the other task's incident
+      could not reach, or any other, is gone
+    the lost connection is reported first, and the         the later report is the cause: the clocks and the
+      other task's end within ``WINDOW_S``, or a host's    network delays of hosts differ
+      end within ``HOST_WINDOW_S``
 """
 
 import re
@@ -21,15 +21,15 @@ from launch.agent.supervision.incident import OF_A_HOST, Incident
 from launch.agent.supervision.task_records import TaskRecord
 from launch.status.task import name_of
 
-STEADY_S = 60.0  # for so long a task must be well again, until what it fails of next is something new
-WINDOW_S = 10.0  # between two ends, of which one may have caused the other
-HOST_WINDOW_S = 30.0  # of a host it is only known when it has been silent for a while
+STEADY_S = 60.0  # a task must run this long until its next failure has a new cause
+WINDOW_S = 10.0  # between two ends, where one may have caused the other
+HOST_WINDOW_S = 30.0  # a host's end is known only after some silence
 _CUTS_NOBODY = (CheckpointError.kind, NonFiniteError.kind, LOST_CONNECTION)
 _TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)?:(\d+)\b")
 
 
 class Relapses:
-    """The newest incident of each task, and the first of those that came in quick succession.
+    """The newest incident of each task, and the first of the incidents that led up to it in quick succession.
 
     Times are seconds since the run began.
     """
@@ -39,7 +39,7 @@ class Relapses:
         self._first: Dict[str, Incident] = {}
 
     def add(self, incident: Incident, at_s: float) -> None:
-        """Record a task's incident, which may be the same as its incident just before."""
+        """Record a task's incident, which may be the same one as the task's incident before."""
         task = incident.task or ""
         before = self._newest.get(task)
         if before is None or not is_recent(before, at_s):
@@ -51,21 +51,21 @@ class Relapses:
         return self._newest.get(task or "")
 
     def first(self, task: str, newest: Incident) -> Incident:
-        """Return the first of the incidents that led up to a task's newest."""
+        """Return the first of the incidents that led up to a task's newest incident."""
         return self._first.get(task, newest)
 
 
 def is_recent(incident: Incident, at_s: float) -> bool:
-    """Return whether the incident's task resumed at most ``STEADY_S`` ago, or has not yet.
+    """Return whether the incident's task resumed at most ``STEADY_S`` ago, or has not resumed yet.
 
-    The cause of the task's next failure may then be the same.
+    The task's next failure may then have the same cause.
     """
     resumed_s = incident.again_s or incident.restarted_s or 0.0
     return incident.open or at_s - incident.at_s - resumed_s <= STEADY_S
 
 
 class Cuts:
-    """The incidents for which other tasks may have lost their connection."""
+    """The incidents that may have cost other tasks their connections."""
 
     def __init__(self) -> None:
         self._newest: Optional[Incident] = None
@@ -73,9 +73,9 @@ class Cuts:
         self._unexplained: Optional[Incident] = None  # the newest lost connection whose cause is not known
 
     def cause_of(self, incident: Incident, open_incidents: Mapping[str, Incident], now: float) -> Optional[Incident]:
-        """Return the incident for which a task has lost its connection; None for an unknown one.
+        """Return the incident that has cost a task its connection; None where it is unknown.
 
-        ``open_incidents`` are by task.
+        ``open_incidents`` has incidents by task.
         """
         if incident.kind != LOST_CONNECTION:
             return None
@@ -86,7 +86,7 @@ class Cuts:
         return self._newest if recent else self._unexplained_before(incident)
 
     def add(self, incident: Incident) -> Optional[Incident]:
-        """Record a first cause; return the lost connection before it that followed from it."""
+        """Record a first cause; return the earlier lost connection that is a consequence of this cause, or None."""
         if incident.kind == LOST_CONNECTION:
             self._unexplained = incident
             return None
@@ -107,19 +107,19 @@ class Cuts:
 
 
 class Blame(NamedTuple):
-    """The incident for which a run fails, and the cause in a line."""
+    """The incident that fails a run, and the cause as one line."""
 
     incident: Incident
     line: str
 
 
 def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, attempts: int) -> Blame:
-    """Return the first cause of a run's failure: a task is not restarted.
+    """Return the first cause of a run's failure, where a task has no further attempt.
 
     Args:
       event: the task's last failure.
       incident: the incident of that failure.
-      first: the first of the incidents that led up to it.
+      first: the first of the incidents that led up to this failure.
       attempts: the number of attempts that a task has.
     """
     title, cause = f"{event.task}@{task.plan.host}", event.cause or ""
@@ -132,13 +132,13 @@ def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, 
 
 
 def blame_root(root: Incident, consequence: Incident) -> Blame:
-    """Return the cause of a run's failure, now that another incident is known to come first."""
+    """Return the cause of a run's failure, once another incident is known as the first cause."""
     return Blame(root, f"{root.line}; so {consequence.title} failed: {consequence.cause}")
 
 
 def peers(text: str) -> List[str]:
     """Return the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
 
-    The text may name a task as we do or as TensorFlow does.
+    The text may name a task in the launcher's form or in TensorFlow's.
     """
     return [name_of(role, int(index)) for role, index in _TASK.findall(text)]

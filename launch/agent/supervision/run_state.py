@@ -1,26 +1,26 @@
-"""The state of a run: its phase and result, the knowledge that all rules of supervision share, and the form of a rule.
+"""The state of a run: its phase and result, the knowledge that all rules share, and the interface of a rule.
 
-A rule is one object, with the state that only it needs. ``supervisor`` has the list of all rules. Each event passes
-them in the order of the list, and each answers with the orders that follow for it. So a new rule (a deadline, another
-meaning of success) is a module with one class, and a line in that list.
+A rule is one object, with the state that only this rule needs. ``supervisor`` has the list of all rules. Each event
+passes the rules in the order of the list, and each rule returns its orders. So a new rule (a deadline, another meaning
+of success) is a module with one class, and a line in that list.
 
-Phases of a run, and the phases that may follow each:
+Phases of a run, and the phases that may follow each phase:
 
     gathering   agents join; ends when all have joined and the launcher has sent go     training, closing
-    training    tasks run; one that fails is restarted, with backoff, while it may      re-forming, closing
-    re-forming  an elastic run has lost hosts, or takes some back: the processes of     training, closing
-                the formation that trained end, then those of the next one start
-    closing     the result is known (succeeded, failed or stopped): workers leave or    ended
-                are stopped, then the ps; after a success the tasks first get time to
-                leave by themselves; before it is stopped the chief saves
-    ended       every task is gone
+    training    tasks run; a failed task restarts, with backoff, while it may           re-forming, closing
+    re-forming  an elastic run has lost hosts, or takes hosts back: the processes of    training, closing
+                the old formation end, then the processes of the next one start
+    closing     the result is known (succeeded, failed or stopped): workers exit or     ended
+                are stopped, then the ps; after a success the tasks first have time to
+                exit by themselves; before a planned stop the chief saves
+    ended       every task has ended
 
-Only ``RunState`` changes the phase, and each phase has one place that enters it:
+Only ``RunState`` changes the phase, and one place in the code enters each phase:
 
     training     ``Formations``, when a formation starts
     re-forming   ``Formations``, when a formation ends
     closing      ``SupervisedRun.close``, which any rule may call: the first result stands
-    ended        ``Ending``, when every task is gone
+    ended        ``Ending``, when every task has ended
 """
 
 from enum import Enum
@@ -37,7 +37,7 @@ from launch.agent.wire.run_request import RunPlan
 
 
 class Phase(Enum):
-    """A phase of a run; the value is its name in messages."""
+    """A phase of a run; the value is the phase's name in messages."""
 
     GATHERING = "gathering"
     TRAINING = "training"
@@ -56,15 +56,15 @@ TURNS: Mapping[Phase, FrozenSet[Phase]] = {
 
 
 class IllegalTurn(AgentError):
-    """A run was to enter a phase that cannot follow its phase: a mistake in the supervisor."""
+    """An attempt to enter a phase that cannot follow the current phase: a mistake in the supervisor."""
 
 
 class RunState:
-    """The phase of one run, and what is known of its result.
+    """The phase of one run, and its result once known.
 
     Attributes:
       result: succeeded, failed or stopped; None until the run closes.
-      cause: the reason for the result, in a line; a run that succeeds has none.
+      cause: the reason for the result, as one line; None for a run that succeeds.
       was_up: whether every task of a formation has been up.
     """
 
@@ -76,7 +76,7 @@ class RunState:
 
     @property
     def phase(self) -> Phase:
-        """Return the phase of the run now."""
+        """Return the current phase of the run."""
         return self._phase
 
     @property
@@ -86,7 +86,7 @@ class RunState:
 
     @property
     def label(self) -> str:
-        """Return the run's state in ``status --json``."""
+        """Return the run's state as ``status --json`` shows it."""
         if self._phase is Phase.ENDED and self.result is not None:
             return self.result
         return "running" if self.was_up else "starting"
@@ -95,7 +95,7 @@ class RunState:
         """Enter a phase that needs no result; ``close`` enters closing.
 
         Raises:
-          IllegalTurn: the phase cannot follow, or needs a result.
+          IllegalTurn: the phase cannot follow the current one, or needs a result.
         """
         if phase is Phase.CLOSING:
             raise IllegalTurn("closing: expected a result, found none; call close")
@@ -105,7 +105,7 @@ class RunState:
         """Enter closing, with the result of the run.
 
         Raises:
-          IllegalTurn: the run has a result.
+          IllegalTurn: the run already has a result.
         """
         self._enter(Phase.CLOSING)
         self.result, self.cause = result, cause
@@ -122,9 +122,10 @@ class SupervisedRun:
     """The knowledge of one run. Times are seconds on any clock that does not jump.
 
     Attributes:
-      outcome: the chief's; empty before its end.
-      checkpoint_step: of the newest checkpoint that any of the chief's processes has reported; None before the first.
-      silent: the hosts from which the lead receives nothing now; the lead keeps this.
+      outcome: the chief's outcome; empty before the chief's end.
+      checkpoint_step: the step of the newest checkpoint that any of the chief's processes has reported; None before the
+        first.
+      silent: the hosts from which the lead receives nothing now; the lead maintains this list.
       closed_at: the time at which the result became known.
     """
 
@@ -148,7 +149,7 @@ class SupervisedRun:
     def close(self, result: str, cause: Optional[str], now: float) -> None:
         """Close the run with its result.
 
-        The first result stands: a later one is its consequence.
+        The first result stands: a later result is its consequence.
         """
         if self.state.is_closing:
             return
@@ -158,7 +159,7 @@ class SupervisedRun:
             self.roster.turn(task, "stopped", process=False)
 
     def fail(self, incident: Incident, now: float, missing: Optional[str] = None) -> None:
-        """Close the run as failed, for an incident, after which something is ``missing`` for it to go on."""
+        """Close the run as failed for an incident; ``missing`` describes what the run lacks to continue."""
         cause = incident.line if missing is None else f"{incident.line}; {missing}"
         self.close("failed", self.incidents.blame_incident(incident, cause), now)
 
@@ -170,7 +171,7 @@ class SupervisedRun:
 
 
 class SupervisionRule:
-    """One rule of supervision: what follows from events and time, for a run."""
+    """One rule of supervision, which turns events and time into orders for a run."""
 
     def __init__(self, run: SupervisedRun):
         self._run = run

@@ -1,13 +1,13 @@
-"""Order the chief to save before a planned end.
+"""Requests to the chief to save before a planned end.
 
 A request to save goes through these states:
 
-    asked       the order ``Save`` is out; a chief that is inside a step cannot see it yet
+    asked       the order ``Save`` is sent; a chief inside a step reads the order only after the step
     taken up    the chief has begun to save, and its progress reports so
     done        the chief's progress reports that the save is done
 
-The caller waits while ``pending``. The wait is over when the save is done, when the chief's process has
-gone, and in any case after ``SAVE_S``, or ``LIVE_S`` where training goes on while it saves. The wait is also over
+The caller waits while a request is pending. The wait is over when the save is done, or when the chief's process has
+ended. The wait takes at most ``SAVE_S``, or ``LIVE_S`` where training continues during the save. The wait is also over
 when the chief has not begun to save within ``TAKE_S`` and three steps. A synchronous step may never end when a worker
 is gone.
 """
@@ -21,12 +21,12 @@ from launch.agent.supervision.task_records import TaskRecord
 
 TAKE_S = 5.0
 SAVE_S = 20.0
-LIVE_S = 600.0  # where training goes on meanwhile
+LIVE_S = 600.0  # where training continues meanwhile
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request to save, to an attempt of the ``task``, the chief; it is worth waiting for until ``most_s`` after."""
+    """A request to one attempt of the chief (``task``) to save; the answer may take ``most_s`` seconds."""
 
     task: str
     number: int
@@ -40,7 +40,7 @@ class Request:
 
 
 class Saving:
-    """The requests to the chief of a run to save, one after the other.
+    """The successive requests to the chief of a run to save.
 
     ``chief`` is None for programs that save by themselves.
     """
@@ -48,13 +48,13 @@ class Saving:
     def __init__(self, chief: Optional[TaskRecord]):
         self._chief = chief
         self._number = 0
-        self._request: Optional[Request] = None  # before a planned end, as long as that waits for it
-        self._last = 0  # its number, also afterwards
+        self._request: Optional[Request] = None  # before a planned end, while the end waits for the request
+        self._last = 0  # the number of the newest such request, also afterwards
 
     def ask(self, now: float, manner: str = NOW) -> List[Order]:
         """Return the order to save before a planned end, if the chief can.
 
-        There is no order where the chief does not train now, or has not reported that it can save.
+        The list is empty where the chief does not train now, or has not reported that it can save.
         """
         request = self._new(now, SAVE_S)
         if request is None:
@@ -63,9 +63,9 @@ class Saving:
         return [request.order(manner)]
 
     def ask_live(self, now: float) -> Tuple[List[Order], Optional[Request]]:
-        """Return the order to save while training goes on, and its request, for which no end of a task waits.
+        """Return the order to save while training continues, and its request; no task's end waits for this request.
 
-        There is none where the chief cannot save, or is to save before a planned end.
+        Both are empty where the chief cannot save, or must save before a planned end.
         """
         request = None if self.is_pending(now) else self._new(now, LIVE_S)
         return ([], None) if request is None else ([request.order(LIVE)], request)
@@ -84,7 +84,7 @@ class Saving:
         return self._request is not None
 
     def is_done(self, request: Request) -> bool:
-        """Return whether the chief has followed a request, as far as it could."""
+        """Return whether the chief has carried out a request, as far as it could."""
         return self._chief is not None and (self._chief.progress.get("save_done") or 0) >= request.number
 
     def awaits(self, request: Request, now: float) -> bool:
@@ -99,7 +99,7 @@ class Saving:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the newest request before an end was followed: the checkpoint has all that the chief knows."""
+        """Return whether the chief has saved its newest step for the newest request before an end."""
         report = self._chief.progress if self._chief is not None else {}
         is_done = (report.get("save_done") or 0) >= self._last
         return is_done and report.get("checkpoint_step") == report.get("step")

@@ -1,26 +1,27 @@
-"""The progress and the stalls of training, from the steps that any workers report.
+"""The progress and the stalls of training, from the steps that the workers report.
 
-Training *stands* while no worker reports a step newer than all before. Workers report about once a
-second, so times are right to a second. A worker that lost a ps reports its last step before it joins again.
+Training *stands* while no worker reports a step newer than all before. Workers report about once a second, so times are
+accurate to a second. A worker that lost a ps reports its last step again before the worker joins again.
 
-Every worker reports a *fall*, the return to a checkpoint, in its own time. The others may be past the newest step by
-then. So a worker's first fall after one that is counted is the same, unless it has been past that one's top.
+Each worker reports a *fall*, the return to a checkpoint, at a different time. By then other workers may be past the
+newest step. So a worker's first report of a fall after a counted fall means the same fall, unless the worker has passed
+that fall's top.
 """
 
 from collections import deque
 from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
 
-LEAST_S = 1.5  # a pause that is shorter is none: progress is reported about once a second
-USUAL_PART = 0.1  # of the newest pause in the mean of the usual ones
-_AFTER_S = 0.001  # what is recorded with an incident is not before it, however times are rounded
-KEPT = 32  # of the newest pauses and falls: enough for the incidents that are open at a time
+LEAST_S = 1.5  # a shorter pause does not count: progress is reported about once a second
+USUAL_PART = 0.1  # the weight of the newest pause in the mean of usual pauses
+_AFTER_S = 0.001  # so that rounding puts no span before the incident that it belongs to
+KEPT = 32  # newest pauses and falls: enough for all incidents that are open at a time
 
 
 class StallSpan(NamedTuple):
     """The extent of one stall, or of one return to a checkpoint.
 
-    ``amount`` is in seconds for a stall, in steps for a return. ``begun`` is the step that training went on from,
-    None where only the chief would know.
+    ``amount`` is in seconds for a stall, in steps for a return. ``begun`` is the step that training continued from;
+    None where only the chief knows the step.
     """
 
     until: float
@@ -29,7 +30,7 @@ class StallSpan(NamedTuple):
 
 
 class Fall(NamedTuple):
-    """The newest return to a checkpoint that was counted: its number, and the steps from which and to which."""
+    """The newest counted return to a checkpoint: its number, the step before it (``top``) and after it (``begun``)."""
 
     number: int = 0
     top: int = 0
@@ -42,29 +43,29 @@ class Stalls:
     def __init__(self) -> None:
         self.newest: Optional[int] = None
         self.went_back_to: Optional[int] = None  # by the last report; None where training did not go back
-        self.advances = 0  # how often a step was taken that is newer than any before
+        self.advances = 0  # the number of times that a step was newer than any before
         self.seconds_lost = 0.0  # in all
         self.steps_lost = 0
         self._newest_at = 0.0
         self._usual_s: Optional[float] = None  # between two newer steps
         self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
-        self._fell = 0  # steps, since the newest
+        self._fell = 0  # counted steps of falls since the newest step
         self._fall = Fall()
-        self._shared: Dict[str, int] = {}  # by task: the number of the fall that it has reported, or is past
+        self._shared: Dict[str, int] = {}  # by task: the number of the fall that the task has reported or passed
         self._pauses: Deque[StallSpan] = deque(maxlen=KEPT)
         self._falls: Deque[StallSpan] = deque(maxlen=KEPT)
 
     def restore(
         self, newest: Optional[int], at: float, usual_s: Optional[float], steps: Mapping[str, Optional[int]]
     ) -> None:
-        """Restore an earlier supervisor's knowledge.
+        """Restore the state of an earlier supervisor.
 
         Args:
           newest: the newest step.
           at: the time of its report.
           usual_s: the seconds that one step takes.
-          steps: each task's last step; None of a task that had none since that supervisor began, whose return counts
-            from the newest.
+          steps: each task's last step; None for a task that took no step under that supervisor. Its return counts from
+            the newest step.
         """
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
         known = {task: newest if step is None else step for task, step in steps.items()}
@@ -75,7 +76,8 @@ class Stalls:
     ) -> bool:
         """Record a worker's progress; return whether it took a step since its last report.
 
-        ``is_old``: the report is of before a pause, and arrives in it. It names a step, and training stands.
+        ``is_old`` means that a report from before a pause arrives during the pause: the report has a step, but training
+        stands.
         """
         self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or 0
@@ -83,7 +85,7 @@ class Stalls:
         if step is None or not examples:
             return False
         self._reports[task] = (step, examples)
-        if is_old or examples == before[1]:  # the step of before, reported while training stands
+        if is_old or examples == before[1]:  # an earlier step, reported while training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
         if before[0] is not None and step < before[0]:
@@ -96,7 +98,7 @@ class Stalls:
         return True
 
     def pass_over(self, newest: int, restored: int, now: float) -> None:
-        """Record that training goes on from ``restored``, and that an earlier run had reached the step ``newest``.
+        """Record that training continues from ``restored``, and that an earlier run had reached the step ``newest``.
 
         A step that this run has reached itself is lost when a worker reports an earlier one.
         """
@@ -115,15 +117,15 @@ class Stalls:
     def _go_back(
         self, task: str, last: int, step: int, checkpoint_step: Optional[int], now: float, chief: bool
     ) -> None:
-        """Record that training goes on from an earlier step than a task's ``last``.
+        """Record that training continues from an earlier step than a task's ``last``.
 
-        That step is the checkpoint's, if the chief reports it, else the one before ``step``.
+        The earlier step is the checkpoint's where the chief reports it, else the step before ``step``.
         """
-        known = checkpoint_step is not None and checkpoint_step < step  # else it is of after the return
+        known = checkpoint_step is not None and checkpoint_step < step  # else it was written after the return
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         is_same = self._shared.get(task, 0) < self._fall.number
         lost = self._lost_more(last, begun) if is_same else self._lost_anew(last, begun)
-        if chief or lost:  # else another worker reports the same
+        if chief or lost:  # else another worker has reported this fall
             self.went_back_to = begun
         if lost or known:
             self.steps_lost += lost
@@ -131,9 +133,9 @@ class Stalls:
         self._shared[task] = self._fall.number
 
     def _lost_anew(self, last: int, begun: int) -> int:
-        """Return the steps that a new fall has lost, beyond those that are counted since the newest step.
+        """Return the steps that a new fall has lost, beyond the steps already counted since the newest step.
 
-        A worker knows how far it was itself. The newest step may be of after the fall.
+        A worker knows its own last step. The newest step may come from after the fall.
         """
         self._fall, below = Fall(self._fall.number + 1, last, begun), (self.newest or 0) - begun
         lost = max(0, below - self._fell) if self._fell else max(0, last - begun)
@@ -141,7 +143,7 @@ class Stalls:
         return lost
 
     def _lost_more(self, last: int, begun: int) -> int:
-        """Return the steps that the counted fall has lost beyond what was known of it."""
+        """Return the steps that the counted fall has lost beyond its known losses."""
         fall = self._fall
         above, below = max(0, last - fall.top), max(0, fall.begun - begun)
         self._fall = Fall(fall.number, fall.top + above, fall.begun - below)
@@ -161,9 +163,9 @@ class Stalls:
         self.advances += 1
 
     def resumption_since(self, since: float) -> Optional[int]:
-        """Return the earliest step that training went on from after this time.
+        """Return the earliest step that training continued from after this time.
 
-        The result is None where training did not go back, as far as is known.
+        The result is None where no return to a checkpoint is known.
         """
         return min((span.begun for span in self._falls if span.until >= since and span.begun is not None), default=None)
 

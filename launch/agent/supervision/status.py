@@ -1,10 +1,9 @@
-"""The status of a run, from its supervisor's knowledge, and the workers that slow it down.
+"""The status of a run, from its supervisor's knowledge, and the workers that slow the run down.
 
-All workers of a synchronous step take equally long: a worker that is done early waits. So the step
-time shows nothing. The time that a worker needs for itself, until it has given its gradient, shows
-which workers are slow. A worker is a *straggler* when it needs more than ``SLOW`` times what the
-middle one needs. Every worker waits for the applying of the gradients, and for the way there and
-back. So only the waiting beyond that of the slowest worker is due to the slowest worker.
+All workers of a synchronous step take equally long: a worker that finishes early waits. So the step time does not show
+which workers are slow. The time that each worker needs to send its gradient does. A worker is a *straggler* when it
+needs more than ``SLOW`` times as long as the median worker. Every worker waits for the gradients to be applied, and for
+the network. So the slowest worker causes only the waiting beyond its own.
 """
 
 import math
@@ -19,16 +18,15 @@ from launch.agent.supervision.task_records import Pace, TaskRecord
 from launch.status.run import FormationStatus, RunStatus
 
 SLOW = 1.25
-LEAST_MS = 2.0  # below, it is the noise of the machine
-EVIDENCE_S = 5.0  # of reports: the first steps of a process are slow on every machine
+LEAST_MS = 2.0  # a smaller difference is noise of the machine
+EVIDENCE_S = 5.0  # of reports: the first steps of a process are slow everywhere
 
 
 class Judgement(NamedTuple):
     """The stragglers of a run, and the waiting that they cause.
 
-    ``stragglers`` has names, the slowest first. ``waiting_share`` is the part of a step, from 0 to 1, that the other
-    workers spend waiting for the slowest worker, in the mean. ``waiting_share`` is None with fewer than two workers
-    that are known.
+    ``stragglers`` has names, the slowest first. ``waiting_share`` is the mean part of a step, from 0 to 1, for which
+    the other workers wait for the slowest worker. ``waiting_share`` is None with fewer than two known paces.
     """
 
     stragglers: Tuple[str, ...]
@@ -36,12 +34,12 @@ class Judgement(NamedTuple):
 
 
 def run_status(run: SupervisedRun, formations: Formations, now: float, **more: Any) -> RunStatus:
-    """Return the status; ``more`` are other fields."""
+    """Return the status of a run; ``more`` are other fields."""
     plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
     formation = _formation(run, formations)
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
     chief = next((task for task in workers if task.plan.chief), None)
-    drained = formation.drained if formation is not None else ()  # whose last steps are their own
+    drained = formation.drained if formation is not None else ()  # whose last steps do not count
     steps = [task.progress.get("step") for task in workers if task.plan.name not in drained]
     newest = max((step for step in steps if step is not None), default=incidents.stalls.newest)
     report = chief.progress if chief else {}
@@ -80,7 +78,7 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
 
 
 def _formation(run: SupervisedRun, formations: Formations) -> Optional[FormationStatus]:
-    """Return the status of the formation; None where a lost host ends the run."""
+    """Return the status of the formation; None for a run that is not elastic."""
     if not formations.is_elastic:
         return None
     workers, servers = sizes(formations.current.indices)
@@ -101,7 +99,7 @@ def _formation(run: SupervisedRun, formations: Formations) -> Optional[Formation
 
 
 def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
-    """Compare the workers that run, once there is evidence of all of them."""
+    """Compare the running workers, once enough reports of all of them exist."""
     running = {name: task for name, task in tasks.items() if task.state == "running"}
     paces = {name: task.pace() for name, task in running.items()}
     known = {name: pace for name, pace in paces.items() if pace is not None}
@@ -110,7 +108,7 @@ def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
 
 
 def _defined(metrics: Mapping[str, float]) -> Dict[str, Optional[float]]:
-    """Return metrics with None for each that is no finite number: JSON has no other name for it."""
+    """Return metrics with None for each value that is not finite: JSON cannot represent such values."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 
@@ -124,7 +122,7 @@ def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, Optional[
 
 
 def judge(paces: Mapping[str, Pace]) -> Judgement:
-    """Compare the workers of one run: {task: its pace}."""
+    """Compare the workers of one run, given as {task: its pace}."""
     if len(paces) < 2:
         return Judgement((), None)
     middle_ms = median_low(pace.own_ms for pace in paces.values())

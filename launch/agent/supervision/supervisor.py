@@ -1,11 +1,10 @@
-"""Decide the next orders of a run, from the events so far and the time.
+"""The supervisor of a run, which decides the next orders from events and time.
 
-The supervisor touches no process, socket or clock. ``handle(event, now)`` takes an event
-and returns the orders that follow; the agent carries them out. So tests replay histories
-to check every rule below.
+The supervisor touches no process, socket or clock. ``handle(event, now)`` takes an event and returns the orders that
+follow; the agent carries them out. So tests can replay histories to check every rule.
 
-The supervisor is a loop over its rules; ``run_state`` has their form, and the phases of a run.
-``launch.status.run`` names the states of tasks, and ``ending`` decides which have succeeded.
+The supervisor is a loop over its rules; ``run_state`` has the interface of a rule, and the phases of a run.
+``launch.status.run`` names the states of tasks, and ``ending`` decides which tasks have succeeded.
 """
 
 from typing import Any, List, Sequence
@@ -33,10 +32,10 @@ from launch.status.run import RunStatus
 
 
 class Supervisor(SupervisedRun):
-    """The rules of one run, and their knowledge of it.
+    """The rules of one run, and their shared knowledge.
 
     Args:
-      resume: the command with which the run goes on once it has stopped.
+      resume: the command that continues the run after a stop.
     """
 
     def __init__(self, plan: RunPlan, resume: str = "launch up --resume FILE"):
@@ -46,9 +45,9 @@ class Supervisor(SupervisedRun):
         self.departures = Departures(self, self.formations, resume)
         ending, restarts = Ending(self), Restarts(self, self.formations)
         self.rules: Sequence[SupervisionRule] = (
-            Watch(self),  # before all that an event changes: it counts the time that the lead itself has lived through
-            # What an event means. Problems of checkpoints come before the steps in the same report: steps that a
-            # restore has passed over are lost already when the chief reports its first one.
+            Watch(self),  # before any event changes the state: it counts the time for which the lead itself has run
+            # The meaning of an event. Checkpoint problems come before the steps of the same report: steps that a
+            # restore passed over are already lost when the chief reports its first step.
             CheckpointProblems(self),
             TaskEvents(self),
             GpuFailures(self, self.formations),
@@ -56,13 +55,13 @@ class Supervisor(SupervisedRun):
             TaskEnds(self, self.formations, restarts, ending),
             Requests(self, self.formations, self.departures, restarts),
             self.departures,  # after an operator's request of the same moment, which may close the run
-            # What follows from the state, in the order in which phases follow each other: one may end, and the next
-            # begin, with the same event. Success comes before all that would start a task.
+            # The consequences of the state, in the order of the phases: one phase may end, and the next begin, with the
+            # same event. Success comes before any rule that starts a task.
             Success(self, self.formations),
             Gathering(self, self.formations),
             self.formations,
-            restarts,  # after the formations: one that ends starts no task again
-            ending,  # last: whichever rule has closed the run, its tasks end from this moment on
+            restarts,  # after the formations: a formation that ends restarts no task
+            ending,  # last: once any rule has closed the run, the tasks end from this moment on
         )
 
     def handle(self, event: Event, now: float) -> List[Order]:
@@ -72,12 +71,12 @@ class Supervisor(SupervisedRun):
         return [order for rule in self.rules for order in rule.handle(event, now)]
 
     def status(self, **more: Any) -> RunStatus:
-        """Return the run's status; ``more`` are fields that no supervisor knows."""
+        """Return the run's status; ``more`` are fields that the supervisor does not know."""
         return run_status(self, self.formations, self.now, departed=self.departures.needed, **more)
 
 
 class Requests(SupervisionRule):
-    """Follow the requests of an operator, and of a lease that ran out: a restart, a drain, the end of the run."""
+    """Carry out the requests of an operator, and of an expired lease: a restart, a drain, the end of the run."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)

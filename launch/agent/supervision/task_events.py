@@ -1,4 +1,4 @@
-"""The reports of agents about tasks: start, progress, checkpoints, use of a host, GPUs that fail, and end."""
+"""The reports of agents about tasks: start, progress, checkpoints, resource use, GPUs that fail, and end."""
 
 from collections import deque
 from dataclasses import replace
@@ -33,7 +33,7 @@ class TaskEvents(SupervisionRule):
         task = self._run.roster.find(event)
         if task is None:
             return
-        if task.pid != event.pid:  # else a host that was lost has joined again, and names what it has killed since
+        if task.pid != event.pid:  # else a lost host has joined again, and reports a process that it has killed since
             self._run.incidents.record_start(event.task, now)
         task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
         if self._run.plan.judge == "exit":  # foreign programs report no progress
@@ -48,15 +48,15 @@ class TaskEvents(SupervisionRule):
         saved = event.progress.get("checkpoint_step")
         if task.plan.chief and saved is not None:
             self._run.checkpoint_step = saved
-        if not task.frozen:  # it may run for the moment in which it writes its stack
+        if not task.frozen:  # a frozen task may run for a moment, to write its stack
             self._run.incidents.record_progress(event.task, event.progress, now)
 
 
 class CheckpointProblems(SupervisionRule):
     """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
 
-    Each problem is one incident, however often the chief reports it. Checkpoints that a restore passed over are one,
-    too: the steps from the one that was restored to the newest of them are lost.
+    Each problem is one incident, however often the chief reports the problem. Checkpoints that a restore passed over
+    are one incident, too: the steps from the restored checkpoint to the newest are lost.
     """
 
     def __init__(self, run: SupervisedRun):
@@ -95,7 +95,7 @@ class CheckpointProblems(SupervisionRule):
 
 
 class GpuFailures(SupervisionRule):
-    """Record each GPU that has failed, once, and continue without its tasks where the run can."""
+    """Record each failed GPU once, and continue without the GPU's tasks where the run can."""
 
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
@@ -120,14 +120,14 @@ class GpuFailures(SupervisionRule):
 
 
 class TaskEnds(SupervisionRule):
-    """Decide what the end of a task means: success, a restart that was ordered, the run's own end, or a failure."""
+    """Interpret the end of a task: success, an ordered restart, the run's own end, or a failure."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, restarts: Restarts, ending: Ending):
         super().__init__(run)
         self._formations, self._restarts, self._ending = formations, restarts, ending
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the end of a task; what is to start is ordered when it is due."""
+        """Record the end of a task; another rule orders the next attempt when it is due."""
         if isinstance(event, Exited):
             task = self._run.roster.find(event)
             if task is not None:
@@ -136,9 +136,9 @@ class TaskEnds(SupervisionRule):
         return []
 
     def _name_as_run(self, event: Exited) -> Exited:
-        """Return a task's end, whose cause has the names of tasks in the run.
+        """Return a task's end, with the run's task names in the cause.
 
-        The task itself knows only the names of its formation.
+        The task itself knows only the names in its formation.
         """
         formation = self._formations.current
         if not formation.number or event.cause is None:
@@ -156,7 +156,7 @@ class TaskEnds(SupervisionRule):
             self._ending.record_late_exit(task, event, now)
         elif phase is Phase.REFORMING and event.exit_code is not None:
             run.roster.turn(task, "restarting", process=False)
-        elif task.recalled and event.exit_code is not None:  # else a process of it hangs: no second one beside it
+        elif task.recalled and event.exit_code is not None:  # else its process hangs: no second one may start
             self._restarts.put(task, now)
         else:
             failure = hang_detection.as_failure(event, task.frozen) if task.frozen else event

@@ -1,7 +1,7 @@
-"""The lead's knowledge of the tasks of a run: of each, and of all by name, host and state.
+"""The lead's records of the tasks of a run, by name, host and state.
 
-A run may have thousands of tasks, and each reports its progress every second. So the roster counts, at
-each change, the numbers that the rules need. No report of a task looks at the others.
+A run may have thousands of tasks, and each task reports its progress every second. So the roster updates the numbers
+that the rules need at each change. A task's report never reads the records of other tasks.
 """
 
 from collections import Counter, deque
@@ -14,7 +14,7 @@ from launch.status.run import ALIVE
 from launch.status.task import TaskStatus
 
 RATE_WINDOW_S = 10.0
-LATE_S = 3.0  # without a report, which comes once a second if steps do: the rate goes down
+LATE_S = 3.0  # without a report, which comes once a second during steps: the rate falls
 
 
 class Sample(NamedTuple):
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """A worker's mean step: milliseconds of work of its own, then of waiting for the others."""
+    """A worker's mean step: the milliseconds of its own work, and of its waiting for the others."""
 
     own_ms: float
     wait_ms: float
@@ -49,11 +49,10 @@ DRAINED = "drained: it starts again after `launch drain --back`"
 class TaskRecord:
     """The known facts about one task.
 
-    ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and
-    ``process``. ``attempt`` counts from 0, for any reason; ``failures`` are those that count
-    against ``restart.max``. ``recalled`` is True where the task's process was ordered to end, so that the
-    next attempt can begin. ``frozen`` is the reason for killing a task that makes no progress. ``doing``
-    is the current part of the task's start, in words.
+    ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and ``process``.
+    ``attempt`` counts all restarts, from 0; ``failures`` counts the failures that ``restart.max`` limits. ``recalled``
+    is True where the task's process was ordered to end, so that the next attempt can begin. ``frozen`` is the reason
+    for killing a task that makes no progress. ``doing`` describes the current part of the task's start.
     """
 
     plan: TaskPlan
@@ -72,7 +71,7 @@ class TaskRecord:
     progress: Dict[str, Any] = field(default_factory=dict)
     usage: Dict[str, Any] = field(
         default_factory=dict
-    )  # of its host, with the fields of ``launch.agent.tasks.task_reports``
+    )  # from its host, with the fields of ``launch.agent.tasks.task_reports``
     restart_at: Optional[float] = None
     samples: Deque[Sample] = field(default_factory=deque)
 
@@ -105,7 +104,7 @@ class TaskRecord:
     def pace(self) -> Optional[Pace]:
         """Return the mean step of the last ``RATE_WINDOW_S`` seconds.
 
-        The result is None where nothing is known of the task's steps or waits.
+        The result is None where the task's steps or waits are not known.
         """
         if len(self.samples) < 2:
             return None
@@ -117,7 +116,7 @@ class TaskRecord:
         return Pace(max(0.0, step_ms - wait_ms), wait_ms)
 
     def status(self, straggler: bool = False) -> TaskStatus:
-        """Return the task's status; only a comparison with other tasks shows a ``straggler``."""
+        """Return the task's status; ``straggler`` is the result of a comparison with other tasks."""
         pace, usage = self.pace(), self.usage if self.process else {}
         return TaskStatus(
             role=self.plan.role,
@@ -177,24 +176,24 @@ class Roster:
             self._undecided.discard(task.plan.name)
 
     def begin_attempt(self, task: TaskRecord) -> None:
-        """Record that a task is ordered to start, and forget its process before."""
+        """Record that a task is ordered to start, and forget the task's earlier process."""
         self.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
         task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
 
     def find(self, event: Union[Started, Advanced, Exited]) -> Optional[TaskRecord]:
-        """Return the task of an event; None where the event is about a process before its present one."""
+        """Return the task of an event; None where the event is about an earlier process of the task."""
         task = self.by_name[event.task]
         return task if event.attempt == task.attempt and task.process else None
 
     def record_usage(self, event: Measured) -> None:
-        """Record the resources that tasks of a host use."""
+        """Record the resources that a host's tasks use."""
         for name, usage in event.tasks.items():
             if usage["attempt"] == self.by_name[name].attempt:
                 self.by_name[name].usage = usage
 
     def record_signs(self, event: Signs) -> None:
-        """Record the part of their start that tasks of a host are in."""
+        """Record the part of the start that each task of a host is in."""
         for name, sign in event.tasks.items():
             if sign["attempt"] == self.by_name[name].attempt:
                 self.by_name[name].doing = sign.get("doing") or None
@@ -205,7 +204,7 @@ class Roster:
 
     @property
     def process_count(self) -> int:
-        """Return the number of the run's processes that may exist."""
+        """Return the number of processes of the run that may exist."""
         return sum(self.processes.values())
 
     @property
@@ -219,20 +218,20 @@ class Roster:
         return next((task for task in self.by_name.values() if task.plan.chief), None)
 
     def live_tasks(self) -> List[TaskRecord]:
-        """Return the tasks of which a process may exist."""
+        """Return the tasks that may have a process."""
         return [task for task in self.by_name.values() if task.process]
 
     @property
     def is_starting(self) -> bool:
-        """Return whether a task starts, or is to start."""
+        """Return whether any task starts or will start."""
         return self.number("starting", "restarting") > 0 or any(task.recalled for task in self.by_name.values())
 
     def pending_tasks(self) -> List[TaskRecord]:
-        """Return the tasks that have no process, and are to have one."""
+        """Return the tasks that have no process and will start one."""
         return [task for task in self.by_name.values() if task.state in ALIVE and not task.process]
 
 
 def decisive_tasks(plan: RunPlan) -> Set[str]:
-    """Return the tasks that all have succeeded when the run has."""
+    """Return the tasks that must all succeed for the run to succeed."""
     chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
     return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}

@@ -1,10 +1,10 @@
-"""One attempt of a task, while a process of it exists, and its processes in whatever group or session they are by now.
+"""One attempt of a task, while a process of the attempt exists, and its processes in any group or session.
 
-A process belongs to an attempt if it is in its leader's group or session, or descends from the leader. So does one that
-the agent has adopted, if it was seen below the leader before its parent ended. It belongs, too, if its environment has
-the attempt's folder and number. So does whatever descends from it. A process that clears its environment and leaves its
-parents behind within ``NOTE_S`` of its start is not found: nobody knows whose it is, so it is left alone until the
-agent ends.
+A process belongs to an attempt if the process is in the leader's group or session, or descends from the leader. A
+process that the agent has adopted belongs to the attempt in two cases: an earlier look found the process below the
+leader, or its environment has the attempt's folder and number. Descendants of such a process belong to the attempt,
+too. A process that clears its environment and outlives its parents within ``NOTE_S`` of its start is not found. Its
+owner is unknown, so the process runs until the agent ends.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class Kin:
 
     Args:
       agent: pid of the process that started the leader and adopts orphans.
-      folder: the task's own, in the environment of all that it starts.
+      folder: the task's folder, which is in the environment of all its processes.
       container: the name of its container; None for none.
     """
 
@@ -39,21 +39,21 @@ class Kin:
 
     @property
     def first(self) -> Optional[Process]:
-        """Return the process with which its container began, which may have ended; None for none."""
+        """Return the first process of the attempt's container, which may have ended; None without a container."""
         return None if self._contained is None else self._contained.first
 
     @property
     def inside(self) -> List[Process]:
-        """Return the processes in its container that were found last."""
+        """Return the processes in the attempt's container, as found last."""
         return [] if self._contained is None else self._contained.found
 
     @property
     def pids(self) -> List[int]:
-        """Return the processes that were found last."""
+        """Return the pids of the processes that were found last."""
         return [pid for pid, _ in self._seen]
 
     def find_living(self, table: Sequence[Process]) -> List[Process]:
-        """Return the attempt's living processes except the leader; reap adopted ones that have ended."""
+        """Return the attempt's living processes except the leader; reap ended adopted ones."""
         self._reap(table)
         roots = [process for process in table if process.parent == self._agent and self._owns(process)]
         members = [process for process in table if self._leader in (process.group, process.session)]
@@ -78,10 +78,10 @@ class Kin:
 
 
 class Contained:
-    """The processes in a container, whoever is their parent: all that have its name in their environment.
+    """The processes in a container, of any parent: all processes with its name in their environment.
 
     Args:
-      leader: pid of the runtime's program, than which they are younger.
+      leader: pid of the runtime's program, which is older than the processes.
     """
 
     def __init__(self, container: str, leader: int):
@@ -107,24 +107,24 @@ class Contained:
 
 
 def signal_all(members: Sequence[Process], number: "signal.Signals") -> None:
-    """Signal each process that still is the one that was seen."""
+    """Signal each process, unless another process has its pid by now."""
     for process in members:
         signal_process(process.pid, process.start, number)
 
 
 @dataclass
 class Attempt:
-    """An attempt. Times are those of the agent's clock.
+    """An attempt. Times are seconds on the agent's clock.
 
     Attributes:
-      number: which of the task's attempts, from 0.
-      wants_term: whether its processes get TERM at the next look.
-      kill_at: when its processes get KILL; None where nobody has stopped it.
-      stacks: the stacks that it writes before it is killed; None where they were not asked for.
-      excess_bytes: the memory that it had when the agent stopped it for its limit; 0 where the agent did not.
+      number: the number of the attempt within its task, from 0.
+      wants_term: whether the next look sends TERM to its processes.
+      kill_at: the time of KILL for its processes; None where the attempt was not ordered to end.
+      stacks: the stacks that the attempt writes before it is killed; None where stacks were not requested.
+      excess_bytes: the memory of the attempt when the agent stopped it for its limit; 0 where the agent did not.
       progress_ns: modification time of its newest progress file.
       container: the name of its container; None for none.
-      bound: what keeps its log from filling the disk; None in tests.
+      bound: the bound on the size of its log; None in tests.
     """
 
     task: str
@@ -143,28 +143,28 @@ class Attempt:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the task's living process: in a container that with which the container began."""
+        """Return the pid of the task's living process; in a container, of the container's first process."""
         first = self.kin.first
         return first.pid if first and is_same(first.pid, first.start) else self.process.pid
 
     @property
     def was_pid(self) -> int:
-        """Return the pid that ``pid`` was while the task lived."""
+        """Return the value of ``pid`` while the task lived."""
         return self.kin.first.pid if self.kin.first else self.process.pid
 
     def note_log(self, now: float) -> None:
-        """Note how long its log is by now, and keep the log within its bound."""
+        """Record the length of the attempt's log, and keep the log within its bound."""
         self.times.note(now)
         if self.bound is not None:
             self.bound.look(now)
 
     def end_by(self, deadline: float, term: bool) -> None:
-        """Have the attempt killed at ``deadline``, or earlier where that was wanted before."""
+        """Schedule the kill of the attempt for ``deadline``, unless an earlier time is set."""
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.wants_term = self.wants_term or term
 
     def next_signal(self, now: float) -> Optional["signal.Signals"]:
-        """Take the signal that the attempt is to get now; None for no signal.
+        """Take the signal that is due for the attempt now; None for no signal.
 
         KILL is due when the attempt has written its stacks, or at ``kill_at``.
         """
@@ -180,18 +180,18 @@ class Attempt:
     def hangs(self, now: float) -> bool:
         """Return whether the attempt still runs ``HANG_S`` after it was killed.
 
-        Such an attempt does not end any more.
+        An attempt that still runs then does not end any more.
         """
         return self.killed_at is not None and now >= self.killed_at + HANG_S
 
     def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
         """Signal the attempt's leader, which is not reaped yet, and the rest of its processes.
 
-        SIGTERM is for the processes in its container, where it has one.
+        In an attempt with a container, SIGTERM goes to the processes in the container.
         """
         leader = [process for process in table if process.pid == self.process.pid]
         rest = self.kin.find_living(table)
-        if number == signal.SIGTERM and self.kin.inside:  # the runtime's own processes serve it until it has ended
+        if number == signal.SIGTERM and self.kin.inside:  # the runtime's own processes serve them until they end
             leader, rest = [], self.kin.inside
         signal_all([*leader, *rest], number)
 

@@ -26,14 +26,14 @@ from launch.agent.tasks.standbys import Standbys
 from launch.agent.tasks.task_reports import Reports
 from launch.agent.wire.run_request import TaskRequest
 
-LINGER_S = 5.0  # how long a process may live after its outcome, its last act
+LINGER_S = 5.0  # how long a process may live after it has written its outcome, its last act
 
 
 class HostTasks:
-    """Start, watch and end the tasks of this host, located as ``launch.agent.service.located`` does it.
+    """Start, watch and end the tasks of this host, whose paths ``launch.agent.service.located`` has filled in.
 
-    ``emit`` receives the events. Call ``poll`` often: ``poll`` notices exits and progress, and kills tasks whose time
-    to stop is over.
+    ``emit`` receives the events. Call ``poll`` often: ``poll`` detects exits and progress, and kills tasks that have
+    not stopped in time.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class HostTasks:
         self._tasks = {task.name: task for task in tasks}
         self._folder, self._gpus, self._emit = folder, share.gpus, emit
         self.running: Dict[str, Attempt] = {}
-        self._hanging: List[Process] = []  # those of attempts that were given up
+        self._hanging: List[Process] = []  # processes of abandoned attempts
         self._spawner = Spawner(folder, share, secrets)
         self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
@@ -56,7 +56,7 @@ class HostTasks:
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
-        """Restore the launcher's code, of which somebody may have removed files."""
+        """Restore missing files of the launcher's code."""
         self._spawner.restore_code()
 
     def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:
@@ -75,8 +75,8 @@ class HostTasks:
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
         """Start a task in the run's cluster, or at ``index`` in ``cluster``; emit the result.
 
-        The result is ``Started``, or ``Exited`` where the process cannot start. No process starts beside another
-        attempt that runs here. A repeated order for the attempt that runs changes nothing.
+        The result is ``Started``, or ``Exited`` where the process cannot start. No process starts while another attempt
+        of the task runs here. A repeated order for the running attempt has no effect.
         """
         running = self.running.get(name)
         if running is not None:
@@ -96,7 +96,7 @@ class HostTasks:
         self._emit(Started(name, attempt, begun.process.pid, list(self._gpus[name]), log))
 
     def prepare(self, name: str, attempt: int, cluster: str, index: int) -> None:
-        """Start a process for a coming attempt of a task; emit ``Prepared`` when it waits, or where it cannot."""
+        """Start a process for a task's next attempt; emit ``Prepared`` when the process waits, or cannot start."""
         task, place = self._tasks[name], self._place(name, cluster, index)
         try:
             self._standbys.add(
@@ -140,7 +140,7 @@ class HostTasks:
     def stop(self, name: str, grace_s: float, now: float, stack: bool = False) -> None:
         """End every process of a task: TERM at the next ``poll``, KILL after ``grace_s`` (at once for 0).
 
-        With ``stack`` the task's process first writes its stacks, and gets no TERM.
+        With ``stack`` the task's process first writes its stacks; the agent then sends no TERM.
         """
         attempt = self.running.get(name)
         if attempt is None:
@@ -156,19 +156,19 @@ class HostTasks:
             self.stop(name, grace_s, now)
 
     def is_hanging(self) -> bool:
-        """Return whether a process is still there that was killed and given up."""
+        """Return whether a process of an abandoned attempt still exists."""
         self._hanging = [each for each in self._hanging if processes.is_same(each.pid, each.start)]
         return bool(self._hanging)
 
     def record(self, leader: int) -> None:
-        """Record a process that is no task's and ends with the run: what ends the run ends it, too."""
+        """Record a process that belongs to no task, so that the end of the run also ends the process."""
         self._record.began(leader)
 
     def poll(self, now: float) -> None:
-        """Notice progress and exits, and signal the tasks that were stopped.
+        """Detect progress and exits, and signal the tasks that must end.
 
-        The process table is read once for all tasks, after their exits were noticed: what an exited leader has started
-        is in it.
+        One read of the process table serves all tasks. The read follows the detection of exits, so the table has all
+        processes that an exited leader has started.
         """
         self._note_processes(now)
         self._exits.look(now)
@@ -181,7 +181,7 @@ class HostTasks:
         for attempt in list(self.running.values()):
             attempt.note_log(now)
             (exited if processes.has_exited(attempt.process.pid) else living).append(attempt)
-            self._reports.look_at_progress(attempt)  # after its exit was noticed: its last progress counts
+            self._reports.look_at_progress(attempt)  # after the detection of its exit: its last progress counts
         signals = {attempt.task: self._next_signal(attempt, now) for attempt in living}
         table = processes.table() if exited or any(signals.values()) else []
         for attempt in exited:
@@ -201,7 +201,7 @@ class HostTasks:
     def _note_processes(self, now: float) -> None:
         """Record the owner of each process every ``NOTE_S``.
 
-        The parents of a process prove its owner, and the parents may end.
+        The parents of a process prove its owner, but the parents may end.
         """
         if now < self._note_at:
             return
@@ -232,7 +232,7 @@ class HostTasks:
         self._emit(ended)
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:
-        """Continue without an attempt whose process ``pid`` does not end."""
+        """Abandon an attempt whose process ``pid`` does not end."""
         del self.running[attempt.task]
         table = processes.table()
         self._hanging += [each for each in table if each.pid == pid] + attempt.kin.find_living(table)
@@ -244,7 +244,7 @@ class HostTasks:
     def sweep(self, kept: Sequence[int] = ()) -> int:
         """Kill and reap descendants that left their group, except ``kept``; return how many still live.
 
-        Containers that are being removed count too: their runtime's processes, which are descendants, end with them.
+        While containers are being removed, return the number of the removing processes; these end by themselves.
         """
         removing = self._spawner.removing()
         if removing:

@@ -1,4 +1,4 @@
-"""The start of an attempt's process, with its limits and in its container; and what both leave behind at its end."""
+"""The start of an attempt's process, with limits and in a container, and the cleanup of both at its end."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from launch.agent.wire.run_request import TaskRequest
 
 
 class TaskShare(NamedTuple):
-    """The share of this host that a run's tasks get.
+    """The share of this host for a run's tasks.
 
     Attributes:
       gpus: the GPUs of each task, by index.
@@ -37,7 +37,7 @@ class TaskShare(NamedTuple):
 
 
 class Spawner:
-    """Start the processes of this host's attempts; take back what each has had beside its process.
+    """Start the processes of this host's attempts; remove the control group and the container of each afterwards.
 
     Args:
       secrets: variables of every task.
@@ -49,7 +49,7 @@ class Spawner:
         self._containers = TaskContainers(folder, share.container)
 
     def restore_code(self) -> None:
-        """Restore the launcher's code, of which somebody may have removed files."""
+        """Restore missing files of the launcher's code."""
         if self._share.shipped is not None:
             self._share.shipped.restore()
 
@@ -75,7 +75,7 @@ class Spawner:
         return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log), container=container)
 
     def look(self, now: float, running: Iterable[Attempt]) -> None:
-        """End the attempts that have more memory than their limit, and go on with the removal of containers."""
+        """End the attempts that exceed their memory limit, and continue the removal of containers."""
         if self._limits.due(now):
             for attempt in running:
                 if attempt.killed_at is None:
@@ -92,20 +92,20 @@ class Spawner:
             attempt.end_by(now, term=False)
 
     def is_gone(self, attempt: Attempt) -> bool:
-        """Return whether nothing of an attempt is left when its processes have ended; call it until then."""
+        """Return whether the container of an ended attempt is gone; call this method until then."""
         return self._containers.is_gone(attempt.container)
 
     def removing(self) -> List[int]:
-        """Return the pids of the processes that still remove something of ended attempts."""
+        """Return the pids of the processes that remove containers of ended attempts."""
         self._containers.look()
         return self._containers.pids
 
     def ended(self, attempt: Attempt) -> Optional[Excess]:
-        """Remove the group of an ended attempt; return the limit that the attempt has reached, or None."""
+        """Remove the control group of an ended attempt; return the limit that the attempt has reached, or None."""
         return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
 
     def forget(self, standby: Attempt) -> None:
-        """Remove the group and the container of a process that was ended before its turn."""
+        """Remove the control group and the container of a standby that was ended before its turn."""
         self.ended(standby)
         self._containers.remove(standby.container)
 

@@ -11,15 +11,15 @@ from cluster.protocol.shared_files import open_to_read
 from launch.agent.linux import processes
 from launch.agent.linux.procfs import threads, waits_in
 
-WRITE_S = 1.5  # how long a process has to write them
+WRITE_S = 1.5  # the time that a process has to write its stacks
 LOOK_S = 0.1
 LONGEST = 16_000  # characters
 
 
 class Stacks:
-    """The stacks of one process, which it writes from now on if it can, while the agent waits.
+    """The stacks that one process writes from now on, if it can, while the agent waits.
 
-    Kill the process soon. The constructor continues a process that a signal has stopped, so that the process can write.
+    Kill the process soon. The constructor continues a stopped process, so that the process can write.
     """
 
     def __init__(self, pid: int, folder: Path):
@@ -31,26 +31,26 @@ class Stacks:
             processes.signal_process(pid, process.start, signal.SIGCONT)
 
     def are_written(self) -> bool:
-        """Return whether the process seems to have written all; call this repeatedly."""
+        """Return whether the process seems to have finished writing; call this repeatedly."""
         return self._written.is_at_rest()
 
     def text(self) -> str:
         """Return the kernel's stacks, then the text that the process has written.
 
-        Of a long text of the process, the method returns the end.
+        A long text of the process is cut to its end.
         """
         return "\n".join(filter(None, [self._of_kernel, self._written.text()]))
 
 
 class Written:
-    """The stacks that a task's processes write from now on, without those that others asked for before."""
+    """The stacks that a task's processes write from now on, without stacks from earlier requests."""
 
     def __init__(self, folder: Path):
         self._file = folder / STACKS
         self._began = self._size = self._length()
 
     def is_at_rest(self) -> bool:
-        """Return whether something was written, and nothing since the last call."""
+        """Return whether stacks were written, but no more since the last call."""
         before, self._size = self._size, self._length()
         return self._began < self._size == before
 
@@ -71,10 +71,11 @@ class Written:
 
 
 def request_stacks(pid: int, folder: Path) -> str:
-    """Return the stacks of its Python threads that a process writes on request.
+    """Return the stacks of a process's Python threads, which the process writes on request.
 
-    The process goes on. Only a process that has announced that it writes stacks, and catches ``STACKS_BY``, is asked. A
-    process that is stopped, or hangs in the kernel, is not asked: it would write when nobody reads any more.
+    The process continues. The agent asks only a process that has announced that it writes stacks, and that catches
+    ``STACKS_BY``. The agent does not ask a process that is stopped, or hangs in the kernel: the process would write too
+    late.
     """
     process = processes.inspect(pid)
     asks = process is not None and process.state not in "TtDZ" and (folder / STACKS).exists()
@@ -88,7 +89,7 @@ def request_stacks(pid: int, folder: Path) -> str:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Return whether a process has a handler of its own for a signal.
+    """Return whether a process has its own handler for a signal.
 
     Without a handler the signal might end the process.
     """
@@ -97,7 +98,7 @@ def catches(pid: int, number: int) -> bool:
 
 
 def _kernel_stacks(process: processes.Process) -> str:
-    """``pid 4242, state T: 12 threads in do_signal_stop``"""
+    """Return lines such as ``pid 4242, state T:`` and ``12 threads in do_signal_stop``."""
     waits = Counter(waits_in(thread) or "no wait that the kernel reports" for thread in threads(process.pid))
     lines = [f"  {number} threads in {where}" for where, number in waits.most_common(8)]
     return "\n".join([f"pid {process.pid}, state {process.state}:", *lines])

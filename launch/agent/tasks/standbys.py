@@ -1,8 +1,8 @@
-"""Processes that wait for the next cluster, beside the tasks that run.
+"""Processes that wait for the next cluster while the tasks run.
 
-Such a process has loaded TensorFlow and built its graph when its task's next attempt begins
-(``cluster.protocol.standby``). A process that is not ready by then, or was prepared for another cluster, is ended, and
-a new one started.
+A waiting process has loaded TensorFlow and built its graph when its task's next attempt begins
+(``cluster.protocol.standby``). Where a process is not ready by then, or was prepared for another cluster, the agent
+ends it and starts a new one.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from launch.agent.protocol.messages import Prepared
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 
-END_S = 1.0  # for killed processes to be gone; the agent ends what is left when it leaves
+END_S = 1.0  # for killed processes to end; the agent ends any rest when it leaves
 
 
 @dataclass
 class _Waiting:
-    """A waiting process: the attempt that it is for, and the environment variables of that attempt's cluster."""
+    """A waiting process: its attempt, and the environment variables of the attempt's cluster."""
 
     attempt: Attempt
     place: Mapping[str, str]
@@ -31,10 +31,10 @@ class _Waiting:
 
 
 class Standbys:
-    """The waiting processes of one host's tasks, at most one of each task.
+    """The waiting processes of one host's tasks, at most one per task.
 
     Args:
-      ended: takes each attempt whose process was ended, or has ended by itself.
+      ended: receives each attempt whose process was ended, or has ended by itself.
     """
 
     def __init__(self, folder: RunFolder, ended: Callable[[Attempt], None]):
@@ -47,10 +47,10 @@ class Standbys:
         return [each.attempt.process.pid for each in self._waiting.values()]
 
     def add(self, task: str, place: Mapping[str, str], start: Callable[[], Attempt]) -> None:
-        """Let a process of a task wait, in the place of an earlier one.
+        """Start a waiting process of a task, in the place of an earlier one.
 
         Args:
-          place: the environment variables of its cluster.
+          place: the environment variables of the process's cluster.
           start: starts the process, with a pipe as its standard input.
 
         Raises:
@@ -61,7 +61,7 @@ class Standbys:
         self._waiting[task] = _Waiting(start(), place)
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
-        """Return the waiting process of a task's attempt, whose turn it is now; None where none is ready for it."""
+        """Give the turn to the waiting process of a task's attempt and return it; None where no process is ready."""
         found = self._waiting.get(task)
         if found is None:
             return None
@@ -72,7 +72,7 @@ class Standbys:
         return self._waiting.pop(task).attempt
 
     def look(self) -> List[Prepared]:
-        """Return what there is to report: each process once, when it is ready or has ended."""
+        """Return the new events: one for each process, when the process is ready or has ended."""
         found: List[Prepared] = []
         for task, each in list(self._waiting.items()):
             has_ended = processes.has_exited(each.attempt.process.pid)
@@ -105,6 +105,6 @@ def _give_turn(attempt: Attempt) -> bool:
     try:
         with attempt.process.stdin as source:  # type: ignore[union-attr]
             source.write(b"\n")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
     return True

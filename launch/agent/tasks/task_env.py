@@ -1,9 +1,9 @@
-"""The environment variables that a task's process gets."""
+"""The environment variables of a task's process."""
 
 from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
-ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secrets` say
+ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secrets`
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
     "CUDA_VISIBLE_DEVICES": "Indices of the task's GPUs; empty without a GPU.",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: GPU indices are those of nvidia-smi.",
@@ -22,19 +22,19 @@ ENVIRONMENT = {  # of every task, beyond what its agent has and `env` and `secre
 def own_variables(
     planned: Mapping[str, str], further: Mapping[str, str], attempt: int, folder: Path, gpus: Sequence[int]
 ) -> Dict[str, str]:
-    """Return the variables of one attempt beside those of its agent.
+    """Return the variables of one attempt, in addition to the variables of its agent.
 
     Args:
-      planned: of the plan.
+      planned: the variables of the plan.
       further: values that the plan lacks: secrets, the cluster of a later formation.
-      folder: the task's own.
-      gpus: their indices.
+      folder: the task's folder.
+      gpus: the indices of the task's GPUs.
     """
     return {
         **planned,
         **further,
         "LAUNCH_ATTEMPT": str(attempt),
         "LAUNCH_TASK_DIR": str(folder),
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order in which nvidia-smi counts
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of nvidia-smi
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
     }

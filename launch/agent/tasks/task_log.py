@@ -1,14 +1,14 @@
-"""The log of an attempt as its agent keeps it: the times of its lines, and its bound.
+"""The log of an attempt: the times of its lines, and its bound.
 
-A task writes straight into its log, so that nothing is between the task and the disk. So the log itself has no times.
-Beside it, in ``attempt_0.log.times``, the agent writes the log's size as ``TIME SIZE``: one line a second while the log
-grows. A line that begins at byte p was there by the first time whose size is beyond p.
+A task writes directly into its log, with no process between the task and the disk. So the log itself has no times. The
+agent writes the log's size to ``attempt_0.log.times`` next to the log, as ``TIME SIZE``: one line a second while the
+log grows. A line that begins at byte p was written by the first time with a size above p.
 
-No other file could take the log's place without a loss of lines. So of a log beyond its bound the first and the newest
-bytes stay, and the kernel frees the blocks between. The log keeps its length, and reads as zeros there. Every line
-keeps its offset, on which the index of times and each reader rely. Beside the log, ``attempt_0.log.gap`` has the two
-ends of the gap as ``BEGIN END``; it is written before the blocks are freed. Both ends are beginnings of lines, if there
-are any nearby.
+No other file could replace the log without a loss of lines. So a log above its bound keeps its first and its newest
+bytes, and the kernel frees the blocks between. The log keeps its length, and the freed part reads as zeros. Every line
+keeps its offset, as the index of times and each reader require. ``attempt_0.log.gap`` next to the log has the two ends
+of the gap as ``BEGIN END``; the agent writes this file before it frees the blocks. Both ends are beginnings of lines,
+if lines begin nearby.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from launch.agent.state.log import say_once
 
 EVERY_S = 1.0
 TIMES_PIECE = 1 << 20  # bytes of an index that are read at once
-LONGEST_TIME = 100  # bytes of a line that says anything
+LONGEST_TIME = 100  # bytes of a valid line
 
 
 def index_of(log: Path) -> Path:
@@ -40,7 +40,7 @@ class LogTimes:
         self._size, self._look_at = 0, 0.0
 
     def note(self, now: float, at_once: bool = False) -> None:
-        """Notes the log's size if it has grown; looks every ``EVERY_S``, or ``at_once``."""
+        """Record the log's size if the log has grown; look every ``EVERY_S``, or ``at_once``."""
         if now < self._look_at and not at_once:
             return
         self._look_at = now + EVERY_S
@@ -55,7 +55,7 @@ class LogTimes:
 
 
 class Times:
-    """Reads the times of one log, which may still grow."""
+    """Read the times of one log, which may still grow."""
 
     def __init__(self, log: Path):
         self._log, self._read = log, 0
@@ -69,11 +69,11 @@ class Times:
                 index.seek(self._read)
                 while self._take(index.read(TIMES_PIECE)):
                     index.seek(self._read)
-        except OSError:  # there is none, or something else that a task has made of it
+        except OSError:  # missing, or replaced by the task
             return
 
     def _take(self, noted: bytes) -> bool:
-        """Take whole lines; return whether there were any.
+        """Parse the whole lines; return whether any exist.
 
         The method skips a line that is not a time and a size.
         """
@@ -88,15 +88,15 @@ class Times:
         return bool(whole)
 
     def time_of(self, offset: int) -> float:
-        """Return the time at which the byte at ``offset`` was there.
+        """Return the time by which the byte at ``offset`` was written.
 
-        A byte beyond every noted size is as old as the log's last change.
+        A byte beyond every recorded size is as old as the log's last change.
         """
         entry = bisect_right(self._sizes, offset)
         return self._times[entry] if entry < len(self._times) else self._log.stat().st_mtime
 
     def written_before(self, moment: float) -> int:
-        """Return the number of bytes that were there before this time of day."""
+        """Return the number of bytes that were written before this time of day."""
         entry = bisect_left(self._times, moment)
         return self._sizes[entry - 1] if entry else 0
 
@@ -106,33 +106,33 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def punch(handle: int, begin: int, end: int) -> None:
-    """Free a part of an open file. Raises OSError, also where the file system cannot."""
-    fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # whose offsets have 64 bits everywhere
+    """Free a part of an open file. Raises OSError, also where the file system does not support this."""
+    fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # its offsets have 64 bits everywhere
     if fallocate(handle, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_int64(begin), ctypes.c_int64(end - begin)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
-FIRST, NEWEST = 16 << 20, 240 << 20  # bytes of a log that stay
-STEP = 16 << 20  # bytes that a gap grows by, at the least
+FIRST, NEWEST = 16 << 20, 240 << 20  # bytes that a log keeps
+STEP = 16 << 20  # bytes by which a gap grows, at least
 BOUND_S = 5.0
-NEARBY = 1 << 16  # bytes in which the beginning of a line is looked for
+NEARBY = 1 << 16  # bytes to search for the beginning of a line
 GONE = "({} MiB of this log are gone from here: a log keeps its first {} MiB and its newest {} MiB)"
 
 
 class LogGap(NamedTuple):
-    """The part of a log that is gone, by the offsets of its beginning and of its end."""
+    """The freed part of a log, from the offset ``begin`` up to ``end``."""
 
     begin: int
     end: int
 
     def holds(self, offset: int) -> bool:
-        """Return whether the byte at an offset is gone."""
+        """Return whether the byte at an offset is freed."""
         return self.begin <= offset < self.end
 
     @property
     def line(self) -> str:
-        """Return the line that readers find in its place."""
+        """Return the line that readers show in place of the gap."""
         return GONE.format((self.end - self.begin) >> 20, FIRST >> 20, NEWEST >> 20)
 
 
@@ -145,16 +145,16 @@ def gap_file_of(log: Path) -> Path:
 
 
 def gap_of(log: Path) -> LogGap:
-    """Return the gap of a log; one without bytes where there is none."""
+    """Return the gap of a log; a gap without bytes where the log is whole."""
     try:
         begin, end = map(int, read_at_most(gap_file_of(log), 100).split())
-    except (OSError, ValueError):  # there is none, or something else that a task has made of it
+    except (OSError, ValueError):  # missing, or replaced by the task
         return NO_GAP
     return LogGap(begin, end) if 0 <= begin < end else NO_GAP
 
 
 class LogBound:
-    """Keep one log within its bound, as its task goes on writing."""
+    """Keep one log within its bound while its task writes."""
 
     def __init__(self, log: Path, first: int = FIRST, newest: int = NEWEST, step: int = STEP):
         self._log, self._first, self._newest, self._step = log, first, newest, step
@@ -163,7 +163,7 @@ class LogBound:
         self._is_possible = True
 
     def look(self, now: float) -> None:
-        """Free what is beyond the bound; looks every ``LOOK_S``."""
+        """Free the bytes beyond the bound; look every ``BOUND_S``."""
         if now < self._look_at or not self._is_possible:
             return
         self._look_at = now + BOUND_S
@@ -188,7 +188,7 @@ class LogBound:
             punch(file.fileno(), *self._gap)
 
     def _line_after(self, offset: int) -> int:
-        """Return where the first line after an offset begins; the offset itself where none does nearby."""
+        """Return the beginning of the first line after an offset; the offset itself where no line begins nearby."""
         with open_to_read(self._log) as file:
             file.seek(offset)
             return offset + file.read(NEARBY).find(b"\n") + 1

@@ -1,15 +1,15 @@
-"""Report what the running tasks of this host do: their progress, their signs of life, their use of the host.
+"""The reports about the running tasks of this host: their progress, their signs of life, and their use of the host.
 
-The use of the host is that of its network card, and of the GPUs that the tasks were given.
+The use of the host is the use of its network card, and of the tasks' GPUs.
 
-Tasks that may be frozen are found by their signs of life and their processes' kernel states. ``Vitals`` does not report
-a healthy task, with one exception: it reports each new ``doing`` of a task's start.
+``Vitals`` finds tasks that may be frozen by their signs of life and their processes' kernel states. ``Vitals`` does not
+report a healthy task, with one exception: each new ``doing`` of a task's start.
 
-``Vitals`` counts time in looks: seconds in which the whole machine stands still count against no task. Seconds in
-which the kernel does not serve a task do not count either (``launch.agent.linux.procfs``). For a task that computes,
-the part of a processor that it gets counts. For a task that reads or writes, a tenth of its time counts. For a task
-that does nothing, all of its time counts. Where several tasks give signs of life and all signs are late, the machine
-is slow: ``Vitals`` then counts silence at a fifth of that.
+``Vitals`` counts time in looks: seconds in which the whole machine stands still count against no task. Seconds in which
+the kernel does not serve a task do not count either (``launch.agent.linux.procfs``). For a task that computes, its
+share of a processor counts. For a task that reads or writes, a tenth of its time counts. For a task that does nothing,
+all of its time counts. Where several tasks give signs of life and all signs are late, the machine is slow: ``Vitals``
+then counts a fifth of the silence.
 """
 
 import os
@@ -34,7 +34,7 @@ USAGE_S = 3.0
 
 
 class Usage:
-    """Looks at the tasks of this host, every ``LOOK_S``.
+    """Measure the use of this host by its tasks, every ``USAGE_S``.
 
     Args:
       gpus: {task: the indices of its GPUs}
@@ -46,7 +46,7 @@ class Usage:
         self._look_at = 0.0
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due; once true, false for ``LOOK_S``."""
+        """Return whether the next look is due; after True, the result is False for ``USAGE_S``."""
         if now < self._look_at:
             return False
         self._look_at = now + USAGE_S
@@ -56,7 +56,7 @@ class Usage:
         """Return each task's use in the terms of ``status --json``, without unknown values.
 
         Args:
-          leaders: {task: pid of its own process, whose session and group are all the task's}
+          leaders: {task: pid of the leader, whose session and group belong to the task}
           table: the processes of this host.
         """
         sessions = {process.pid: process.session for process in table}
@@ -74,7 +74,7 @@ def _network(rate: Optional[Bytes]) -> Dict[str, Any]:
 
 
 def _of_gpus(uses: Sequence[Use]) -> Dict[str, Any]:
-    """The mean of the GPUs' use, the sum of their memory."""
+    """Return the mean of the GPUs' use and the sum of their memory."""
     percents = [use.percent for use in uses if use.percent is not None]
     memories = [use.memory_bytes for use in uses if use.memory_bytes is not None]
     mean = {"gpu_percent": round(sum(percents) / len(percents), 1)} if percents else {}
@@ -116,7 +116,7 @@ class Reports:
         folder = self._folder.task(attempt.task)
         try:
             written_ns = os.lstat(f"{folder}/{PROGRESS}").st_mtime_ns
-        except OSError:  # there is none yet, or the task has closed its folder
+        except OSError:  # no progress exists yet, or the task has closed its folder
             return
         if written_ns == attempt.progress_ns:
             return
@@ -132,13 +132,13 @@ class Reports:
 
 LOOK_S = 1.0
 SLOW_SHARE = 0.2
-QUIET_S = 3.0  # a sign of life that is so late, or a phase that lasts so long, is reported
+QUIET_S = 3.0  # a sign of life this late, or a phase this long, is reported
 _SHOWN = ("phase", "phase_s", "slowest_s", "usual_s", "owes", "doing")
-LASTING = (*STEPS, "saving")  # the others may take any time
+LASTING = (*STEPS, "saving")  # all other phases may take any time
 
 
 class Seen(NamedTuple):
-    """A task as the agent has it: the pid is its leader's, the folder its own."""
+    """A task as the agent records it: its attempt, its leader's pid, and its folder."""
 
     attempt: int
     pid: int
@@ -147,32 +147,32 @@ class Seen(NamedTuple):
 
 @dataclass
 class Watched:
-    """The state of one attempt of a task; its seconds are counted in looks."""
+    """The state of one attempt of a task; seconds are counted in looks."""
 
     attempt: int
-    beat: Optional[int] = None  # of its newest sign
-    work: Optional[Work] = None  # that it had done by the last look
+    beat: Optional[int] = None  # the beat of its newest sign
+    work: Optional[Work] = None  # its work up to the last look
     phase: Optional[str] = None
-    phase_s: float = 0.0  # as it tells
-    counted_s: float = 0.0  # of its phase
-    doing: str = ""  # of its start, as it was reported
+    phase_s: float = 0.0  # as the task reports
+    counted_s: float = 0.0  # the part of the phase that counts
+    doing: str = ""  # the part of its start that was reported last
     silent_s: float = 0.0
     stopped_s: float = 0.0
-    is_reported: bool = False  # whether the lead takes it for unwell
+    is_reported: bool = False  # whether the lead has it as unwell
 
 
 class Vitals:
-    """Looks at the tasks of this host, every ``LOOK_S``.
+    """Check the signs of life of this host's tasks, every ``LOOK_S``.
 
     Args:
-      work_of: what the process with a pid has done so far.
+      work_of: returns the work of the process with a pid so far.
     """
 
     def __init__(self, work_of: Callable[[int], Optional[Work]] = work_of) -> None:
         self._work_of = work_of
         self._watched: Dict[str, Watched] = {}
         self._looked_at = 0.0
-        self._slow = False  # whether all were late at the last look
+        self._slow = False  # whether all signs were late at the last look
 
     def due(self, now: float) -> bool:
         """Return whether the next look is due."""
@@ -182,8 +182,8 @@ class Vitals:
         """Return the signs of tasks that are unwell, have just recovered, or are starting.
 
         Each task has {"attempt", "state", "stopped_s", "silent_s", …}. ``state`` is the kernel's state of the task's
-        leader, and ``silent_s`` how late the task's sign of life is. ``counted_s`` is the part of the task's phase that
-        counts; the other keys come from the sign, where there is one.
+        leader, and ``silent_s`` the delay of the task's sign of life. ``counted_s`` is the part of the task's phase
+        that counts; the other keys come from the sign, where there is one.
         """
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
         self._watched = {name: self._watch(name, task.attempt) for name, task in tasks.items()}
@@ -226,7 +226,7 @@ class Vitals:
 
 
 def _count(watched: Watched, sign: Sign, part: float) -> None:
-    """Add the counted seconds of its phase that a task reports since the last look."""
+    """Add the counted part of the seconds that a task reports for its phase since the last look."""
     if sign.phase != watched.phase or sign.phase_s < watched.phase_s:
         watched.counted_s = sign.phase_s
     else:

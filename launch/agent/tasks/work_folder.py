@@ -1,14 +1,14 @@
-"""The code and the files that tasks work with: a copy of the job's folder for each, and the launcher's own code.
+"""The code and the files of tasks: a copy of the job's folder for each task, and the launcher's own code.
 
-    RUN/ROLE.INDEX/work/            where a program under ``command:`` starts, and whose ``job.py`` a job is
-    RUN/ROLE.INDEX/work.json        what was copied there, {name: modification time in ns}
+    RUN/ROLE.INDEX/work/            the working folder of a program under ``command:``, or a job with its ``job.py``
+    RUN/ROLE.INDEX/work.json        the copied files, {name: modification time in ns}
 
-The copy is no other task's and no other run's. All attempts of a task share it, so that one that is started again finds
-what the one before wrote. Once the host's part of the run is over, the copies that nobody changed are removed, and what
-the task wrote stays.
+Each task of each run has a separate copy. All attempts of a task share its copy, so a restarted task finds the files of
+the earlier attempt. Once the host's part of the run is over, the agent removes the unchanged copies; the files that the
+task wrote stay.
 
 All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
-has the code in its memory for as long as it may start a task, restores missing files, and keeps the run's files young.
+keeps the code in memory while it may start a task. The agent restores missing files, and keeps the run's files young.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ from launch.agent.linux.procfs import names_in
 from launch.agent.state.log import say_once
 
 LIST = "work.json"
-MANIFEST = ".manifest"  # of what was shipped; bootstrap.py, which imports nothing of ours, has it too
-_CLONE = 0x40049409  # FICLONE of Linux: both files share their blocks until one of them is written
+MANIFEST = ".manifest"  # the list of shipped files; bootstrap.py, which imports none of our modules, repeats this name
+_CLONE = 0x40049409  # FICLONE of Linux: both files share their blocks until one of the files is written
 
 
 def fill(task: Path, shipped: Optional[Path]) -> None:
-    """Make the task's folder from the shipped one, unless that is done; it is empty where nothing was shipped.
+    """Fill the task's folder with copies of the shipped files, once; create an empty folder without a shipped one.
 
-    What lies there already stays as it is: an agent that is started again goes on with it.
+    Existing files stay unchanged: a restarted agent continues with the existing folder.
 
     Raises:
-      OSError: it cannot be made.
+      OSError: the folder cannot be created.
     """
     if (task / LIST).exists():
         return
@@ -49,7 +49,7 @@ def fill(task: Path, shipped: Optional[Path]) -> None:
 
 
 def unchanged(task: Path) -> List[str]:
-    """Return the names of the copies that nobody has changed, below the task's working folder."""
+    """Return the names of the unchanged copies, below the task's working folder."""
     return [name for name, time_ns in _times(task).items() if _is_of(task / WORK / name, time_ns)]
 
 
@@ -62,13 +62,13 @@ def _is_of(path: Path, time_ns: int) -> bool:
 
 
 def tidy(task: Path) -> None:
-    """Remove the unchanged copies, and the folders that this leaves empty."""
+    """Remove the unchanged copies, and then the empty folders."""
     times = _times(task)
     for name in unchanged(task):
         with contextlib.suppress(OSError):
             os.unlink(str(task / WORK / name))
     for name in sorted({os.path.dirname(name) for name in times} | {""}, reverse=True):
-        with contextlib.suppress(OSError):  # it is not empty
+        with contextlib.suppress(OSError):  # the folder is not empty
             os.removedirs(str(task / WORK / name))
     with contextlib.suppress(OSError):
         (task / LIST).unlink()
@@ -88,12 +88,12 @@ def _names(shipped: Path) -> Iterator[str]:
 
 
 def _copy(source: Path, target: Path, partial: Path) -> int:
-    """Copy a file, which appears whole or not at all; return its modification time."""
+    """Copy a file atomically; return its modification time."""
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(str(source), "rb") as read, open(str(partial), "wb") as written:
         try:
             fcntl.ioctl(written.fileno(), _CLONE, read.fileno())
-        except OSError:  # most file systems cannot
+        except OSError:  # most file systems do not support clones
             shutil.copyfileobj(read, written, 1 << 20)
         os.fchmod(written.fileno(), os.fstat(read.fileno()).st_mode & 0o700)
     os.rename(str(partial), str(target))
@@ -103,7 +103,7 @@ def _copy(source: Path, target: Path, partial: Path) -> int:
 def _times(task: Path) -> Dict[str, int]:
     """Return the copied files and their modification times, {name: ns}.
 
-    The result is empty where the task has made something else of the list.
+    The result is empty where the task has replaced the list by something else.
     """
     try:
         times = json.loads((task / LIST).read_text())
@@ -118,7 +118,7 @@ def _is_below(name: str) -> bool:
 
 
 LOOK_S = 3600.0
-OLD_S = 24 * 3600.0  # Python compiles a file again whose time was changed: once a day at most
+OLD_S = 24 * 3600.0  # once a day at most: Python recompiles a file with a new time
 
 
 class _File(NamedTuple):
@@ -127,14 +127,14 @@ class _File(NamedTuple):
 
 
 class Shipped:
-    """The code in ``folder``, read now.
+    """The code in ``folder``, which the constructor reads.
 
     Args:
       own: the agent's folder of the run.
-      tasks: those of its tasks.
+      tasks: the folders of the agent's tasks.
 
     Raises:
-      OSError, ValueError: it cannot be read.
+      OSError, ValueError: the code cannot be read.
     """
 
     def __init__(self, folder: Path, own: Path, tasks: Sequence[Path]):
@@ -144,7 +144,7 @@ class Shipped:
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
 
     def restore(self) -> None:
-        """Write missing files again; log a failure once, which does not end the run."""
+        """Restore missing files; log a failure once, without ending the run."""
         for path, file in self._files.items():
             if not os.path.exists(path):
                 try:
@@ -170,7 +170,7 @@ def _read(path: str) -> bytes:
 
 
 def _write(path: Path, file: _File) -> None:
-    """Write a file that appears whole or not at all."""
+    """Write a file atomically."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, file.mode)
     with os.fdopen(handle, "wb") as written:

@@ -1,7 +1,7 @@
-"""TensorBoard beside a run's summaries, for as long as somebody looks at it.
+"""TensorBoard on a run's summaries, for as long as the launcher shows it.
 
-It listens on this host's own loopback, on a port that the system gives it. It is ended when
-the launcher goes or is silent for ``LEASE_S``, and by the kernel if this process dies.
+TensorBoard listens on this host's own loopback, on a port that the system chooses. This process ends TensorBoard when
+the launcher ends or is silent for ``LEASE_S``; the kernel ends it if this process dies.
 """
 
 import os
@@ -20,7 +20,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import RunReference
 
-LEASE_S = 15.0  # the launcher says every second that it is there
+LEASE_S = 15.0  # the launcher sends a sign of life every second
 CHUNK = 1 << 16
 _ADDRESS = re.compile(rb" at http://[^ /]*:(\d+)/")
 Send = Callable[[Dict[str, Any]], None]
@@ -29,7 +29,7 @@ Send = Callable[[Dict[str, Any]], None]
 def board(reference: RunReference, send: Send) -> None:
     """Serve TensorBoard for the newest run of a name.
 
-    ``send`` gets {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
+    ``send`` receives {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
     """
     folder = newest(reference)
     problem = _hindrance(folder) if folder else f"no run of the name {reference.name} has been on this host"
@@ -43,36 +43,33 @@ def board(reference: RunReference, send: Send) -> None:
         if last_words is not None:
             send({"error": _why(python, last_words)})
     finally:
-        processes.signal_group(process.pid, signal.SIGKILL)  # it has nothing to save
+        processes.signal_group(process.pid, signal.SIGKILL)  # it has no data to save
         process.wait()
 
 
 def _hindrance(folder: RunFolder) -> Optional[str]:
-    """Return why there is nothing to show; None where there are summaries."""
+    """Return the reason why no summaries can be shown; None where summaries exist."""
     if next(folder.path.rglob("*tfevents*"), None) is None:
         return f"{folder.run} has no summaries in {folder.path}; its chief writes the first ones with its first step"
     return None
 
 
 def _python(folder: RunFolder) -> str:
-    """Return the Python that the run's tasks use.
-
-    The Python is that of the environment that was built for the tasks, or else the one of this process.
-    """
+    """Return the Python of the run's tasks: of their environment, or else of this process."""
     digest = plan_file.read(folder).environment
     return str(Environment(folder.workdir, digest).python) if digest else sys.executable
 
 
 def _tensorboard(python: str, folder: RunFolder) -> "subprocess.Popen[bytes]":
     where = ["--logdir", str(folder.path), "--host", "127.0.0.1", "--port", "0"]
-    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # the GPUs are the tasks'
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # the GPUs belong to the tasks
     return processes.spawn([python, "-m", "tensorboard.main", *where], env, folder.own, subprocess.PIPE)
 
 
 def _look_after(process: "subprocess.Popen[bytes]", listens: Callable[[int], None]) -> Optional[str]:
-    """Read both sides until one ends; return TensorBoard's last line if TensorBoard ended.
+    """Read from TensorBoard and the launcher until one ends; return TensorBoard's last line if TensorBoard ended.
 
-    A launcher that is silent for ``LEASE_S`` has ended.
+    A launcher that is silent for ``LEASE_S`` counts as ended.
     """
     output, printed, reported = process.stdout.fileno(), b"", False  # type: ignore[union-attr]
     received_at = time.monotonic()
@@ -100,7 +97,7 @@ def _last_line(printed: bytes) -> str:
 
 
 def _why(python: str, last_words: str) -> str:
-    """Return why TensorBoard ended, and what to do."""
+    """Return the reason why TensorBoard ended, and the remedy."""
     if "No module named 'tensorboard'" in last_words or "No module named tensorboard" in last_words:
         return f"no TensorBoard in {python}; install it with `{python} -m pip install tensorboard`"
     return f"TensorBoard ended; its last lines: {last_words}"

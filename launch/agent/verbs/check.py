@@ -1,9 +1,8 @@
-"""This host's part of ``launch check``: a conversation that opens ports, dials others, and reports findings.
+"""This host's part of ``launch check``: it opens ports, dials other hosts, and reports findings.
 
-The first request opens this host's ports, and the answer names those that are taken. From then on the launcher may
-ask for the time. Once every host's ports are open, the launcher may ask for a look: all that this host finds out by
-itself and about the others. The ports are closed when the launcher's end is closed, or at the deadline, whichever
-comes first.
+The first request opens this host's ports, and the answer names taken ports. From then on the launcher may ask for the
+time. Once every host's ports are open, the launcher may ask for a look: all facts about this host and its connections
+to other hosts. The ports close when the launcher closes its end, or at the deadline, whichever comes first.
 """
 
 import os
@@ -33,9 +32,9 @@ Values = Dict[str, Any]
 
 
 def check(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until its end is closed; ``receive`` ends the process then.
+    """Answer the launcher's requests until the launcher closes its end; ``receive`` then ends the process.
 
-    The first is a ``CheckRequest``. The others are {"do": "time"}, and {"do": "look", "within_s"}.
+    The first request is a ``CheckRequest``. Further requests are {"do": "time"}, and {"do": "look", "within_s"}.
     """
     request = from_values(CheckRequest, receive())
     deadline = threading.Timer(request.within_s, os._exit, [0])
@@ -47,19 +46,19 @@ def check(receive: Callable[[], Values], send: Callable[[Values], None]) -> None
             values = receive()
             if values["do"] == "time":
                 send({"time": time.time()})
-            else:  # in a thread, so that the launcher's going is noticed meanwhile
+            else:  # in a thread, so that the end of the launcher is noticed meanwhile
                 threading.Thread(target=_answer, args=(request, values, send), daemon=True).start()
 
 
 def _answer(request: CheckRequest, values: Values, send: Callable[[Values], None]) -> None:
     try:
         send(to_values(look(request, values["within_s"])))
-    except Exception as error:  # the launcher would wait for nothing
+    except Exception as error:  # without an answer, the launcher would wait in vain
         send({"error": f"the look failed: {type(error).__name__}: {error}"})
 
 
 def look(request: CheckRequest, within_s: float) -> CheckFacts:
-    """Return all that this host knows about itself and its connections to the others, as far as the time allows."""
+    """Return all facts about this host and its connections to other hosts, as far as the time allows."""
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
         "unguarded": [], "missing_programs": [], "limits": None, "container": [], "run": None, "ports": {},
@@ -107,7 +106,7 @@ def _programs(request: CheckRequest) -> Iterator[Piece]:
 def _limits(request: CheckRequest) -> Iterator[Piece]:
     try:
         container = runtimes.of_run(request.facts.container, expand(request.run.workdir))
-    except runtimes.Lacking:  # the section of the container has the reason
+    except runtimes.Lacking:  # the container's section reports the reason
         container = None
     terms = would_agree(request.limits, container)
     yield "limits", {"problems": list(terms.problems), "notes": list(terms.notes)}
@@ -121,7 +120,7 @@ def _container(request: CheckRequest) -> Iterator[Piece]:
 
 
 def _run(request: CheckRequest) -> Iterator[Piece]:
-    """Yield the run of this name that is up on this host, if there is one."""
+    """Yield the live run of this name on this host, if one exists."""
     workdir, host = expand(request.run.workdir), request.run.host
     held = locks.lock_holder(workdir, request.run.name, host)
     if held is not None:

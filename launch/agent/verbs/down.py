@@ -1,9 +1,9 @@
-"""Ending this host's part of a run from outside: with the agent's help where it lives, without it where not.
+"""The end of this host's part of a run by an operator: with the help of a living agent, or without an agent.
 
-asked to stop      the agent ends its tasks in order; the lead's ends the whole run, workers before ps
-asked to kill      it did not in time
-killed             it did not even answer, or still lives: its tasks die with it
-and then           what its records name and is still there is killed, its lock and socket removed
+asked to stop      the agent ends its tasks in order; the lead ends the whole run, workers before ps
+asked to kill      the agent did not stop in time
+killed             the agent did not answer, or still lives: its tasks die with it
+and then           remaining processes on the run's records are killed, its lock and socket removed
 """
 
 import json
@@ -19,13 +19,13 @@ from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.status.removals import RunEnded, RunLeftovers, nothing
 
-HUNG_S = 10.0  # an agent that does not answer for so long will not
+HUNG_S = 10.0  # an agent that does not answer for this long never will
 
 
 def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
     """Return the remains of the newest run on this host.
 
-    ``gone`` are pids that were the run's a moment ago.
+    ``gone`` are pids of the run that ended a moment ago.
     """
     folder = newest(reference)
     left = nothing() if folder is None else leftovers.look(folder, gone)
@@ -33,7 +33,7 @@ def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
 
 
 def down(request: DownRequest) -> RunEnded:
-    """End this host's part of the newest run; return its remains, and what went wrong after its tasks."""
+    """End this host's part of the newest run; return its remains, and the errors of the commands ``after``."""
     folder = newest(request.run)
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
@@ -45,8 +45,8 @@ def down(request: DownRequest) -> RunEnded:
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
     """Ask a run's agent to stop, then to kill; at last send SIGKILL.
 
-    An agent that is still there ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. Then
-    ``look`` reports it among the processes that are left.
+    An agent that exists ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. ``look`` then
+    reports the agent among the remaining processes.
     """
     for verb in ("stop", "kill"):
         if not _answers(folder, min(HUNG_S, timeout_s)):
@@ -59,7 +59,7 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
 
 
 def gone(folder: RunFolder) -> bool:
-    """Return whether neither agent nor keeper of the run lives here."""
+    """Return whether no agent and no keeper of the run live here."""
     return not process_records.agent_of(folder) and leftovers.agent_pid(folder) is None
 
 

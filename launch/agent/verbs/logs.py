@@ -1,6 +1,6 @@
-"""The lines of task logs on this host, in the order in which they were written.
+"""The lines of task logs on this host, in the order of writing.
 
-A task's lines are read attempt after attempt, without ever holding a log in memory.
+A task's lines are read one attempt after the other, and no log is held in memory.
 """
 
 import heapq
@@ -18,18 +18,18 @@ from launch.agent.text import plain
 from launch.agent.wire.verb_requests import LogsRequest
 
 BLOCK = 1 << 16
-LONGEST = 1 << 16  # bytes of a line that are shown
+LONGEST = 1 << 16  # the shown bytes of a line
 REST = 1000  # characters that each further part of a line may add: the newest state of a progress bar
 CUT = " … (this line is longer than 64 KiB; its rest is in the log)"
 CLOSED = "(this log cannot be read: something, perhaps the task, has changed its mode)"
 
 
 class TaskLog:
-    """Reads a task's logs, and goes on where it stopped.
+    """A reader of a task's logs, which continues where it stopped.
 
     Args:
-      since, until: only lines written from the one to before the other, times of day in seconds.
-      tail: only so many last lines of what is there at the first reading.
+      since, until: only lines written from ``since`` to before ``until``, times of day in seconds.
+      tail: only this number of last lines at the first reading.
     """
 
     def __init__(
@@ -46,10 +46,10 @@ class TaskLog:
         self._read: Dict[Path, int] = {}
         self._closed: Set[Path] = set()
         self._gaps: Dict[Path, LogGap] = {}
-        self._cut: Dict[Path, bool] = {}  # whether what is read next goes on with a line that was shown already
+        self._cut: Dict[Path, bool] = {}  # whether the next bytes continue a line that was already shown
 
     def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
-        """New whole lines, and with ``last`` a rest without newline: {"task", "attempt", "line", "time"}."""
+        """Yield new whole lines, and with ``last`` a rest without newline: {"task", "attempt", "line", "time"}."""
         found = self._folder.logs(self._task)
         logs = [log for log in found if os.access(str(log), os.R_OK)]
         for log in set(found) - set(logs) - self._closed:
@@ -76,7 +76,7 @@ class TaskLog:
                 self._read[log] = line_start(file, offset)
 
     def _end(self, log: Path) -> int:
-        """Return the offset from which on lines are not asked for."""
+        """Return the offset of the end of the requested lines."""
         size = log.stat().st_size
         if self._until is None or self._times[log].time_of(max(0, size - 1)) < self._until:
             return size
@@ -111,7 +111,7 @@ class TaskLog:
                     file.seek(self._read[log])
                     continue
                 whole = last or len(line) == size or line.endswith(b"\n")
-                if not line or not whole:  # it was cut short meanwhile, or its rest is still to come
+                if not line or not whole:  # the log was truncated meanwhile, or the rest of the line is not written yet
                     return
                 moment, text = self._times[log].time_of(self._read[log]), show(line, self._cut.get(log, False))
                 self._read[log] += len(line)
@@ -120,12 +120,12 @@ class TaskLog:
                     yield {"task": self._task, "attempt": attempt, "line": text, "time": moment}
 
     def _readable(self, log: Path) -> int:
-        """Return how many bytes of a line can be read next; none in the gap of a log."""
+        """Return the number of bytes of a line that can be read next; 0 in the gap of a log."""
         gap, offset = self._gaps[log], self._read[log]
         return 0 if gap.holds(offset) else min(LONGEST, gap.begin - offset) if offset < gap.begin else LONGEST
 
     def _has_gone(self, log: Path) -> bool:
-        """Return whether the next line has gone since the log was opened."""
+        """Return whether the next line was freed since the log was opened."""
         self._gaps[log] = gap_of(log)
         return self._gaps[log].holds(self._read[log])
 
@@ -155,7 +155,7 @@ def line_start(file: BinaryIO, offset: int) -> int:
 def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
     """Return the offset of the last ``count`` lines between ``begin`` and ``end``.
 
-    The function reads backwards, and no more than it must.
+    The function reads backwards, and only as much as necessary.
     """
     at = end
     while at > begin:
@@ -178,7 +178,7 @@ def count_lines(file: BinaryIO, begin: int, end: int, most: int) -> int:
     lines, begins = 0, True
     while file.tell() < end and lines < most:
         part = file.readline(LONGEST)
-        if not part:  # it was cut short meanwhile
+        if not part:  # the log was truncated meanwhile
             break
         lines += begins
         begins = part.endswith(b"\n")
@@ -200,8 +200,7 @@ def logs(
 ) -> None:
     """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
 
-    ``gone`` waits so many seconds, less when the listener goes, and returns whether the listener has
-    gone.
+    ``gone`` waits this many seconds, or until the listener ends; it returns whether the listener has ended.
     """
     folder = newest(request.run)
     if folder is None:
@@ -210,7 +209,7 @@ def logs(
     files = [TaskLog(folder, task, request.since, request.until, request.tail) for task in request.tasks]
     alive = True
     while alive:
-        # Looked at before the files: lines written until the end are not missed.
+        # Checked before the files, so that no line written until the end is missed.
         alive = request.follow and agent_pid(folder) is not None
         for line in heapq.merge(*(file.lines(last=not alive) for file in files), key=lambda line: line["time"]):
             send(line)
@@ -222,9 +221,9 @@ def logs(
 
 
 def _elsewhere(folder: RunFolder, tasks: Sequence[str]) -> List[str]:
-    """Return those of ``tasks`` that this host was not asked to run.
+    """Return the ones of ``tasks`` that this host was not asked to run.
 
-    Such tasks have no lines here; ``logs`` reports an error for them instead of nothing.
+    These tasks have no lines here; ``logs`` reports an error for them instead of nothing.
     """
     plan = plan_file.read(folder)
     return [task for task in tasks if plan.tasks is not None and task not in plan.names]

@@ -1,7 +1,7 @@
-"""The runs that this host took part in, whatever their names: each as the host remembers it.
+"""The runs of every name that this host took part in, as the host's files describe the runs.
 
-A record is read from files, without a question to any agent. The state, the times and the steps of a run are in the
-lead's own files. So only the host that led a run reports them, and all by its own clock.
+The verb reads only files, and asks no agent. The state, the times and the steps of a run are in the lead's own files.
+So only the lead's host reports these facts, with times of its own clock.
 """
 
 import json
@@ -17,11 +17,11 @@ from launch.agent.verbs.status import orphaned
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 
-LARGEST = 64 << 20  # bytes of a status; that of 10,000 tasks has some 10 MB
+LARGEST = 64 << 20  # bytes of a status; the status of 10,000 tasks has some 10 MB
 
 
 def runs(request: RunsRequest) -> RunsAnswer:
-    """Return the runs of this host, the one that began last first."""
+    """Return the runs of this host, newest first."""
     found = every_run(expand(request.workdir))
     return RunsAnswer([_known(folder) for folder in found if folder.host == request.host])
 
@@ -46,7 +46,7 @@ def _known(folder: RunFolder) -> KnownRun:
 
 
 def _status(folder: RunFolder, lives: bool) -> RunStatus:
-    """Return the run's newest status; one without a state where the lead has left none that can be read."""
+    """Return the run's newest status; a status without a state where the lead has left no readable one."""
     before = RunStatus(state="starting" if lives else "")
     try:
         values = json.loads(read_at_most(folder.own / "status.json", LARGEST).decode())
@@ -58,7 +58,7 @@ def _status(folder: RunFolder, lives: bool) -> RunStatus:
 
 
 def _owner(folder: RunFolder) -> Optional[str]:
-    """Return the user of this host whose files the run's are."""
+    """Return the user of this host who owns the run's files."""
     try:
         return pwd.getpwuid(os.stat(str(folder.own)).st_uid).pw_name
     except (OSError, KeyError):

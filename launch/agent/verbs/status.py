@@ -1,4 +1,4 @@
-"""The status of a run: from its agent where that lives, and else from the run's own files."""
+"""The status of a run, from its living agent, or else from the run's own files."""
 
 import os
 import time
@@ -15,15 +15,15 @@ from launch.agent.wire.verb_requests import DrainRequest, RestartRequest, RunRef
 from launch.status.run import ALIVE, ENDED, RunStatus, is_over, utc
 
 ADVICE = "run `launch down {file}`, then `launch up {file} --resume`"
-STARTS_S = 5.0  # for an agent that is just starting to write the run's first status
+STARTS_S = 5.0  # for a starting agent to write the run's first status
 LOOK_S = 0.05
 
 
 def status(reference: RunReference) -> Dict[str, Any]:
     """Return the newest run's status on its lead: {"status": …}, None without a run.
 
-    The other keys are those of ``runs.described``, ``agent``: whether the agent answered, and ``died``. ``died`` is
-    whether the agent is gone, and did not know yet how the run ends.
+    The other keys are the keys of ``runs.described``, ``agent`` and ``died``. ``agent`` is whether the agent answered.
+    ``died`` is whether the agent ended before the run's result was known.
     """
     folder = newest(reference)
     if folder is None:
@@ -44,12 +44,12 @@ def status(reference: RunReference) -> Dict[str, Any]:
 
 
 def restart(request: RestartRequest) -> Dict[str, Any]:
-    """Have the newest run's lead restart tasks: {"asked": True} or {"error": …}."""
+    """Let the newest run's lead restart tasks; return {"asked": True} or {"error": …}."""
     return _ask(request.run, {"do": "restart", "tasks": list(request.tasks)})
 
 
 def drain(request: DrainRequest) -> Dict[str, Any]:
-    """Have the newest run's lead drain tasks: {"wrong": reasons why it cannot} or {"error": …}."""
+    """Let the newest run's lead drain tasks; return {"wrong": reasons against it} or {"error": …}."""
     return _ask(request.run, {"do": "drain", "tasks": list(request.tasks), "back": request.back})
 
 
@@ -59,13 +59,13 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
         if folder is not None:
             return local_socket.ask_agent(folder.own, question)
     except OSError:
-        pass  # its agent has left
+        pass  # the agent has ended
     return {"error": "no run of this name is up on this host"}
 
 
 def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Return a status whose agent is gone, with the tasks that were alive as lost."""
-    if status is None or status.get("state") in (None, *ENDED):  # a member reports of its own tasks, and no state
+    """Return the status of an ended agent's run as failed, with the tasks that were alive as lost."""
+    if status is None or status.get("state") in (None, *ENDED):  # a member reports only its own tasks, and no state
         return status
     known = from_values(RunStatus, status)
     tasks = [replace(task, state="lost") if task.state in ALIVE else task for task in known.tasks]

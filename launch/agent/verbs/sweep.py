@@ -1,9 +1,8 @@
-"""The leftovers of earlier runs on this host, whatever their names, and their removal.
+"""The leftovers of earlier runs of any name on this host, and their removal.
 
-``sweep`` finds a run by its folder below the working folder. A run whose agent lives is reported and left alone. Of
-the other runs, everything that their records name is a leftover. Leftovers are also the locks of runs that have no
-folder any more, code that came half, and environments that were never finished. The logs and checkpoints of a run,
-which it was to leave, are none.
+``sweep`` finds a run by its folder below the working folder. ``sweep`` only reports a run with a living agent. For any
+other run, everything on its records is a leftover. Leftovers are also locks of runs without a folder, incomplete code,
+and unfinished environments. The logs and checkpoints of a run, which the run had to leave, are no leftovers.
 """
 
 import contextlib
@@ -20,11 +19,11 @@ from launch.agent.state.runs import every_run
 from launch.agent.wire.verb_requests import SweepRequest
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
 
-UNFINISHED_S = 3600.0  # what nobody has touched for so long, nobody is writing any more
+UNFINISHED_S = 3600.0  # a folder that is unchanged for this long is no longer being written
 
 
 def sweep(request: SweepRequest) -> SweepAnswer:
-    """Return the living runs and the leftovers of others; with ``kill`` end the leftovers."""
+    """Return the live runs, and the leftovers of other runs; with ``kill`` end the leftovers."""
     workdir = expand(request.workdir)
     first = request.machine[:1] in ((), (request.host,))
     running, ended = _runs(workdir, request, first)
@@ -38,9 +37,9 @@ def sweep(request: SweepRequest) -> SweepAnswer:
 
 
 def _runs(workdir: Path, request: SweepRequest, first: bool) -> Tuple[List[RunningAgent], List[RunFolder]]:
-    """The runs of this host: those that live, and those that do not.
+    """Return the live runs of this host, and the ended ones.
 
-    ``first`` is whether runs of names that the file does not have are this host's too.
+    ``first`` is whether this host also covers runs of host names that the file does not have.
     """
     living, ended = [], []
     for folder in every_run(workdir):
@@ -55,9 +54,9 @@ def _runs(workdir: Path, request: SweepRequest, first: bool) -> Tuple[List[Runni
 
 
 def _is_nobodys(folder: RunFolder, machine: Sequence[str]) -> bool:
-    """Return whether a run was on this machine, by a name of which no other request asks.
+    """Return whether a run was on this machine, under a host name that no other request covers.
 
-    A run of another boot may be of another host, with which this one shares the folder.
+    A run of another boot may belong to another host that shares the folder.
     """
     return folder.host not in machine and process_records.is_of_this_boot(folder)
 
@@ -73,19 +72,19 @@ def _look(workdir: Path, host: str, ended: List[RunFolder], first: bool) -> List
 
 
 def _free_locks(workdir: Path, host: str) -> List[Path]:
-    """Locks of this host that nobody holds."""
+    """Return the locks of this host that no process holds."""
     found = sorted((workdir / "locks").glob(f"*@{host}.lock"))
     return [path for path in found if locks.lock_holder(workdir, path.name.rsplit("@", 1)[0], host) is None]
 
 
 def _half_sent(workdir: Path) -> List[Path]:
-    """Code of which only a part has come; it is unpacked beside its place, under a name with a dot."""
+    """Return incomplete code, which is unpacked next to its place, under a name with a dot."""
     found = sorted((workdir / "code").glob(".*"))
     return [path for path in found if time.time() - path.stat().st_mtime > UNFINISHED_S]
 
 
 def _half_built(workdir: Path) -> Iterator[Environment]:
-    """Environments that are not complete and that nobody builds now."""
+    """Yield the incomplete environments that no process builds now."""
     for environment in environments(workdir):
         with contextlib.suppress(Busy):
             if not environment.is_complete():
@@ -94,7 +93,7 @@ def _half_built(workdir: Path) -> Iterator[Environment]:
 
 
 def _remove(workdir: Path, host: str, first: bool) -> None:
-    """Remove what belongs to no run, and the locks that runs without a folder left."""
+    """Remove free locks, incomplete code and incomplete environments."""
     for path in _free_locks(workdir, host):
         path.unlink()
     if not first:
@@ -102,4 +101,4 @@ def _remove(workdir: Path, host: str, first: bool) -> None:
     for folder in _half_sent(workdir):
         shutil.rmtree(str(folder), ignore_errors=True)
     for environment in _half_built(workdir):
-        environment.forget()  # still held: who waits for it finds that it is gone, and makes it anew
+        environment.forget()  # still held: a process that waits for it finds it missing, and builds it

@@ -1,6 +1,6 @@
-"""The launcher's requests to an agent, and its answers: dataclasses whose fields are the keys of the JSON.
+"""The launcher's requests to an agent, and the agent's answers: dataclasses whose fields are the keys of the JSON.
 
-run_request       one host's part of a run, each of its tasks, and the whole run for its lead
+run_request       one host's part of a run, each of its tasks, and the whole run for the lead
 verb_table        every verb: its request, its answer, and its function on the host
 verb_requests     the requests of the short-lived verbs, and the answer of ``graph``
 host_facts        the facts of a host that check and diagnose collect

@@ -1,4 +1,4 @@
-"""The conversation of ``launch check`` with a host: it opens its ports, sends its time, and looks around."""
+"""The exchange of ``launch check`` with a host, which opens its ports, sends its time, and collects facts."""
 
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple, Union
@@ -10,20 +10,20 @@ from launch.agent.wire.verb_requests import RunReference
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """The request to listen on the ports of this host's tasks, and to look around later.
+    """The request to listen on the ports of this host's tasks, and then to collect facts.
 
     Attributes:
       run: the run that may be up here.
-      words: two secrets of this check: the one that a caller sends, and the one with which a listener answers.
+      words: two secrets of this check: a caller sends the first, and a listener answers with the second.
       ports: the ports to open.
       here: every name that this machine has in the hosts file.
-      facts: the facts that other verbs collect too.
+      facts: the request for the facts that other verbs collect, too.
       names: the names to resolve.
       targets: [address, host] of each task and agent to dial.
       knock_s: seconds for one address to answer.
-      programs: the PATH to look on for each program; None for this host's own.
-      guard: whether the run is to have a guard.
-      limits: the limits of each task of this host that has some.
+      programs: the PATH to search for each program; None for this host's own.
+      guard: whether the run will have a guard.
+      limits: the limits of each task of this host that has limits.
       within_s: seconds after which the host ends its part by itself.
     """
 
@@ -47,8 +47,8 @@ class PortHolder:
 
     Attributes:
       why: the reason, in words.
-      pid: the process that holds the port, where this user may see it.
-      run: the run of that process; None where it is of no run.
+      pid: the process that holds the port, where this user may see the process.
+      run: the run of that process; None where the process belongs to no run.
     """
 
     why: str
@@ -58,14 +58,14 @@ class PortHolder:
 
 @dataclass(frozen=True)
 class OpenedPorts:
-    """The answer to ``CheckRequest``: who holds each port; None where it is open now."""
+    """The answer to ``CheckRequest``: the holder of each port; None where the port is open now."""
 
     ports: Mapping[str, Optional[PortHolder]]
 
 
 @dataclass(frozen=True)
 class Unreached:
-    """A target that cannot be reached from this host; ``kind`` is one of ``launch.agent.network.doors``."""
+    """A target that this host cannot reach; ``kind`` is a kind of ``launch.agent.network.doors``."""
 
     address: str
     host: str
@@ -75,20 +75,20 @@ class Unreached:
 
 @dataclass(frozen=True)
 class RunUp:
-    """A run of the name that is up on this host, with the hash of each bundle of its code."""
+    """A live run of the name on this host, with the hash of each bundle of its code."""
 
     run: str
     pid: Optional[int]
     code: Mapping[str, str]
 
     def holds(self, holder: PortHolder) -> bool:
-        """Return whether who holds a port is of this run: a task, or its agent."""
+        """Return whether the holder of a port is a task or an agent of this run."""
         return holder.run == self.run or (self.pid is not None and holder.pid == self.pid)
 
 
 @dataclass(frozen=True)
 class LimitFacts:
-    """The limits of the tasks that a host cannot enforce, and those that it enforces by looking, in words."""
+    """The limits of the tasks that a host cannot enforce, and the limits that it enforces by polling, as texts."""
 
     problems: List[str]
     notes: List[str]
@@ -99,15 +99,15 @@ class CheckFacts(HostFacts):
     """The facts of a host that only a check collects.
 
     Attributes:
-      names: the addresses of each name on this host, or why it has none.
+      names: the addresses of each name on this host, or the reason why the name has no address.
       unreached: the targets that cannot be reached.
-      unguarded: why the host cannot have a guard, and what to do; empty where it can, or need not.
-      missing_programs: the programs that are not there.
-      limits: the limits that are not enforced, or not by the kernel; None where it is not known.
-      container: why tasks cannot run in their container, and what to do; empty where they can, or need not.
-      run: the run of this name that is up here.
+      unguarded: the reason why the host cannot have a guard, and the remedy; empty where it can, or need not.
+      missing_programs: the programs that do not exist.
+      limits: the limits that are not enforced, or not by the kernel; None where this is not known.
+      container: the reason why tasks cannot run in their container, and the remedy; empty where they can, or need not.
+      run: the live run of this name on this host.
       proxies: the variables of the host that name a proxy.
-      ports: those of ``OpenedPorts``, which the launcher adds.
+      ports: the ports of ``OpenedPorts``; the launcher adds this field.
     """
 
     names: Mapping[str, Union[str, List[str]]]

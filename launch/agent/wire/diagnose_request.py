@@ -1,4 +1,4 @@
-"""The conversation of ``launch diagnose`` with a host, which sends its time and then piece after piece."""
+"""The exchange of ``launch diagnose`` with a host, which sends its time and then one piece after the other."""
 
 from dataclasses import dataclass
 from typing import List, Mapping, Optional, Tuple
@@ -6,7 +6,7 @@ from typing import List, Mapping, Optional, Tuple
 from launch.agent.wire.host_facts import HostFacts
 from launch.agent.wire.verb_requests import RunReference
 
-SPANS = "spans.json"  # of a task: a ``Flight``
+SPANS = "spans.json"  # the file of a task's ``Flight``
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class DiagnoseRequest:
       run: the run.
       python: the tasks' Python.
       secrets: the names of variables that are secrets.
-      bytes: the most bytes to send in all.
-      within_s: seconds in which to send them.
+      bytes: the largest number of bytes to send.
+      within_s: the seconds in which to send the pieces.
     """
 
     run: RunReference
@@ -41,7 +41,7 @@ class LiveProcess:
 
 @dataclass(frozen=True)
 class Live:
-    """The run's processes on a host, and the pid of its agent; None where that is gone."""
+    """The run's processes on a host, and the pid of its agent; None where the agent has ended."""
 
     agent: Optional[int]
     processes: List[LiveProcess]
@@ -49,7 +49,7 @@ class Live:
 
 @dataclass(frozen=True)
 class KernelMessage:
-    """A message of the kernel about trouble of a kind; ``time`` is in seconds since 1970."""
+    """A message of the kernel about trouble of one ``kind``; ``time`` is in seconds since 1970."""
 
     time: float
     kind: str
@@ -58,7 +58,7 @@ class KernelMessage:
 
 @dataclass(frozen=True)
 class HangingConnection:
-    """A connection on which sent bytes are not acknowledged, or which only one side has closed."""
+    """A connection with unacknowledged sent bytes, or a connection that only one side has closed."""
 
     remote: str
     state: str
@@ -84,14 +84,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class Report:
-    """The lead's report of the run, in words."""
+    """The lead's report of the run, as text."""
 
     words: Optional[List[str]] = None
 
 
 @dataclass(frozen=True)
 class DiagnosisFacts(HostFacts):
-    """The facts of a host that rules read; each is a file of the archive. A fact is None until its file has come."""
+    """The facts of a host that rules read; each is a file of the archive. A fact is None until its file has arrived."""
 
     machine: Optional[Machine] = None
     live: Optional[Live] = None

@@ -1,4 +1,4 @@
-"""The newest spans of the tasks of a host, as the launcher asks for them, and as they are in a diagnosis."""
+"""The newest spans of the tasks of a host, for the verb ``flight`` and for a diagnosis."""
 
 from dataclasses import dataclass, field
 from typing import List, Optional
@@ -6,7 +6,7 @@ from typing import List, Optional
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The exchange of every step of a worker with one ps, as ``cluster.protocol.flight_records`` has it."""
+    """The exchange of every step of a worker with one ps, as ``cluster.protocol.flight_records`` defines it."""
 
     pushes: int
     bytes: int
@@ -16,8 +16,8 @@ class Exchanged:
 class Current:
     """The activity of a task by its newest sign of life, which is ``age_s`` seconds old.
 
-    ``asked_s``: for how long the task has asked the ps whether it owes its step something; 0 before it asks. See
-    ``cluster.protocol.heartbeat.Sign`` for the other fields.
+    ``asked_s`` is the time for which the task has asked the ps whether the step waits for it; 0 before it asks.
+    ``cluster.protocol.heartbeat.Sign`` documents the other fields.
     """
 
     phase: str
@@ -34,12 +34,12 @@ class Flight:
     Attributes:
       task: ``worker:1``.
       read_at: the time of reading, in seconds since 1970 by the host's clock.
-      why_none: the reason why there are no spans; None where there are some.
-      began: likewise.
+      why_none: the reason why no spans exist; None where spans exist.
+      began: the beginnings of the spans, in seconds since 1970 by the host's clock.
       took_s, waited_s, longest_ps, longest_s, whole: see ``cluster.protocol.flight_records.Span``.
-      exchanged: what every step exchanges with each ps, in the order of their indices.
-      torn: records that were torn.
-      earlier: records from before the host's last boot.
+      exchanged: the exchange of every step with each ps, in the order of the indices of ps.
+      torn: the number of torn records.
+      earlier: the number of records from before the host's last boot.
       now: the task's current activity; None where it gives no sign of life.
     """
 
@@ -63,7 +63,7 @@ class Flight:
 
 @dataclass(frozen=True)
 class HostFlights:
-    """The spans of the tasks of a host, and the time at which it read them by its clock."""
+    """The spans of the tasks of a host, and the time of reading by its clock."""
 
     run: Optional[str]
     time: float

@@ -1,7 +1,7 @@
 """The facts of a host, which ``launch check`` and ``launch diagnose`` collect alike.
 
-Every fact is collected beside the others, since one may hang in a file server or in a driver. A fact that did not
-come is null or left out of its mapping, and has a ``Gap``.
+All facts are collected in parallel, since one may hang in a file server or in a driver. A missing fact is null or left
+out of its mapping, and has a ``Gap``.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.settings import Container
 
-# The installed packages that bring a module which is not imported.
+# The packages that contain each module, to look up versions without an import.
 _PACKAGES = {"tensorflow": ("tensorflow", "tensorflow-gpu", "tensorflow-cpu", "nvidia-tensorflow")}
 
 
@@ -19,13 +19,13 @@ class FactsRequest:
 
     Attributes:
       workdir: the working folder on this host; may begin with ``~``.
-      python: the tasks' Python, where they have no environment.
-      environment: the hash of the Python environment that tasks run in; None for the host's own Python.
+      python: the tasks' Python, where the tasks have no environment.
+      environment: the hash of the tasks' Python environment; None for the host's own Python.
       env: the tasks' own variables that may affect an import.
       folders: the folders whose disks matter.
-      trial: whether a run is to start here. Then numpy and TensorFlow are imported, and a sample is written to each
-        folder. Else the packages are listed, and nothing is changed.
-      container: the container that has another Python for the tasks; None for no container.
+      trial: whether a run will start here. If so, the host imports numpy and TensorFlow, and writes a sample to each
+        folder. Else the host lists the packages, and changes nothing.
+      container: the tasks' container, which has another Python; None for no container.
     """
 
     workdir: str
@@ -39,14 +39,14 @@ class FactsRequest:
 
 @dataclass(frozen=True)
 class Failed:
-    """The error in the place of a fact."""
+    """The error that replaces a fact."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Python:
-    """The tasks' Python, which started."""
+    """The tasks' Python, after a successful start."""
 
     version: str
     path: str
@@ -61,15 +61,16 @@ class Module:
 
 @dataclass(frozen=True)
 class Versions:
-    """The tasks' Python, and what it imports or has installed.
+    """The tasks' Python, and its imported or installed packages.
 
     Attributes:
-      environment_ready: whether the Python environment is complete that the file asks for, if it asks for one.
+      environment_ready: whether the Python environment of the hosts file is complete, if the file asks for an
+        environment.
       python: the Python itself.
-      numpy: as it was imported; None where it was not tried.
-      tensorflow: as it was imported; None where it was not tried.
-      packages: the version of each installed package; None where they were not listed.
-      code: the hash of each bundle that the newest run was started with; None where it is not asked for.
+      numpy: the imported numpy; None where no import was tried.
+      tensorflow: the imported TensorFlow; None where no import was tried.
+      packages: the version of each installed package; None where the packages were not listed.
+      code: the hash of each bundle of the newest run; None where the request does not ask for it.
     """
 
     environment_ready: bool
@@ -139,9 +140,9 @@ class Gap:
     """A fact that is missing.
 
     Attributes:
-      section: the part of the collection that had to find it.
+      section: the part of the collection that had to find the fact.
       why: the reason, in words.
-      late: whether there was no time for it; else it failed.
+      late: whether the time ran out; else the collection failed.
     """
 
     section: str
@@ -160,7 +161,7 @@ class HostFacts:
     clock: Optional[Clock]
 
     def version_of(self, name: str) -> Optional[str]:
-        """Return the version of ``python``, ``numpy`` or ``tensorflow``; None where it is missing or broken."""
+        """Return the version of ``python``, ``numpy`` or ``tensorflow``; None for a missing or broken package."""
         if self.versions is None:
             return None
         found: Union[Python, Module, Failed, None] = getattr(self.versions, name)

@@ -1,4 +1,4 @@
-"""The launcher's request to an agent: the JSON line of the verb ``start``, kept as plan.json."""
+"""The launcher's request to an agent: the JSON line of the verb ``start``, stored as plan.json."""
 
 from dataclasses import dataclass, field
 from typing import Iterator, List, Mapping, Optional, Tuple, Union
@@ -7,9 +7,9 @@ from cluster.protocol.addresses import host_of, port_of
 from cluster.protocol.settings import Hook, HostSettings, Keep, Limits, Restart
 
 Gpus = Union[str, Tuple[int, ...]]
-LOST_S = 10.0  # of silence, and a margin for the lead (``protocol.silence``): then a host is lost
-JOIN_S = 20.0  # for the members' agents to reach the lead's at the start
-STAY_S = 20.0  # for a member's agent to wait for a lead that is silent
+LOST_S = 10.0  # of silence, plus a margin for the lead (``protocol.silence``), after which a host is lost
+JOIN_S = 20.0  # for the members' agents to reach the lead at the start
+STAY_S = 20.0  # for a member's agent to wait for a silent lead
 GRACE_S = 10.0  # between TERM and KILL
 
 
@@ -19,7 +19,7 @@ class LeadAddress:
 
     Attributes:
       host: its host, by the name in the hosts file.
-      address: ``host:port`` that the members' agents dial; None in a run of one host, where nobody dials.
+      address: ``host:port`` that the members' agents dial; None in a run of one host, which has no members.
     """
 
     host: str
@@ -27,10 +27,10 @@ class LeadAddress:
 
     @property
     def endpoint(self) -> Tuple[str, int]:
-        """The host and the port that members dial.
+        """Return the host and the port that members dial.
 
         Raises:
-          ValueError: nobody dials.
+          ValueError: the run has no members.
         """
         if self.address is None:
             raise ValueError(f"lead.address: expected the address at which {self.host} leads, found null")
@@ -39,16 +39,16 @@ class LeadAddress:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """A task of a run, as the lead knows it.
+    """A task of a run, as the lead's plan describes the task.
 
     Attributes:
       name: ``worker:1``.
       role: ps, chief, worker or evaluator.
-      index: its number among the tasks of its role.
+      index: the number of the task within its role.
       host: its host, by the name in the hosts file.
-      address: ``host:port`` at which other tasks reach it.
-      chief: whether it initialises, saves and ends the run.
-      spare: whether it is a ps that starts only when the host of another ps is lost.
+      address: ``host:port`` at which other tasks reach the task.
+      chief: whether the task initialises, saves and ends the run.
+      spare: whether the task is a ps that starts only when the host of another ps is lost.
     """
 
     name: str
@@ -62,19 +62,19 @@ class TaskPlan:
 
 @dataclass(frozen=True)
 class TaskRequest(TaskPlan):
-    """One process that a host is to run.
+    """One process that a host must run.
 
-    What travels has placeholders in ``argv`` and ``env``: ``{code}`` is the job's copy on the host, ``{run_folder}``
-    the folder of the run, ``{environment}`` the Python environment, and ``{gpus}`` the number of GPUs.
+    The request contains placeholders in ``argv`` and ``env``: ``{code}`` is the job's copy on the host,
+    ``{run_folder}`` the folder of the run, ``{environment}`` the Python environment, and ``{gpus}`` the number of GPUs.
 
     Attributes:
       argv: the program and its arguments.
-      env: the variables that it gets beside the host's own; without TF_CONFIG until it is located.
-      folder: the bundle that it starts in, "launcher" or "job"; a path once it is located.
-      port: where it listens.
-      gpus: indices; or "all" of the host's; or "share", an equal part with other tasks.
-      saves: whether, as the chief, it ends with a checkpoint.
-      limits: the limits that it has; None without any.
+      env: the variables of the task in addition to the host's; TF_CONFIG is added on the host.
+      folder: the bundle that the task starts in, "launcher" or "job"; on the host, a path.
+      port: the port on which the task listens.
+      gpus: indices; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
+      saves: whether the task, as the chief, ends with a checkpoint.
+      limits: the limits of the task; None without limits.
     """
 
     argv: Tuple[str, ...]
@@ -88,28 +88,28 @@ class TaskRequest(TaskPlan):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The lead's knowledge of a run.
+    """The lead's plan of a run.
 
     Attributes:
       run: the name of this run, ``digits-20261120-155902``.
       name: the name that runs of one hosts file share.
-      hosts: those that take part, the lead first.
+      hosts: the hosts of the run, the lead first.
       tasks: every task of the run.
-      steps: global steps of the whole run; None for programs of others.
-      judge: when the run has succeeded. By "outcome", when the chief reports success. By "exit", for programs that know
-        nothing of this launcher, when the chief has left with exit code 0, or without a chief every worker.
-      restart_max: how often a task that failed is started again.
-      backoff_s: seconds before the first of these starts.
+      steps: global steps of the whole run; None for foreign programs.
+      judge: the criterion of success. With "outcome", the chief reports success. With "exit", for foreign programs, the
+        chief has exited with code 0, or without a chief every worker has.
+      restart_max: the number of restarts of a failed task.
+      backoff_s: seconds before the first restart.
       control: ``host:port`` where members dial the lead; None in a run of one host.
       join_s: seconds that members have to dial the lead at the start.
       lost_after_s: seconds of silence after which a host is lost.
       grace_s: seconds between TERM and KILL.
       leave_s: seconds that the other tasks have to leave by themselves once the run has succeeded.
-      min_workers: with so few a run goes on that has lost hosts; None if the loss of a host ends it.
-      patience: by host, seconds of silence after which it is lost, where a boot brings it back.
+      min_workers: the fewest workers with which a run continues after losing hosts; None if a lost host ends the run.
+      patience: by host, seconds of silence after which a host that a boot brings back is lost.
       rejoin_s: seconds that members have to dial a lead whose host has booted; None for ``join_s``.
-      quorum: with fewer hosts the run does not begin.
-      frozen_s: seconds without progress after which a task is frozen, at the least; None for never.
+      quorum: the fewest hosts with which the run begins.
+      frozen_s: the least seconds without progress after which a task is frozen; None for never.
     """
 
     run: str
@@ -134,11 +134,11 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The checkpoint to go on from.
+    """The checkpoint to continue from.
 
     Attributes:
-      run: the run that left it; None for what lies in ``train.checkpoint.dir``.
-      step: its global step.
+      run: the run that wrote the checkpoint; None for a checkpoint in ``train.checkpoint.dir``.
+      step: the global step of the checkpoint.
     """
 
     run: Optional[str]
@@ -147,21 +147,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class RunPart:
-    """The facts that every request to run one host's part of a run has.
+    """The facts in every request to run one host's part of a run.
 
     Attributes:
       run: the name of this run, ``digits-20261120-155902``.
       name: the name that runs of one hosts file share.
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
-      code: the hash of each bundle that was sent, by its kind, "launcher" and "job".
-      file: what other verbs about the run are asked with, as a shell takes it.
-      cluster: JSON text of what TF_CONFIG has under "cluster", {role: addresses}.
+      code: the hash of each sent bundle, by its kind, "launcher" and "job".
+      file: the argument of other verbs about the run, as in a shell.
+      cluster: the "cluster" of TF_CONFIG as JSON text, {role: addresses}.
       tasks: the tasks of this host.
-      token: what agents of the run prove to each other that they know.
-      lead: where the run is led.
+      token: the token that each agent of the run must prove to know.
+      lead: the host and address of the lead.
       lost_after_s: seconds of silence after which a host is lost.
-      join_s: seconds that a member's agent has to reach the lead's at the start.
+      join_s: seconds that a member's agent has to reach the lead at the start.
       grace_s: seconds between TERM and KILL.
     """
 
@@ -185,26 +185,26 @@ class RunRequest(HostSettings, RunPart):
     """One host's part of a run.
 
     Attributes:
-      returns: whether a boot of this host starts its agent again; then there are no secrets.
-      secrets: values of variables that every task gets; they are in no file.
-      lease_s: seconds of silence of the launcher after which the run ends; None where no launcher need be there.
-      detached: whether the launcher leaves once the run is up, so that the keepers start agents again.
-      resume: whether the chief goes on from a checkpoint.
-      resume_from: the checkpoint to go on from; None for the newest that is on this host.
-      stay_s: seconds that a member's agent waits, without tasks, for a lead that is silent.
-      deserted_s: seconds after which a member leaves whose lead's host answers that nobody listens.
-      checkpoint_dir: where the chief saves; None for the run's own folder.
-      keep: how many checkpoints stay, and copies of them.
+      returns: whether a boot of this host restarts its agent; a request with True has no secrets.
+      secrets: variables of every task; their values are in no file.
+      lease_s: seconds of silence of the launcher after which the run ends; None where the run needs no launcher.
+      detached: whether the launcher leaves once the run is up, so that the keepers restart agents.
+      resume: whether the chief continues from a checkpoint.
+      resume_from: the checkpoint to continue from; None for the newest on this host.
+      stay_s: seconds that a member's agent waits, without tasks, for a silent lead.
+      deserted_s: seconds after which a member leaves, where the lead's host refuses connections.
+      checkpoint_dir: the folder in which the chief saves; None for the run's own folder.
+      keep: the number of checkpoints to keep, and of their copies.
       peers: the names and addresses of the cluster; None without a guard.
-      environment: the hash of the Python environment that tasks run in; None for the host's own Python.
-      setup: the command that builds the environment; None where there is none to build.
+      environment: the hash of the tasks' Python environment; None for the host's own Python.
+      setup: the command that builds the environment; None where no environment is needed.
       run_plan: the whole run, for the lead; None for members.
       replicas: the hosts that keep copies of checkpoints, for the lead.
-      generation: a number above those of the runs of this name before it; None if the launcher gives none.
-      again: whether this agent takes the place of one that died.
-      booted: whether that one ended with its host, which has booted since.
-      retention: the rule by which hosts remove past runs of this name; None if the launcher gives none.
-      user: who starts the run, and on which machine: ``anna@desk7``; None if the launcher does not report it.
+      generation: a number above the numbers of all earlier runs of this name; None if the launcher sends none.
+      again: whether this agent replaces a dead one.
+      booted: whether the dead agent ended with its host, which has booted since.
+      retention: the rule by which hosts remove past runs of this name; None if the launcher sends none.
+      user: the user and the machine that start the run, ``anna@desk7``; None if the launcher sends none.
       hooks: the receivers of the run's events, for the lead.
     """
 
@@ -231,7 +231,7 @@ class RunRequest(HostSettings, RunPart):
     hooks: Tuple[Hook, ...] = ()
 
     def programs_beside_tasks(self) -> Iterator[Tuple[str, str]]:
-        """Yield each key whose command this host may run beside the tasks, and the command's program."""
+        """Yield each key whose command this host may run in addition to the tasks, and the command's program."""
         for hook in self.hooks:
             if hook.command:
                 yield f"on.{hook.event}", hook.command[0]

@@ -9,15 +9,16 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 
 @dataclass(frozen=True)
 class RunReference:
-    """One host's part of a run: of the newest run of a name, or of a certain one.
+    """One host's part of a run: of the newest run of a name, or of a given run.
 
-    The verbs status, find, look, board and attach need no more. For ``find``, ``run`` is a name that may be taken.
+    The verbs status, find, look, board and attach need no further fields. For ``find``, ``run`` is a name that may be
+    taken.
 
     Attributes:
       name: the name that runs of one hosts file share.
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
-      run: the name of a certain run; None for the newest.
+      run: the name of a given run; None for the newest.
     """
 
     name: str
@@ -41,7 +42,7 @@ class RunsRequest:
 
 @dataclass(frozen=True)
 class RestartRequest:
-    """Restart tasks; for the agent that leads the run.
+    """Restart tasks; for the agent of the lead.
 
     Attributes:
       run: the run.
@@ -54,12 +55,12 @@ class RestartRequest:
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """Take tasks out of the run, or back; for the agent that leads the run.
+    """Drain tasks, or take tasks back; for the agent of the lead.
 
     Attributes:
       run: the run.
       tasks: the names of the tasks.
-      back: whether they are to train again.
+      back: whether the tasks must train again.
     """
 
     run: RunReference
@@ -74,8 +75,8 @@ class DownRequest:
     Attributes:
       run: the run.
       timeout_s: the seconds that the agent has to stop the run, and then to kill it.
-      reason: the cause that the run's status gets.
-      was: the pids of the run that were seen before its end.
+      reason: the cause for the run's status.
+      was: the pids of the run that the launcher saw before its end.
     """
 
     run: RunReference
@@ -86,14 +87,14 @@ class DownRequest:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """Find what earlier runs left.
+    """Find the leftovers of earlier runs.
 
     Attributes:
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
-      kill: whether to end what is found.
-      machine: the hosts of the file that are the same machine, this one too; each is asked for its own runs, and the
-        first for the runs of names that the file does not have; () where this host is alone.
+      kill: whether to end the leftovers.
+      machine: the hosts of the file on the same machine, including this one; () where this host is alone. Each looks
+        for its own runs, and the first also for the runs of names that the file does not have.
     """
 
     host: str
@@ -104,15 +105,15 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class PruneRequest:
-    """Find the past runs and the code that are to go.
+    """Find the past runs and the code to remove.
 
     Attributes:
       hosts: this machine, by its names in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
       name: the name that runs of the hosts file share.
-      rule: the rule of these runs; those of other names have the one that their newest run began with.
+      rule: the rule of these runs; for each other name, the rule of its newest run counts.
       now: the time by the launcher's clock, in seconds since 1970.
-      remove: whether to remove them.
+      remove: whether to remove the found runs and code.
     """
 
     hosts: Tuple[str, ...]
@@ -130,7 +131,7 @@ class LogsRequest:
     Attributes:
       run: the run.
       tasks: the names of the tasks.
-      follow: whether to go on with new lines until the run has ended.
+      follow: whether to continue with new lines until the run has ended.
       since: the time of day of the first line, in seconds since 1970; None for all.
       until: the time of day before which the last line was written; None for all.
       tail: the number of last lines of each task; None for all.
@@ -151,7 +152,7 @@ class FlightRequest:
     Attributes:
       run: the run.
       tasks: the names of the tasks.
-      newest: the most spans of each.
+      newest: the largest number of spans of each task.
     """
 
     run: RunReference
@@ -164,7 +165,7 @@ class HeldRequest:
     """Report the checkpoints from which a run can resume.
 
     Attributes:
-      run: the run whose checkpoints count; those of all runs of the name where the reference names none.
+      run: the run whose checkpoints count; a reference without a run means all runs of the name.
       checkpoint_dir: ``train.checkpoint.dir``; None for the runs' own folders.
     """
 
@@ -174,16 +175,16 @@ class HeldRequest:
 
 @dataclass(frozen=True)
 class HandoverRequest:
-    """Take a checkpoint from another host, or give it to one.
+    """Take a checkpoint from another host, or give a checkpoint to another host.
 
     Attributes:
-      run: the run that is to resume.
+      run: the run that will resume.
       checkpoint_dir: ``train.checkpoint.dir``; None for the runs' own folders.
       wanted: the checkpoint.
-      generation: that of the run that left the checkpoint.
+      generation: the generation of the run that wrote the checkpoint.
       address: ``host:port`` at which the taker listens and that the giver dials.
-      token: what the two prove to each other that they know.
-      keep: how many checkpoints stay.
+      token: the token that both hosts must prove to know.
+      keep: the number of checkpoints to keep.
       guard: "nftables", which then lets only ``peers`` reach the address; None for no guard.
       peers: the names and addresses of the cluster; None without a guard.
     """
@@ -205,7 +206,7 @@ class LockText:
 
     Attributes:
       all: every requirement.
-      tools: the requirements that pip itself depends on; they are installed first.
+      tools: the requirements that pip itself depends on, which are installed first.
     """
 
     all: str
@@ -229,9 +230,9 @@ class BuildRequest:
       workdir: the working folder on this host; may begin with ``~``.
       environment: the hash that names the environment.
       locks: the packages, by version of Python, "3.7"; under "*" for every other version.
-      files: the packages that the launcher sends where they are missing.
-      offline: whether pip may use nothing but ``files``.
-      index_url: the package index; None for the one that pip is configured with. It may hold a password.
+      files: the packages that the launcher can send to a host without them.
+      offline: whether pip may use only ``files``.
+      index_url: the package index, which may contain a password; None for the index of pip's configuration.
     """
 
     workdir: str
@@ -246,13 +247,13 @@ class BuildRequest:
 class ExportRequest:
     """Export a checkpoint; for the host of the run's chief.
 
-    Answers are {"stage": words} while it works, {"file": name, "bytes": size} for each file of the SavedModel, then
-    {"data": base64} for its content, and {"done": what it has, "checkpoint": name} at the end.
+    Answers are {"stage": words} during the export, {"file": name, "bytes": size} for each file of the SavedModel, then
+    {"data": base64} for its content. The last answer is {"done": contents, "checkpoint": name}.
 
     Attributes:
       run: the run, with the chief as its only task.
       step: the checkpoint of this step; None for the newest.
-      path: a checkpoint anywhere on this host; None for one of the run.
+      path: a checkpoint anywhere on this host; None for a checkpoint of the run.
       save: whether the run, if it trains, saves first.
     """
 
@@ -267,7 +268,7 @@ class GraphAnswer:
     """The result of the verb ``graph``, whose request is a ``RunRequest`` with the chief alone.
 
     Attributes:
-      cause: the reason why the job's graph cannot be built, as a task reports it; None where it can, or was not tried.
+      cause: the reason why the job's graph cannot be built, as in a task's report; None where it can, or was not tried.
     """
 
     cause: Optional[str] = None

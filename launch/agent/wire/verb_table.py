@@ -1,31 +1,31 @@
 """Every verb of an agent: its request, its answer, and the function that runs it on the host.
 
-    start     makes an agent that outlives this process; answers when it is ready. With ``again`` in the
-              request, in the place of one that died: one that lives is left alone
-    return    starts the agent of a detached run again, after a boot; its request is in the folder that argv names
+    start     starts an agent that outlives this process; answers when the agent is ready. With ``again`` in the
+              request, the agent replaces a dead one; a living agent stays
+    return    restarts the agent of a detached run after a boot; its request is in the folder that argv names
     attach    joins this process's stdin and stdout to the running agent
-    status    the newest run of a name, from its agent or, when that is gone, its files
+    status    reports the newest run of a name, from its agent or, without an agent, from its files
     restart   ends tasks of the newest run, so that their next attempts begin; on the lead
-    drain     takes tasks out of the newest run, or back; on the lead
-    logs      lines of task logs, with follow until the run is over
-    flight    the newest steps of this host's tasks
-    check     opens ports, dials those of other hosts, and reports what a run would find here
-    look      reports what exists of a run on this host now
-    board     TensorBoard beside the newest run's summaries, until the launcher goes
+    drain     drains tasks of the newest run, or takes tasks back; on the lead
+    logs      sends lines of task logs, with follow until the run is over
+    flight    reports the newest steps of this host's tasks
+    check     opens ports, dials the ports of other hosts, and reports the facts of this host
+    look      reports the processes and files of a run on this host now
+    board     runs TensorBoard on the newest run's summaries, until the launcher leaves
     sweep     reports the leftovers of earlier runs on this host; ends them on request
-    prune     reports past runs and code that are to go; removes them on request
-    diagnose  sends everything that may explain the state of a run, piece by piece
+    prune     reports removable past runs and code; removes them on request
+    diagnose  sends all facts that may explain the state of a run, piece by piece
     find      reports the runs of a name that this host knows: the newest, and its lead
     runs      reports the runs of every name on this host
-    down      ends this host's part of a run and reports what is left of it
-    graph     builds the graph of a job, which trains nothing, and reports its mistake
+    down      ends this host's part of a run and reports its leftovers
+    graph     builds the graph of a job without training, and reports its mistake
     export    builds the SavedModel of a checkpoint, and sends it
     held      reports the checkpoints on this host that a run could resume from
     take      receives a checkpoint that another host gives
     give      sends a checkpoint to another host
-    build     makes the Python environment that tasks are to run in
+    build     builds the Python environment of the tasks
 
-But for ``return``, the request is one JSON line, the answers are JSON lines. Nothing secret is in argv.
+Except for ``return``, the request is one JSON line, and the answers are JSON lines. No secret is in argv.
 """
 
 from dataclasses import dataclass
@@ -62,11 +62,11 @@ class Verb(Generic[Request, Answer]):
 
     Attributes:
       name: its name, in argv.
-      function: ``module:name`` of the function that runs it, loaded only then.
-      request: the dataclass that its request is; None where the function reads requests by itself.
-      answer: the dataclass that its answer is; dict where ``launch.hosts.answer_shapes`` describes its answers.
-      ends: the functions of ``launch.agent.__main__`` with which the function talks with the launcher; () where it
-        returns its one answer.
+      function: ``module:name`` of the function that runs the verb, loaded only for the verb.
+      request: the dataclass of its request; None where the function reads requests by itself.
+      answer: the dataclass of its answer; dict where ``launch.hosts.answer_shapes`` describes its answers.
+      ends: the functions of ``launch.agent.__main__`` by which the function exchanges lines with the launcher; () where
+        the function returns its only answer.
     """
 
     name: str
