@@ -5,7 +5,8 @@
 
     {"ps": [{"bytes": bytes of all values on the ps, "pulled": bytes that a worker reads from the ps in a step,
              "variables": [names]}, …],
-     "tables": [{"name": …, "rows": …, "rows_per_step": that a worker looks up, "bytes": …, "bytes_per_step": …}, …],
+     "tables": [{"name": …, "rows": …, "rows_per_step": rows that a worker looks up, "bytes": …,
+                 "bytes_per_step": …}, …],
      "fewest": {"ps": the sufficient number, "pulled": bytes that a worker reads in a step from the fullest of them},
      "overlapped": whether a step pushes and pulls at the same time}
 
@@ -118,8 +119,8 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
     """Return the smallest sufficient number of ps.
 
     A number suffices if the fullest ps has ``share`` of all bytes, or hardly more than with any number of ps.
-    ``fullest`` returns the bytes of the fullest ps for a number of ps. These bytes fall with the number, except for the
-    slack in cutting slices, so the function finds the answer by binary search.
+    ``fullest`` returns the bytes of the fullest ps for a number of ps. The bytes fall with the number, except for the
+    slack in cutting slices. So the function finds the answer by binary search.
     """
     few, many = 1, 2 * math.ceil(1 / share)
     enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))

@@ -1,4 +1,4 @@
-"""Read handwritten digits with a small convolutional network.
+"""Classify handwritten digits with a small convolutional network.
 
 args: filters (16), hidden (128), seed (0), and the arguments of cluster/optimizers.py. data/README.md describes the
 data.

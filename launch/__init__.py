@@ -5,8 +5,8 @@ Rooms, floor by floor; each imports only from lower ones. `tests/test_architectu
 agent         the program that the launcher sends to every host, and runs there
 status        the objects of ``status --json``, shared with the agent
 hosts         one program on one host: its channel, its request, its answers
-view          what a person sees in a terminal
-timeline      the newest steps of all tasks on one clock, and which task waits for which
+view          the view of a run in a terminal
+timeline      the newest steps of all tasks on one clock, and the tasks that wait for others
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts
@@ -14,7 +14,7 @@ history       the runs of a name that the hosts know, and the newest of them
 page          a run as one HTML file
 plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
-monitoring    ``launch board``, ``launch metrics``, ``launch view``
+monitoring    ``launch metrics``, ``launch view``
 slurm         hosts by ``srun``, inside an allocation
 tfjob         TFJob manifests of Kubernetes: to a hosts file, and back
 teardown      ``launch down``, ``launch sweep``, ``launch prune``, and the proof that nothing is left

@@ -222,7 +222,7 @@ class Fleet:
                     future.cancel()  # calls that have not begun
                 self.interrupts.check()
             left_s = max(0.0, until - time.monotonic())
-            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # wait for all at once: each wait checks every call
+            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # for all at once: each wait checks every call
         results, problems = {}, []
         for future, name in running.items():
             if future in pending:
@@ -266,7 +266,7 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
 
 
 def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    from launch.remote.access import Access  # loads Fabric, for a second, which a local run saves
+    from launch.remote.access import Access  # loading Fabric takes a second, which a local run saves
     from launch.remote.ssh_host import SshHost
 
     access = Access(spec.ssh)

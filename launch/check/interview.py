@@ -81,7 +81,7 @@ def _facts(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> FactsRequest:
 
 
 def _own_variables(task: TaskRequest) -> Dict[str, str]:
-    """Return those variables of a task that may affect an import."""
+    """Return the variables of a task that may affect an import."""
     return {name: value for name, value in task.env.items() if not name.startswith(("LAUNCH_", "CUDA_"))}
 
 

@@ -49,7 +49,7 @@ class HostReport:
     flights: List[Flight] = field(default_factory=list)  # of its tasks
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Store a piece if there is room; return whether that piece was the last."""
+        """Store a piece if it fits into the room; return whether that piece was the last."""
         if "file" in piece:
             self._take_file(piece["file"], piece, redaction)
         elif "missing" in piece:

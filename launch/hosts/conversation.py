@@ -117,7 +117,7 @@ class Conversation:
         return fit(self.host, self.check(self.next_line(timeout_s)), shape, self._words)
 
     def next_line(self, timeout_s: float) -> Dict[str, Any]:
-        """Return the next line, whatever it holds.
+        """Return the next line, without a check of its content.
 
         Raises:
           HostProblem: no line arrived in time, or the conversation ended.

@@ -20,7 +20,7 @@ NO_SUCH_PROGRAM = ("not found", "No such file")  # from shells; before Python, o
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
 BEFORE = "the commands of the key before run first; `--set before=` leaves them out"
 MOST_NOISE = 1 << 16  # bytes that a login shell, or its wrapper, may print before our program
-MARK = b"\nlaunch: answers follow\n"  # on a line of its own, also after text that does not end its line
+MARK = b"\nlaunch: answers follow\n"  # on a separate line, even after text without a line end
 MISSING = {"missing": [str]}
 MARGIN_S = 8.0  # a request shortly before the program's end may be lost
 RECEIVER = (Path(__file__).parents[1] / "agent" / "bootstrap.py").read_bytes()

@@ -27,8 +27,8 @@ from launch.view import run_end
 
 T = TypeVar("T", TaskSpec, TaskStatus, AnyTask)
 LOOK_S = 0.5
-HURRY_S = 0.05  # for each host, after the end of the time
-ARRIVED_S = 10.0  # for lines that have arrived: they are read by time, not host by host
+HURRY_S = 0.05  # to wait for each host, once the deadline has passed
+ARRIVED_S = 10.0  # to read lines that have arrived: they are read by time, not host by host
 TOGETHER_S = 3.0  # equal lines within this time are printed as one
 WAIT_S = 1.0  # the same for followed lines, which must appear soon
 AHEAD = 1000  # lines that hosts may send ahead of the reader
@@ -40,7 +40,7 @@ def select(tasks: Sequence[T], patterns: Sequence[str]) -> List[T]:
     """Return the tasks that match a pattern such as ``worker:1``, ``ps:*`` or ``gpu02``; all without a pattern.
 
     Raises:
-      UsageError: a pattern means no task.
+      UsageError: a pattern matches no task.
     """
     meant = patterns or ["*"]
     for pattern in meant:

@@ -49,7 +49,7 @@ class PageServer:
     """The WSGI application of the page.
 
     The application refuses requests without the token, and requests from a page of another site whose name resolves to
-    this machine. It answers every other request at once, with the values that were recorded last.
+    this machine. Every other request is answered at once, with the values that were recorded last.
 
     Args:
       status: the newest status of the run, from the verb's start.

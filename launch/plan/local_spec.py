@@ -15,9 +15,8 @@ def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) 
 
     Tasks of several hosts share this machine's processors, so no task is limited to some processors or to a NUMA node.
 
-    The hosts keep their names. Their files lie in a separate working folder, because the real hosts may share this
-    user's home. So the two kinds of files are never confused. The tasks' Python is the launcher's own, so no
-    environment is set up.
+    The hosts keep their names. The real hosts may share this user's home, so the files of a local run lie in a separate
+    working folder. The tasks' Python is the launcher's own, so no environment is set up.
 
     Args:
       ports: a free port for each task.

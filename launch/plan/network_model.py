@@ -1,6 +1,6 @@
 """A model of a step's network traffic, the least duration of that step, and the network card that limits it.
 
-In each step, a worker pulls every trained variable once, but only the rows that it looks up of a table. The worker then
+In each step, a worker pulls every trained variable once; of a table, only the rows that it looks up. The worker then
 pushes a gradient of the same size once, whatever the number of its towers. Every host has one card, which carries both
 directions at once. Where pulls and pushes overlap, a step is as slow as the card with the most bytes in each direction.
 Otherwise push follows pull, each as slow as the card with the most bytes in its busier direction. Traffic within a host
@@ -26,7 +26,7 @@ def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled
     Args:
       pulled: bytes that a worker reads from each of ``servers``.
 
-    The same bytes go the other way in the other phase.
+    In the other phase, the same bytes move in the other direction.
     """
     asking = Counter(worker.host for worker in workers)
     at_home: Dict[str, int] = defaultdict(int)

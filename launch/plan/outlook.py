@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Balanced:
-    """The smallest number of ps with which a step is as short as with more.
+    """The smallest number of ps with which a step is as short as with more ps.
 
     Attributes:
       ps: Smallest number of ps with the shortest step.

@@ -19,7 +19,7 @@ from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
-AGENT_PYTHON = "python3"  # same, where it runs only agents: tasks run on their container's Python
+AGENT_PYTHON = "python3"  # same, where it runs only agents: the tasks run in containers
 _HUGE_PAGES = "glibc.malloc.hugetlb=1"  # fewer TLB misses in large embedding tables
 LONGEST_TEXT = 32 * 4096 - 1  # most bytes of one argument or variable that Linux passes to a process
 
@@ -28,8 +28,8 @@ LONGEST_TEXT = 32 * 4096 - 1  # most bytes of one argument or variable that Linu
 class Plan:
     """A run before its start. ``control`` is the address of the lead's agent, to which the members' agents connect.
 
-    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs
-    the agents, and the tasks on hosts without an environment of their own or a container.
+    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs the agents, and the
+    tasks on hosts without an environment or a container.
     """
 
     run: str
@@ -69,7 +69,7 @@ def run_name(name: str, now: datetime) -> str:
 
 
 def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
-    """Return the plan of a run. ``own_python`` runs the tasks on this machine where the file names no Python.
+    """Return the plan of a run. ``own_python`` runs agents and tasks on this machine where the file names no Python.
 
     Raises:
       UsageError: a host is given two Pythons.

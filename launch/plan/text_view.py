@@ -18,7 +18,7 @@ from launch.plan.plan import Plan
 from launch.status.task import name_of
 from launch.view.console import fold, make_console, of_bytes, of_seconds
 
-MOST_PS = 8  # so many ps have a line each
+MOST_PS = 8  # up to this number, each ps has a line
 _ENDS = 3  # with more ps, the number of fullest and of emptiest ps that have a line
 
 

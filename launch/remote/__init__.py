@@ -10,7 +10,7 @@
     kerberos             Kerberos tickets, where the configuration asks for them
     connection_failures  the reason why a host is out of reach; the number and the times of retries
 
-Fabric provides ssh_config, users and gateways. This package changes four of Fabric's habits. Fabric accepts every host
+Fabric provides ssh_config, users and gateways, but four of Fabric's habits are changed here. Fabric accepts every host
 key, even a changed one; this package rejects keys that are not in the known hosts. Several of Fabric's waits have no
 bound; this package sets connect, banner, auth and channel timeouts and a keepalive. Fabric opens a gateway again for
 every host behind the gateway; this package opens each gateway once. Fabric leaves commands running when the caller

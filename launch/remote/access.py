@@ -104,7 +104,7 @@ class Access:
         connection = fabric.Connection(name, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or self._lookup(name).get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
-        connection.forward_agent = False  # against the configuration: no host may use the operator's keys
+        connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys
         ticket = kerberos.read(connection.ssh_config, connection.host)
         bound_s = self._settings.connect_timeout_s
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name], ticket, bound_s)

@@ -70,7 +70,7 @@ class Gateways:
     def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
         """Return the gateways before a host, in the order of the connection.
 
-        The first gateway may have gateways of its own.
+        The first gateway may itself be behind gateways.
 
         Args:
           written: the gateways that replace those in the SSH configuration.

@@ -1,7 +1,7 @@
 """Kerberos tickets for hosts, where the SSH configuration asks for them.
 
-The Python package gssapi provides Kerberos. This package is built against a site's libraries, so the launcher does not
-require it. Without the package or a ticket, the launcher offers only keys, and a refusal names the reason.
+The Python package gssapi provides Kerberos. The launcher does not require gssapi, which is built against a site's
+libraries. Without gssapi or a ticket, the launcher offers only keys, and a refusal names the reason.
 """
 
 import importlib

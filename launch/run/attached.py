@@ -27,7 +27,7 @@ from launch.status.run import RunStatus
 from launch.view.plain_view import View
 
 ENDING_S = 20.0  # for tries in progress, when the run is over
-PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # pause before the next try, as a part of the silence
+PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # pause before the next try: a part of the silence so far, and its bounds
 PAUSE_S = 3.0  # for the lead to confirm a pause
 PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"
 UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher continues within {:.0f} s"
@@ -48,8 +48,8 @@ class Attached(Follower):
     def attach(self) -> Conversation:
         """Open a conversation, and let the run begin: its lead starts the tasks once all agents have joined.
 
-        Each conversation sends ``go``: an earlier one may have been lost with its connection. A lead whose run has
-        begun ignores ``go``.
+        Each conversation sends ``go``, because an earlier ``go`` may have been lost with its connection. A lead whose
+        run has begun ignores ``go``.
         """
         lead = super().attach()
         lead.send({"do": "go"})
@@ -133,9 +133,9 @@ class Attached(Follower):
         self._paused = self._paused and "beat" not in change
 
     def reattach(self) -> Optional[Conversation]:
-        """Return a new connection, over which ``relay`` sends the requests of earlier signals again.
+        """Return a new connection, over which ``relay`` repeats the requests of earlier signals.
 
-        Those requests may have been lost with the old connection.
+        The earlier requests may have been lost with the old connection.
         """
         self._relayed = 0
         return super().reattach()
@@ -153,7 +153,7 @@ class Attached(Follower):
     def give_up(self, problem: HostProblem) -> None:
         """Mark the run as failed, because the chief's host is out of reach.
 
-        The launcher takes down the run's other hosts one by one.
+        The launcher later takes down each other host of the run directly, without the lead.
         """
         self.lead_lost_at = None if self._paused else self._received_at
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"

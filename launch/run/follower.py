@@ -1,7 +1,8 @@
 """Receive a run's status and every change from its lead; renew the connection when it breaks.
 
-A follower looks at a run that another process has started. It renews no lease, so its end does not affect the run. The
-launcher that started a run uses ``Attached``, which also lets the run begin, keeps the run alive, and stops the run.
+A follower looks at a run that another process has started, and renews no lease. So a follower does not affect the run.
+The launcher that started a run uses ``Attached``, which also lets the run begin, keeps the run alive, and stops the
+run.
 """
 
 import time
@@ -93,7 +94,7 @@ class Follower:
             except HostProblem as problem:  # a broken stream is like one that ended: noted below
                 if problem.kind is ProblemKind.NOISE:
                     why = f" ({problem.reason})"
-                    time.sleep(BEAT_S)  # a pause, as the program may always answer so
+                    time.sleep(BEAT_S)  # before another connection: a wrong program may always answer so
             finally:
                 lead.close()
             self._view.note(f"lost the connection to {self._lead}{why}; retrying")

@@ -118,7 +118,7 @@ def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:
 def is_useful(spec: Spec) -> bool:
     """Return whether tasks on other machines would find a mistake later than this machine.
 
-    Where all tasks run here, the chief finds a mistake as soon.
+    Where all tasks run here, the chief finds a mistake just as early.
     """
     away = not all(map(spec.is_here, spec.hosts))
     return away and spec.command is None and not spec.train.verify

@@ -87,7 +87,7 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
 
 
 def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
-    """Return a checkpoint of a later step than the chosen one; its run was given up when a newer run began."""
+    """Return the ignored checkpoint of the latest step; its run was given up when a newer run began."""
     further = sorted((each for each in held if each.step > chosen.step), key=lambda each: each.step)
     return further[-1] if further else None
 

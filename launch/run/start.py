@@ -86,8 +86,8 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
     """Start an agent on every host; on a failure, a signal or a mistake in the job, end all of them again.
 
-    The function returns lines about leftovers of earlier runs of the name that each host had to end first, and about
-    limits that a host's kernel cannot enforce.
+    The function returns lines about leftovers of earlier runs of the name that a host had to end first. Further lines
+    name limits that no kernel enforces.
 
     Raises:
       CannotStart: an agent did not become ready; the error names every such host and the reason.

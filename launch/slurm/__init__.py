@@ -4,6 +4,6 @@
     slurm_host  one host: each program on the host, and each connection to one of its ports, is a step of the job
 
 Slurm ends every process of a step, even agents, when the step's program ends. So the program that the launcher starts
-on a host waits for all processes that it has started (``srun.HOLD``), and a step lasts as long as its agent. The step's
+on a host waits for all its descendants (``srun.HOLD``). A step therefore lasts as long as its agent. The step's
 ``srun`` lasts as long too, in a separate session, so the launcher may end before.
 """

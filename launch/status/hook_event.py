@@ -1,4 +1,4 @@
-"""An event of a run as it is sent to a receiver: one JSON object."""
+"""An event of a run as sent to a receiver: one JSON object."""
 
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional

@@ -62,7 +62,7 @@ class Leftovers:
 
 @dataclass(frozen=True)
 class _OfARun:
-    """The beginning of every answer about a run.
+    """The first field of every answer about a run.
 
     Attributes:
       run: Full name of the run; null where no run is known.

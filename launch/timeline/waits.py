@@ -1,9 +1,9 @@
 """The waits of a run: the tasks that wait now, and their blockers; the last workers and the long spans of past steps.
 
 A worker in a late step asks the ps whether the step waits for that worker (``cluster.protocol.heartbeat``). If so, the
-worker *owes* its gradient; otherwise the worker waits. It waits for the tasks that owe, and for tasks that take no part
-in the step: tasks that start, save, are stopped, or have no process. The last worker of a step is found without a
-common clock, because that worker waited least.
+worker *owes* its gradient; otherwise the worker waits. The waiting workers wait for the tasks that owe, and for tasks
+that take no part in the step: tasks that start, save, are stopped, or have no process. The last worker of a step is
+found without a common clock, because that worker waited least.
 """
 
 from collections import Counter
@@ -157,8 +157,8 @@ def _shares(each: Iterator[str]) -> WaitShares:
 def long_spans(found: TimeLine) -> List[LongSpan]:
     """Return the longest spans that are much longer than most steps, the longest first.
 
-    The result has only the longest of the spans of one kind at the same global step. It omits the first start of a
-    task, its first steps and its end, which take long in every run.
+    Of the spans of one kind at the same global step, the result has only the longest. The first start of a task, its
+    first steps and its end are omitted, because they take long in every run.
     """
     steps = [_took(span) for line in found.lines for span in steps_of(line)]
     if len(steps) < FEWEST:

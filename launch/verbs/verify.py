@@ -29,7 +29,7 @@ _MOST = 5  # variables of one kind with a line each
 def prepared(spec: Spec, steps: int) -> Spec:
     """Return the spec of a run that is compared with one process.
 
-    The spec has no GPUs but the same number of towers. It has no evaluator, spares, restarts, checkpoints, hooks or
+    The spec has no GPUs but the same number of towers, and no evaluator, spares, restarts, checkpoints, hooks or
     notice.
 
     Args:

@@ -1,4 +1,4 @@
-"""Show a run to a person in a terminal.
+"""Show a run, or the progress of hosts, to a person in a terminal.
 
 console        print lines; fit columns into a line; fold host names into ranges; amounts with a unit
 live_view      an attached run as a live picture in a terminal: the most important lines, then a table of tasks

@@ -105,9 +105,9 @@ def culprit(status: RunStatus) -> Optional[TaskStatus]:
 
 
 def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatus]:
-    """Return the fatal incident, if it is about an attempt of ``task`` before the newest one; else None.
+    """Return the fatal incident, if it is about an earlier attempt of ``task`` and has log lines; else None.
 
-    The fatal incident is the incident that made the run fail. It must have lines of a log.
+    The fatal incident is the incident that made the run fail.
     """
     cause = _fatal(status)
     if cause is None or not cause.lines or cause.title != task.title:
