@@ -206,7 +206,7 @@ def container(evidence: Evidence) -> Iterator[Finding]:
 
 
 def proxies(evidence: Evidence) -> Iterator[Finding]:
-    """Find proxies that make TensorFlow's connections hang; the launcher unsets the proxies that it knows."""
+    """Yield a note on proxies, which make TensorFlow's connections hang; the launcher unsets all that it finds."""
     for host, facts in evidence.facts.items():
         if facts.proxies:
             yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without", "")
