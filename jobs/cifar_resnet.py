@@ -1,7 +1,7 @@
 """Classify the pictures of CIFAR-10 with ResNet-20 (He et al., "Deep Residual Learning", 2015, section 4.2).
 
-args: data_dir (a folder with CIFAR-10's binary files), seed (0), weight_decay (1.0e-4), and those of
-cluster/optimizers.py; the defaults are the paper's for a batch of 128 in all.
+args: data_dir (a folder with CIFAR-10's binary files), seed (0), weight_decay (1.0e-4), and the arguments of
+cluster/optimizers.py. The defaults are the paper's, for a global batch of 128.
 """
 
 import functools
@@ -17,7 +17,7 @@ from cluster.task import Task
 DESCRIBED_AT = "https://www.cs.toronto.edu/~kriz/cifar.html"
 TRAIN, TEST = [f"data_batch_{number}.bin" for number in range(1, 6)], ["test_batch.bin"]
 RECORD = 1 + 3 * 32 * 32  # bytes: a label, then the red, the green and the blue picture
-MEAN, DEVIATION = [125.3, 123.0, 113.9], [63.0, 62.1, 66.7]  # of the training pictures' channels
+MEAN, DEVIATION = [125.3, 123.0, 113.9], [63.0, 62.1, 66.7]  # of the channels of the training pictures
 DECAY = {"kind": "piecewise", "steps": [32000, 48000], "factors": [0.1, 0.01]}
 
 
@@ -27,7 +27,7 @@ def records(args: Dict[str, Any], names: List[str]) -> tf.data.Dataset:
 
 
 def picture(record: tf.Tensor) -> Dict[str, tf.Tensor]:
-    """Return the picture, float32 [32, 32, 3], normalised, and its class."""
+    """Return the picture, float32 [32, 32, 3] and normalised, and its class."""
     values = tf.cast(tf.decode_raw(record, tf.uint8), tf.int32)
     x = tf.transpose(tf.reshape(values[1:RECORD], [3, 32, 32]), [1, 2, 0])
     return {"x": (tf.cast(x, tf.float32) - MEAN) / DEVIATION, "y": values[0]}
@@ -51,7 +51,7 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def block(name: str, x: tf.Tensor, filters: int, stride: int, training: bool) -> tf.Tensor:
-    """Two convolutions, and a shortcut that drops pixels and adds empty channels where the shape changes."""
+    """Return two convolutions plus a shortcut, which drops pixels and adds empty channels if the shape changes."""
     with tf.variable_scope(name):
         y = tf.nn.relu(batch_norm("bn1", convolution("conv1", x, filters, stride=stride, bias=False), training))
         y = batch_norm("bn2", convolution("conv2", y, filters, bias=False), training)

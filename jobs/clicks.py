@@ -1,11 +1,11 @@
-"""Predict clicks by DLRM, or by wide and deep, with a table without a vocabulary for each column of Criteo's logs.
+"""Predict clicks by DLRM, or by wide and deep; each column of Criteo's logs has a table without a vocabulary.
 
 Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation Systems", 2019: pairwise
-products of the vectors of all columns, and of one that a network makes of the numbers. Cheng et al., "Wide & Deep
-Learning for Recommender Systems", 2016: a linear model beside a deep network.
+products of the vectors of all columns, and of a vector that a network computes from the numbers. Cheng et al., "Wide &
+Deep Learning for Recommender Systems", 2016: a linear model in parallel with a deep network.
 
-args: data_dir (a folder with files of Criteo's format on every worker's host, of which the last is held out; without
-it, made-up examples), network (dlrm, or wide_and_deep), width (16), bottom ([64], of dlrm), hidden ([64, 32]),
+args: data_dir (a folder with files of Criteo's format on every worker's host, the last of them held out; without
+data_dir, made-up examples), network (dlrm, or wide_and_deep), width (16), bottom ([64], of dlrm), hidden ([64, 32]),
 shuffle (10000), learning_rate (0.02, of Adagrad).
 """
 
@@ -19,7 +19,7 @@ from cluster.layers import dense
 from cluster.task import Task
 from jobs import criteo
 
-FIRST_SUM = 1e-6  # of squared gradients: with TensorFlow's 0.1, rows that few examples have would not move
+FIRST_SUM = 1e-6  # of squared gradients: with TensorFlow's 0.1, rows with few examples would not move
 
 
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
@@ -40,7 +40,7 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def rows(name: str, categories: tf.Tensor, width: int, **of_table: Any) -> tf.Tensor:
-    """Return the rows of each column in a table of its own, [batch, columns, width]."""
+    """Return the rows of each column from the column's own table, [batch, columns, width]."""
     tables = [embedding.table(f"{name}{column}", width, **of_table) for column in range(criteo.CATEGORIES)]
     return tf.stack([embedding.lookup(each, categories[:, column]) for column, each in enumerate(tables)], 1)
 
@@ -65,7 +65,7 @@ def dlrm(numbers: tf.Tensor, vectors: tf.Tensor, args: Dict[str, Any], layer: Ca
 def wide_and_deep(
     numbers: tf.Tensor, vectors: tf.Tensor, weights: tf.Tensor, args: Dict[str, Any], layer: Callable[..., Any] = dense
 ) -> tf.Tensor:
-    """Return logits [batch]; ``weights`` are those of the wide part, [batch, columns, 1]."""
+    """Return logits [batch]; ``weights`` are the weights of the wide part, [batch, columns, 1]."""
     flat = tf.reshape(vectors, [-1, int(vectors.shape[1]) * int(vectors.shape[2])])
     x = layers("hidden", tf.concat([numbers, flat], 1), hidden(args), layer)
     return tf.squeeze(layer("output", x, 1), 1) + tf.reduce_sum(weights, [1, 2])

@@ -1,11 +1,11 @@
-"""The file format of Criteo's click logs, and examples made up in it.
+"""The file format of Criteo's click logs, and made-up examples in this format.
 
-A line is one advertisement shown, 40 fields between tabs, empty where nothing is known:
+A line is one shown advertisement, with 40 fields separated by tabs; an unknown field is empty:
 
     label (1: clicked)   13 whole numbers   26 categories, each of 8 hexadecimal digits
 
-Files are plain or gzipped (``day_0.gz``). One line in ten, chosen by a hash of its text, is
-held out: so it is always the same lines for every reader.
+Files are plain or gzipped (``day_0.gz``). One line in ten, chosen by a hash of its text, is held out. So every reader
+holds out the same lines.
 """
 
 import functools
@@ -20,16 +20,16 @@ from cluster.task import Task
 
 NUMBERS, CATEGORIES = 13, 26
 _HELD_OUT_OF = 10
-_MADE_UP = 20000  # examples, where there are no files
+_MADE_UP = 20000  # examples, without files
 
 
 def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
-    """Return the lines to train on, of which this is one worker's share, or all that are held out.
+    """Return one worker's share of the lines to train on, or all lines that are held out.
 
-    Workers share out the files of ``args.data_dir`` where these divide evenly, else the lines of all.
+    Workers share the files of ``args.data_dir`` if they divide evenly, else the lines of all files.
 
     Raises:
-      MissingDataError: there is no file.
+      MissingDataError: the folder has no file.
     """
     workers = 1 if held_out else task.num_workers
     files = files_in(str(args["data_dir"])) if args.get("data_dir") else []
@@ -48,10 +48,10 @@ def is_held_out(line: Any) -> Any:
 
 
 def files_in(folder: str) -> List[str]:
-    """Return paths of all files there, hidden ones left out, in the order of their names.
+    """Return the paths of all files in a folder, without hidden files, sorted by name.
 
     Raises:
-      MissingDataError: there are none.
+      MissingDataError: the folder has no such file.
     """
     folder = os.path.expanduser(folder)
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
@@ -76,7 +76,7 @@ def _read(files: List[str]) -> Any:
 def parse(batch: Any) -> Dict[str, Any]:
     """Return lines [n] as label float32 [n], numbers float32 [n, 13] from log(1 + x), categories string [n, 26].
 
-    A category has its column before it, ``3:68fd1e64``: equal values of two columns are not the same.
+    A category begins with its column, ``3:68fd1e64``, so that equal values of two columns differ.
     """
     defaults: List[List[Any]] = [[0.0]] * (1 + NUMBERS) + [[""]] * CATEGORIES
     fields = tf.io.decode_csv(batch, defaults, field_delim="\t", use_quote_delim=False)
@@ -87,7 +87,7 @@ def parse(batch: Any) -> Dict[str, Any]:
 
 @functools.lru_cache(maxsize=1)  # for training and for evaluation
 def made_up(examples: int, seed: int) -> List[str]:
-    """Lines whose label follows from some numbers, some categories and one pair of categories, and from chance."""
+    """Return lines whose label depends on some numbers, some categories, one pair of categories, and chance."""
     random = np.random.RandomState(seed)
     numbers = np.floor(np.exp(random.normal(1, 1.5, [examples, NUMBERS]))).astype(int)
     categories = np.minimum(random.zipf(1.3, [examples, CATEGORIES]), 200) + 1000 * np.arange(CATEGORIES)

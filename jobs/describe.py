@@ -1,19 +1,20 @@
-"""Prints which variables a job makes and where they would be placed; trains nothing.
+"""Print the variables that a job creates and their placement; train nothing.
 
-``launch plan`` runs it in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON
---share NUMBER --folder PATH`` with TF_CONFIG as the chief's. It prints one JSON object:
+``launch plan`` runs this module in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON
+--share NUMBER --folder PATH`` with the chief's TF_CONFIG. The output is one JSON object:
 
-    {"ps": [{"bytes": of all values it holds, "pulled": bytes of those that a worker reads in a step,
+    {"ps": [{"bytes": bytes of all values on the ps, "pulled": bytes that a worker reads from the ps in a step,
              "variables": [names]}, …],
-     "tables": [{"name": …, "rows": …, "rows_per_step": that a worker looks up, "bytes": …, "bytes_per_step": …}, …],
-     "fewest": {"ps": how few would do, "pulled": bytes that a worker reads in a step from the fullest of them},
+     "tables": [{"name": …, "rows": …, "rows_per_step": rows that a worker looks up, "bytes": …,
+                 "bytes_per_step": …}, …],
+     "fewest": {"ps": the sufficient number, "pulled": bytes that a worker reads in a step from the fullest of them},
      "overlapped": whether a step pushes and pulls at the same time}
 
-So few do with which the fullest one has no more than ``--share`` of all bytes that a worker reads.
+A number of ps suffices if the fullest ps has at most the share ``--share`` of all bytes that a worker reads.
 
-On a failure the last line on stderr is the cause, as a task reports it. The exit code is ``GRAPH_MISTAKE`` where the
-cause is in the job or, with ``--warm-start``, in the checkpoint of ``train.warm_start``. It is 1 where another machine
-may build the graph, because this one lacks a file, a module or memory.
+On a failure, the last line on stderr is the cause, in the words of a task's report. The exit code is ``GRAPH_MISTAKE``
+if the cause is in the job or, with ``--warm-start``, in the checkpoint of ``train.warm_start``. The exit code is 1 if
+another machine may build the graph, because this machine lacks a file, a module or memory.
 """
 
 import json
@@ -41,7 +42,7 @@ from cluster.variables.profile import VariableProfile
 from jobs.main import checkpoint_dir, leave_the_code, make_parser, print_failure, read_mapping
 
 _PS = re.compile(r"/job:ps/(?:replica:\d+/)?task:(\d+)")
-_HARDLY_MORE = 1.02  # as balanced as slices are cut
+_HARDLY_MORE = 1.02  # the balance that slices allow
 
 
 def describe(
@@ -50,11 +51,11 @@ def describe(
     """Return the values that ``python -m jobs.describe`` prints.
 
     Args:
-      warm_starts: whether the run begins on this machine with ``train.warm_start``, if it has that key.
+      warm_starts: whether the run begins on this machine with ``train.warm_start``, if the run has that key.
 
     Raises:
       JobError: the job's code fails.
-      TrainingError: there is no checkpoint for its warm start, or one that does not fit.
+      TrainingError: the checkpoint for the warm start is missing or does not fit.
     """
     job = load(job_name, Path(__file__).parent).with_args(args)
     pool = own_pool(task, settings)
@@ -87,7 +88,7 @@ def _list_held(
         server["bytes"] += variable_bytes(variable.op)
         server["pulled"] += replica.layout.read_bytes(name, wire) if whole(name) in trained else 0
         server["variables"].append(name)
-    for table in embeddings:  # their ids are dealt out evenly
+    for table in embeddings:  # their ids are distributed evenly
         for server in servers:
             server["pulled"] += table["bytes_per_step"] // num_ps
             server["variables"].append(table["name"])
@@ -106,7 +107,7 @@ def _table(name: str, profile: VariableProfile) -> Dict[str, Any]:
 
 
 def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
-    """Return bytes that a worker reads in a step from each of ``num_ps`` servers, placed as training places them."""
+    """Return the bytes that a worker reads in a step from each of ``num_ps`` ps, with the placement of training."""
     layout = Layout(profiles, num_ps)
     read = [0] * num_ps
     for name, server in assign(layout.sizes, num_ps).items():
@@ -115,11 +116,11 @@ def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: i
 
 
 def fewest(fullest: Callable[[int], int], share: float) -> int:
-    """Return the smallest number of ps that is enough.
+    """Return the smallest sufficient number of ps.
 
-    It is enough that the fullest ps has ``share`` of all bytes, or hardly more than it has with any number of ps.
-    ``fullest`` returns the bytes of the fullest one of so many. These bytes fall with the number, but for the
-    slack with which slices are cut, so the function finds the answer by halving.
+    A number suffices if the fullest ps has ``share`` of all bytes, or hardly more than with any number of ps.
+    ``fullest`` returns the bytes of the fullest ps for a number of ps. The bytes fall with the number, except for the
+    slack in cutting slices. So the function finds the answer by binary search.
     """
     few, many = 1, 2 * math.ceil(1 / share)
     enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))
@@ -130,7 +131,7 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
 
 
 def is_of_machine(error: Optional[BaseException]) -> bool:
-    """Return whether the machine lacks what another one may have: a file, a module, memory, a server that answers."""
+    """Return whether this machine lacks what another may have: a file, a module, memory, a server that answers."""
     while error is not None:
         if isinstance(error, (OSError, ImportError, MemoryError, MissingDataError, tf.errors.OpError)):
             return True
@@ -139,7 +140,7 @@ def is_of_machine(error: Optional[BaseException]) -> bool:
 
 
 def _has_checkpoint(settings: Train) -> bool:
-    """Return whether the run has a checkpoint of its own here, with which it begins."""
+    """Return whether the run has its own checkpoint on this machine, from which it begins."""
     folder = checkpoint_dir(settings, os.environ)
     return folder is not None and bool(list_checkpoints(Path(folder)))
 

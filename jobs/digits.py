@@ -1,6 +1,7 @@
-"""Read handwritten digits with a small convolutional network.
+"""Classify handwritten digits with a small convolutional network.
 
-args: filters (16), hidden (128), seed (0), and those of cluster/optimizers.py. The data: data/README.md.
+args: filters (16), hidden (128), seed (0), and the arguments of cluster/optimizers.py. data/README.md describes the
+data.
 """
 
 import os

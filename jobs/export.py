@@ -1,11 +1,11 @@
-"""Writes a checkpoint as a SavedModel for serving; trains nothing.
+"""Write a checkpoint as a SavedModel for serving; train nothing.
 
-``launch export`` runs it on the chief's host: ``python -m jobs.export JOB --train JSON --args JSON --checkpoint PATH
---out FOLDER``. By hand it needs no TF_CONFIG. It prints one JSON object:
+``launch export`` runs this module on the chief's host: ``python -m jobs.export JOB --train JSON --args JSON
+--checkpoint PATH --out FOLDER``. A run by hand needs no TF_CONFIG. The output is one JSON object:
 
     {"inputs": {name: {"dtype": …, "shape": …}, …}, "outputs": {…}, "tables": {name: rows, …}}
 
-On a failure the last line on stderr is the cause, and the exit code is 1.
+On a failure, the last line on stderr is the cause, and the exit code is 1.
 """
 
 import json
@@ -24,7 +24,7 @@ _ALONE = Task("worker", 0, {"ps": ["localhost"], "worker": ["localhost"]})
 
 
 def main() -> None:
-    """Read argv and TF_CONFIG, write the SavedModel, and print what it has."""
+    """Read argv and TF_CONFIG, write the SavedModel, and print its inputs, outputs and tables."""
     parser = make_parser("python -m jobs.export", __doc__ or "")
     parser.add_argument("--checkpoint", required=True, metavar="PATH", help="Checkpoint, such as …/model-800.")
     parser.add_argument(

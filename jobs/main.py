@@ -1,6 +1,6 @@
-"""The entry of every task process: becomes the task that TF_CONFIG describes.
+"""The entry point of every task process, which becomes the task that TF_CONFIG describes.
 
-The launcher starts it on the hosts; by hand it needs nothing but TF_CONFIG.
+The launcher starts the process on the hosts; a start by hand needs only TF_CONFIG.
 """
 
 import argparse
@@ -32,7 +32,7 @@ written there, and checkpoints into ../checkpoint beside it.
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Run one task; return 0 if it succeeded, else 1."""
-    # TensorFlow's waits run no Python signal handler: let a signal end the process at once.
+    # During TensorFlow's waits no Python signal handler runs, so a signal must end the process at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
@@ -41,7 +41,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         outcome = _run(options, reporter, standby)
     except Exception as error:
-        if standby.waits:  # the outcome is that of the process that trains; this task's next one will fail as well
+        if standby.waits:  # only the training process reports an outcome; the next process of this task will fail too
             raise
         outcome = reporter.failure(error)
     if not outcome.succeeded:
@@ -50,14 +50,14 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def print_failure(outcome: Outcome) -> None:
-    """Print why a task failed, on stderr; the last line is the cause."""
+    """Print the reason for a task's failure on stderr; the last line is the cause."""
     print(f"{outcome.traceback}\n{outcome.cause}", file=sys.stderr)
 
 
 def leave_the_code(environ: Mapping[str, str]) -> None:
-    """Change into the folder that the launcher made for this task, if any.
+    """Change into the folder that the launcher has created for this task, if any.
 
-    Files that a job writes there cannot collide with those of another task.
+    Files that a job writes into this folder cannot collide with the files of another task.
     """
     folder = environ.get("LAUNCH_TASK_DIR")
     if folder and os.path.isdir(os.path.join(folder, WORK)):
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> O
         from cluster.model.device_pool import count_devices
 
         return _serve(task, settings, reporter, standby, count_devices(settings))
-    # Only here, so that -h, a wrong TF_CONFIG and a wrong job answer without loading TensorFlow.
+    # Imported here, so that -h and the errors of a wrong TF_CONFIG do not wait for TensorFlow.
     from cluster.job import load
     from cluster.training.trainer import train
 
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, reporter: Reporter, standby: Standby) -> O
 
 def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, devices: int = 1) -> Outcome:
     if task.role == "ps":
-        # TensorFlow 2.x takes memory for layers from an allocator that bounds what tables may ask for; a ps has none.
+        # TensorFlow 2.x has an allocator for layers that bounds the size of tables; a ps has no layers.
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from cluster.runtime import process, server
 
@@ -115,7 +115,7 @@ def _serve(task: Task, settings: Train, reporter: Reporter, standby: Standby, de
     if task.role == "ps":
         process.trim_memory_every(process.TRIM_S)
     serving = server.start(task, devices, server.threads_of(settings))
-    reporter.progress(Progress(0))  # it has no steps of its own: this says that it serves
+    reporter.progress(Progress(0))  # without steps of its own: reports that it serves
     reporter.heartbeat.begin_phase("serving")
     server.wait_until_done(task, serving)
     outcome = Outcome(True)
@@ -138,7 +138,7 @@ def read_mapping(flag: str, text: str) -> Dict[str, Any]:
     """Return the JSON object that a flag holds.
 
     Raises:
-      TaskError: it is none.
+      TaskError: the text is not a JSON object.
     """
     try:
         value = json.loads(text)
@@ -184,7 +184,7 @@ def _unfit_for_stock(settings: Train) -> Iterator[str]:
 
 
 def checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
-    """Return the folder of the run's checkpoints on this host; None for a task by hand without one."""
+    """Return the folder of the run's checkpoints on this host; None for a task started by hand without the key."""
     if settings.checkpoint.dir:
         return os.path.expanduser(settings.checkpoint.dir)
     folder = environ.get("LAUNCH_TASK_DIR")
@@ -196,4 +196,4 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # TensorFlow's server has no stop, and its threads would hold the exit up
+    os._exit(code)  # TensorFlow's server cannot be stopped, and its threads would block the exit

@@ -1,6 +1,6 @@
-"""Read MNIST's handwritten digits with a convolutional network.
+"""Classify MNIST's handwritten digits with a convolutional network.
 
-args: data_dir (a folder with the four IDX files, gzipped or not), hidden (256), seed (0), and those of
+args: data_dir (a folder with the four IDX files, gzipped or not), hidden (256), seed (0), and the arguments of
 cluster/optimizers.py.
 """
 
@@ -34,7 +34,7 @@ def records(path: str, *shape: int) -> tf.data.Dataset:
 
 
 def examples(args: Dict[str, Any], part: str) -> tf.data.Dataset:
-    """Return images uint8 [28, 28] and their digits of one part: train or t10k."""
+    """Return the images, uint8 [28, 28], and their digits of one part: train or t10k."""
     images = records(data_file(args, f"{part}-images-idx3-ubyte", DESCRIBED_AT), SIDE, SIDE)
     digits = records(data_file(args, f"{part}-labels-idx1-ubyte", DESCRIBED_AT))
     return tf.data.Dataset.zip({"x": images, "y": digits})

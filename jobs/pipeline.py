@@ -1,6 +1,6 @@
-"""Read handwritten digits with a deep network whose layers lie on the stages of a tower (``train.stages``).
+"""Classify handwritten digits with a deep network whose layers are on the stages of a tower (``train.stages``).
 
-args: layers (6), width (64), seed (0), and those of cluster/optimizers.py. The data: data/README.md.
+args: layers (6), width (64), seed (0), and the arguments of cluster/optimizers.py. data/README.md describes the data.
 """
 
 from typing import Any, Dict, Tuple

@@ -1,6 +1,6 @@
-"""Fits y = 5x² + 3: the smallest job, three weights.
+"""Fit y = 5x² + 3: the smallest job, with three weights.
 
-args: seed (0), and those of cluster/optimizers.py.
+args: seed (0), and the arguments of cluster/optimizers.py.
 """
 
 from typing import Any, Dict
@@ -12,7 +12,7 @@ from cluster.task import Task
 
 
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    """Endless batches of x, uniform in -10 … 10, and its y; every worker draws its own."""
+    """Return endless batches of x, uniform in -10 … 10, and its y; every worker draws different batches."""
     seed = args.get("seed", 0) + task.worker_index
 
     def points(index: tf.Tensor) -> Dict[str, tf.Tensor]:

@@ -1,11 +1,11 @@
-"""Tells which advertisements are clicked: a wide and deep network on Criteo's click logs.
+"""Predict clicks on advertisements: a wide and deep network on Criteo's click logs.
 
-Cheng et al., "Wide & Deep Learning for Recommender Systems", 2016. The wide part is linear
-in every category and in pairs of neighbouring ones; the deep part has embeddings of the
-categories. All are hashed into two tables.
+Cheng et al., "Wide & Deep Learning for Recommender Systems", 2016. The wide part is linear in every category and in
+pairs of neighbouring categories; the deep part has embeddings of the categories. Categories and pairs are hashed into
+two tables.
 
-args: data_dir (a folder with files of Criteo's format on every worker's host; without it, made-up
-examples), buckets (100000), width (16), hidden ([64, 32]), seed (0), and those of cluster/optimizers.py.
+args: data_dir (a folder with files of Criteo's format on every worker's host; without data_dir, made-up examples),
+buckets (100000), width (16), hidden ([64, 32]), seed (0), and the arguments of cluster/optimizers.py.
 """
 
 from typing import Any, Dict, Tuple
@@ -32,7 +32,7 @@ def rows(texts: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
 
 
 def table(name: str, width: int, args: Dict[str, Any]) -> tf.Tensor:
-    """Return a table, which stays on the parameter servers: the model only looks rows up."""
+    """Return a table, which stays on the parameter servers: the model only looks up rows."""
     initial = tf.random_normal_initializer(stddev=0.05) if width > 1 else tf.zeros_initializer()
     return tf.get_variable(name, [args.get("buckets", 100000), width], initializer=initial)
 

@@ -1,10 +1,10 @@
-"""The variables of a well-known model with almost no arithmetic: measures everything but the GPU.
+"""The variables of a well-known model with almost no arithmetic, to measure everything except the GPU.
 
-Every variable is read, and none has a gradient before all have been read, as in a real model; the
-gradients are dense and of full size, but cost no more than filling them. Only ``embedding`` looks rows up.
+As in a real model, every variable is read, and no gradient exists before all variables have been read. The gradients
+are dense and of full size, but cost no more than filling memory. Only ``embedding`` looks up rows.
 
-args: model (vgg16, resnet50, bert_base or embedding), rows (10000000), width (16), lookups (26) of the
-embedding, and those of cluster/optimizers.py (default: sgd).
+args: model (vgg16, resnet50, bert_base or embedding), rows (10000000), width (16) and lookups (26) for embedding, and
+the arguments of cluster/optimizers.py (default: sgd).
 """
 
 from typing import Any, Dict, List
@@ -17,17 +17,17 @@ from cluster.task import Task
 
 
 def vgg16() -> List[List[int]]:
-    """Simonyan and Zisserman 2014, configuration D, for ImageNet: 138,357,544 values."""
+    """Return the shapes of configuration D by Simonyan and Zisserman 2014, for ImageNet: 138,357,544 values."""
     filters = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
     layers = [[3, 3, a, b] for a, b in zip(filters, filters[1:])] + [[25088, 4096], [4096, 4096], [4096, 1000]]
     return [shape for layer in layers for shape in (layer, layer[-1:])]
 
 
 def resnet50() -> List[List[int]]:
-    """He et al. 2015, for ImageNet: 25,557,032 values; every convolution has a scale and an offset."""
+    """Return the shapes by He et al. 2015, for ImageNet: 25,557,032 values, with a scale and offset per convolution."""
     layers, before = [[7, 7, 3, 64]], 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
-        layers.append([1, 1, before, 4 * width])  # the projection of the first block's shortcut
+        layers.append([1, 1, before, 4 * width])  # projection in the first block's shortcut
         for _ in range(blocks):
             layers += [[1, 1, before, width], [3, 3, width, width], [1, 1, width, 4 * width]]
             before = 4 * width
@@ -35,7 +35,7 @@ def resnet50() -> List[List[int]]:
 
 
 def bert_base() -> List[List[int]]:
-    """Devlin et al. 2018, with the pooler and without heads: 109,482,240 values."""
+    """Return the shapes by Devlin et al. 2018, with the pooler and without heads: 109,482,240 values."""
     norm = [[768], [768]]
     layer = 4 * [[768, 768], [768]] + norm + [[768, 3072], [3072], [3072, 768], [768]] + norm
     return [[30522, 768], [512, 768], [2, 768], *norm, *(12 * layer), [768, 768], [768]]
@@ -61,7 +61,7 @@ def model(rows: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
     if name not in MODELS:
         raise JobError(f"args.model: expected one of embedding, {', '.join(MODELS)}, found {name!r}")
     values = [tf.get_variable(f"v{index:03}", shape, initializer=zeros) for index, shape in enumerate(MODELS[name]())]
-    # Each counts differently: equal gradients would be one tensor to TensorFlow, and be sent once for all of them.
+    # Each has a different weight: TensorFlow would merge equal gradients into one tensor, and send it only once.
     mean = tf.add_n([tf.reduce_mean(value) / (index + 1) for index, value in enumerate(values)]) / len(values)
     return tf.square(mean - 1) * tf.ones_like(rows[:, 0], tf.float32)
 

@@ -3,31 +3,31 @@
 Rooms, floor by floor; each imports only from lower ones. `tests/test_architecture.py` holds that.
 
 agent         the program that the launcher sends to every host, and runs there
-status        the nouns of ``status --json``, shared with the agent
+status        the objects of ``status --json``, shared with the agent
 hosts         one program on one host: its channel, its request, its answers
-view          what a person sees in a terminal
-timeline      the newest steps of all tasks on one clock, and which task waits for which
+view          the view of a run in a terminal
+timeline      the newest steps of all tasks on one clock, and the tasks that wait for others
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts
-history       which runs of a name there were, and which is the newest
+history       the runs of a name that the hosts know, and the newest of them
 page          a run as one HTML file
 plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
-monitoring    ``launch board``, ``launch metrics``, ``launch view``
+monitoring    ``launch metrics``, ``launch view``
 slurm         hosts by ``srun``, inside an allocation
 tfjob         TFJob manifests of Kubernetes: to a hosts file, and back
 teardown      ``launch down``, ``launch sweep``, ``launch prune``, and the proof that nothing is left
 check         ``launch check``
 run           ``launch up``: start a run, follow it, resume it, fail over
 diagnosis     ``launch diagnose``
-verbs         the command line, a module a verb
+verbs         the command line, one module for each verb
 
 In no room:
 
 cli        the group of all verbs; turns errors into exit codes
-errors     what may go wrong, and its exit code
-target     the hosts file that a verb is about, as its options narrow it
-fleet      all hosts of a run, asked side by side
+errors     the launcher's errors, and their exit codes
+target     the hosts file that a verb is about, narrowed by the verb's options
+fleet      all hosts of a run, to which requests go in parallel
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
 """

@@ -1,4 +1,4 @@
-"""The command ``launch``, and ``python -m launch``: Ctrl-C ends it in one line, from its first moment to its last."""
+"""The command ``launch``, and ``python -m launch``: Ctrl-C always ends the process with one line of output."""
 
 import os
 import signal
@@ -8,11 +8,11 @@ from typing import Any, Optional
 
 def main() -> None:
     """Load the command line, which takes half a second, and run it."""
-    _on_ctrl_c(_leave)  # no exception while modules are loaded: Python drops one that comes into a module's lock
-    from launch import cli  # here: a Ctrl-C may come into it
+    _on_ctrl_c(_leave)  # no exception during imports: Python drops an exception in a module's lock
+    from launch import cli  # imported here, because Ctrl-C may come during the import
 
     try:
-        cli.main(loaded=lambda: _on_ctrl_c(signal.default_int_handler))  # a verb ends what it has begun
+        cli.main(loaded=lambda: _on_ctrl_c(signal.default_int_handler))  # a verb cleans up
     except KeyboardInterrupt:
         _leave(signal.SIGINT, None)
     finally:
@@ -20,12 +20,12 @@ def main() -> None:
 
 
 def _on_ctrl_c(handler: Any) -> None:
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as a shell has it for what runs in the background
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell ignores it for background jobs
         signal.signal(signal.SIGINT, handler)
 
 
 def _leave(number: int, frame: Optional[FrameType]) -> None:
-    """End this process at once, which has begun nothing, or has ended it."""
+    """End this process at once, before the verb has begun anything or after the verb has cleaned up."""
     os.write(2, b"interrupted by SIGINT\n")
     os._exit(128 + number)
 

@@ -40,7 +40,8 @@ VERBS = {
     "manifest": "Print a TFJob manifest for the program of FILE.",
     "completion": "Print a script for the shell's Tab key.",
 }
-# Libraries of a tenth of a second each time, most for drawing, which only these verbs need, and the Tab key does not.
+# Modules that take a tenth of a second to load, most of them for drawing. Only these verbs need them; the Tab key does
+# not.
 _USED_BY = {
     "up": "launch.view.live_view",
     "verify": "launch.view.live_view",
@@ -70,8 +71,8 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> Optional[click.Command]:
         if cmd_name not in VERBS:
             return None
-        if cmd_name in _USED_BY and not ctx.resilient_parsing:  # the Tab key parses so
-            import_module(_USED_BY[cmd_name])  # here, before a Ctrl-C is an exception
+        if cmd_name in _USED_BY and not ctx.resilient_parsing:  # the Tab key parses resiliently
+            import_module(_USED_BY[cmd_name])  # before Ctrl-C raises an exception
         return load(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: List[str]) -> Any:
@@ -94,7 +95,7 @@ class Verbs(click.Group):
 
 
 def _is_typed(name: str, incomplete: str) -> bool:
-    """Return whether the Tab key may complete a word to this verb; a verb of two words is none."""
+    """Return whether the Tab key may complete a word to this verb; False for a verb of two words."""
     return name.startswith(incomplete) and " " not in name
 
 
@@ -132,11 +133,11 @@ def cli(loaded: Optional[Callable[[], None]]) -> None:
 
 
 def main(arguments: Optional[List[str]] = None, loaded: Callable[[], None] = lambda: None) -> None:
-    """Run a verb, and turn every error into its message and its exit code.
+    """Run a verb; turn every error into a message and an exit code.
 
     Args:
-      arguments: those of the command line, without its name; of this process if None.
-      loaded: called between loading a verb's module and running the verb.
+      arguments: the arguments after the program's name; None for those of this process.
+      loaded: a function to call between loading a verb's module and running the verb.
     """
     try:
         code = cli.main(args=arguments, prog_name="launch", standalone_mode=False, obj=loaded)
@@ -149,7 +150,7 @@ def main(arguments: Optional[List[str]] = None, loaded: Callable[[], None] = lam
     except click.ClickException as error:
         error.show()
         code = USAGE
-    except click.Abort:  # of a KeyboardInterrupt
+    except click.Abort:  # Click raises it for a KeyboardInterrupt
         complain("interrupted by SIGINT")
         code = 130
     sys.exit(code or SUCCEEDED)

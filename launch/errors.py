@@ -1,16 +1,16 @@
-"""Everything that can go wrong on the launcher's side, with its exit code.
+"""The launcher's errors, with their exit codes.
 
     LaunchError
     ├── UsageError      2  the command line or the file is wrong
-    ├── CannotStart     3  hosts that cannot take part, every one of them named
-    └── Interrupted  128+n a signal ended what was under way
+    ├── CannotStart     3  hosts cannot take part; the error names each of them
+    └── Interrupted  128+n signal n ended the work in progress
 
-``HostProblem`` is one host's reason. A CannotStart collects the reasons of all hosts, so that the operator sees
-all that is wrong, not the first. Code decides by the ``ProblemKind`` of a ``HostProblem``:
+``HostProblem`` is the problem of one host. A CannotStart collects the problems of all hosts, so that the operator sees
+every problem, not only the first. Code decides by the ``ProblemKind`` of a ``HostProblem``:
 
-    HostProblem         3  one host's
-    ├── the way there      unreachable, unknown-name, host-key, authentication, sshd, gateway
-    ├── what is there      python-missing, python-old, python-ended, folder, disk
+    HostProblem         3  the problem of one host
+    ├── its connection     unreachable, unknown-name, host-key, authentication, sshd, gateway
+    ├── its software       python-missing, python-old, python-ended, folder, disk
     ├── its answers        slow, silent, noise, broken, refused
     └── elsewhere          unnamed (in the hosts file), here (on this machine)
 """
@@ -35,7 +35,7 @@ EXIT_CODES = {
 
 
 class LaunchError(Exception):
-    """Root of the launcher's errors; ``exit_code`` is the process's."""
+    """Root of the launcher's errors; ``exit_code`` is the exit code of the process."""
 
     exit_code = FAILED
 
@@ -49,34 +49,34 @@ class UsageError(LaunchError):
 class ProblemKind(enum.Enum):
     """The kind of a host's problem.
 
-    The values go over the wire: the agent's answers name some of them.
+    The values are part of the protocol: the agent's answers contain some of them.
     """
 
-    UNREACHABLE = "unreachable"  # nobody answers at its address, or no way leads there
+    UNREACHABLE = "unreachable"  # no answer from its address, or no route to it
     UNKNOWN_NAME = "unknown-name"  # this machine has no address for it
-    HOST_KEY = "host-key"  # its key is not the known one, or none is known
-    AUTHENTICATION = "authentication"  # it refuses our keys
+    HOST_KEY = "host-key"  # its key differs from the known key, or no key is known
+    AUTHENTICATION = "authentication"  # the host refuses the operator's keys
     SSHD = "sshd"  # its sshd drops logins, or opens no session or forward
-    GATEWAY = "gateway"  # the gateways before it lead in a circle
-    NO_PYTHON = "python-missing"  # the Python that the file names is not there
+    GATEWAY = "gateway"  # the gateways before the host form a circle
+    NO_PYTHON = "python-missing"  # the Python that the file names does not exist
     OLD_PYTHON = "python-old"  # the agent's code does not run on that Python
-    PYTHON_ENDED = "python-ended"  # that Python ended before it answered
+    PYTHON_ENDED = "python-ended"  # that Python ended before its answer
     FOLDER = "folder"  # another user could decide what runs in the working folder
     DISK = "disk"  # the working folder cannot be written
-    SLOW = "slow"  # its part was not done by the deadline
-    SILENT = "silent"  # a program there was asked, and has not answered in time
-    NOISE = "noise"  # what came is no answer of ours
+    SLOW = "slow"  # the host's part was not done by the deadline
+    SILENT = "silent"  # a program on the host did not answer in time
+    NOISE = "noise"  # the received bytes are no valid answer
     BROKEN = "broken"  # the connection broke, or ended too early
-    REFUSED = "refused"  # its agent says why it does not do what was asked
-    UNNAMED = "unnamed"  # it takes part in a run, and the file does not name it
-    HERE = "here"  # this machine lacks what it needs: a key file, a variable, a port
+    REFUSED = "refused"  # its agent refuses the request, with a reason
+    UNNAMED = "unnamed"  # the host takes part in a run, but is not in the file
+    HERE = "here"  # this machine lacks a key file, a variable, a port, or the like
 
 
 class HostProblem(LaunchError):
-    """One host cannot be reached or cannot do what is asked of it.
+    """The problem of one host: the host is out of reach, or cannot do its part.
 
     Attributes:
-      what: the fact.
+      what: the fact, in words.
       advice: the next step, or a question that leads to it; "" for none.
     """
 
@@ -93,10 +93,10 @@ class HostProblem(LaunchError):
 
     @classmethod
     def reported(cls, host: str, answer: Mapping[str, Any], failed: str = "") -> "HostProblem":
-        """Return the problem in a host's answer {"error"}, which may name its "kind" and "advice".
+        """Return the problem in a host's answer {"error"}, which may also have "kind" and "advice".
 
         Args:
-          failed: words for what has failed, in front of the host's own.
+          failed: the name of the failed action, to be put before the host's own text.
         """
         known = {kind.value: kind for kind in ProblemKind}
         kind = known.get(str(answer.get("kind")), ProblemKind.REFUSED)
@@ -108,13 +108,13 @@ class HostProblem(LaunchError):
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     def with_advice(self, further: str) -> "HostProblem":
-        """Return this problem with more to know behind its advice."""
+        """Return this problem with ``further`` appended to its advice."""
         advice = "; ".join(filter(None, [self.advice, further]))
         return HostProblem(self.host, self.kind, self.what, advice=advice)
 
 
 class CannotStart(LaunchError):
-    """The run could not start; names every host and reason, then gives ``advice``. Nothing is left of it."""
+    """The run could not start, and has left nothing; the text names every host and reason, then ``advice``."""
 
     exit_code = CANNOT_START
 
@@ -124,7 +124,7 @@ class CannotStart(LaunchError):
 
 
 class Interrupted(LaunchError):
-    """A signal came while hosts were being prepared."""
+    """A signal came during the work on hosts."""
 
     def __init__(self, number: int):
         super().__init__(f"interrupted by {signal.Signals(number).name}")

@@ -1,4 +1,4 @@
-"""All hosts of a run at once: a bounded number of connections, every failure named."""
+"""All hosts of a run at once, with a bounded number of connections; every failure is reported."""
 
 import math
 import os
@@ -27,11 +27,11 @@ from launch.slurm.srun import EndingSteps, environment, find_allocation
 from launch.status.task import TaskStatus
 
 T = TypeVar("T")
-AnyTask = Union[TaskSpec, TaskStatus]  # of the file, or of a run
+AnyTask = Union[TaskSpec, TaskStatus]  # from the file, or from a run
 LOOK_S = 0.2
-START_S = 90.0  # for an agent to get ready
+START_S = 90.0  # for an agent to become ready
 LEAD_S = 30.0  # for the lead to answer about a run
-FILES = 256  # open ones that need no host
+FILES = 256  # open files that this process needs besides those for hosts
 FILES_PER_HOST = 8
 
 
@@ -44,15 +44,16 @@ def names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
 
 
 class Fleet:
-    """The hosts of a run, and the code that the hosts are to have.
+    """The hosts of a run, and the code that the hosts need.
 
     Args:
-      hosts: {name: python to run there}
+      hosts: {name: Python to run on that host}
       interrupts: checked while the fleet waits for hosts, so that Ctrl-C never waits for them.
-      run: the full name of the run that verbs mean; None for the newest.
+      run: the full name of the run that verbs act on; None for the newest.
 
-    ``lead`` is the host that leads the run: the chief's, until ``locate`` finds the run led by another. ``tasks`` are
-    those of the file, until ``locate`` finds the run that ``run`` names: then they are that run's.
+    ``lead`` is the host that leads the run: the chief's host, until ``locate`` finds that another host leads the run.
+    ``tasks`` are the file's tasks; once ``locate`` has found the run that ``run`` names, ``tasks`` are that run's
+    tasks.
     """
 
     def __init__(
@@ -83,16 +84,16 @@ class Fleet:
 
     @property
     def name(self) -> str:
-        """Return the name of the run that verbs mean, without the time."""
+        """Return the name of the run that verbs act on, without the time."""
         return self.spec.name if self.run is None else name_of(self.run)
 
     def reference(self, host: str, run: Optional[str] = None) -> RunReference:
-        """Return a host's part of a run, of the one that verbs mean by default, as requests name it."""
+        """Return the reference in requests to a host's part of ``run``; by default, of the run that verbs act on."""
         return RunReference(self.name, host, self.spec.workdir, run or self.run)
 
     @property
     def slurm_job(self) -> str:
-        """Return the job of Slurm in which the hosts are; "" where they are in none."""
+        """Return the Slurm job that has the hosts; "" without a job."""
         return next((host.job for host in self.hosts.values() if isinstance(host, SlurmHost)), "")
 
     def path_on(self, host: Optional[str], path: Optional[str]) -> str:
@@ -103,7 +104,7 @@ class Fleet:
         """Connect to every host.
 
         Raises:
-          CannotStart: names every host that cannot be reached.
+          CannotStart: hosts are out of reach; the error names each of them.
         """
         _, problems = self.each(lambda host: host.connect(), list(self.hosts))
         if problems:
@@ -119,8 +120,7 @@ class Fleet:
     ) -> "Answers":
         """Send each host its own request of the same verb, and return the answers.
 
-        A request is one of ``launch.agent.wire``. ``stay_s`` is the time within which the next request comes, if
-        one does.
+        The requests are from ``launch.agent.wire``. The program on a host waits ``stay_s`` seconds for a next request.
         """
 
         return self.each(
@@ -155,7 +155,7 @@ class Fleet:
         interruptible: bool = True,
         stay_s: float = rpc.STAY_S,
     ) -> Tuple[Dict[str, Answer], List[HostProblem]]:
-        """Ask as ``ask`` does, and return each answer as the dataclass of the verb; another answer is a problem."""
+        """Call ``ask``, and return each answer as the verb's dataclass; an answer of another shape is a problem."""
 
         def ask(host: Host) -> Answer:
             values = self.ask_host(host, verb.name, requests[host.name], timeout_s, stay_s)
@@ -182,7 +182,7 @@ class Fleet:
         """Open a conversation with one host.
 
         Raises:
-          HostProblem: the host cannot take part in it.
+          HostProblem: the host cannot take part in the conversation.
         """
         return rpc.contact(self.hosts[host], self.code, self.spec.workdir, verb, _values(request))
 
@@ -190,7 +190,7 @@ class Fleet:
         """Start the agent of one host, and wait until that agent is ready.
 
         Raises:
-          HostProblem: the agent did not get ready; the text has the reason.
+          HostProblem: the agent did not become ready; the text has the reason.
         """
         return self.ask_host(host, "start", request, START_S)
 
@@ -207,26 +207,27 @@ class Fleet:
     ) -> Tuple[Dict[str, T], List[HostProblem]]:
         """Call ``function`` for every host, ``ssh.fanout`` at a time.
 
-        The method returns the result of each call, and the problems of the hosts that had one. The fleet gives up
-        a host that is not done after ``timeout_s``, which is that host's problem.
+        The method returns the results by host, and the problems of the other hosts. The fleet gives up a host that is
+        not done after ``timeout_s``, and reports a problem for that host.
 
         Raises:
-          Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet waits on.
+          Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet continues
+            to wait.
         """
         running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
         pending, until = set(running), time.monotonic() + timeout_s
         while pending and time.monotonic() < until:
             if interruptible and self.interrupts.received:
                 for future in pending:
-                    future.cancel()  # those that have not begun
+                    future.cancel()  # calls that have not begun
                 self.interrupts.check()
             left_s = max(0.0, until - time.monotonic())
-            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # for all of them: each wait looks at every one
+            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # for all at once: each wait checks every call
         results, problems = {}, []
         for future, name in running.items():
             if future in pending:
                 future.cancel()
-                self.hosts[name].close()  # what waits for the host there gets to know it
+                self.hosts[name].close()  # the thread that waits for the host then stops
                 problems.append(HostProblem(name, ProblemKind.SLOW, f"no answer within {timeout_s:.0f} s"))
                 continue
             error = future.exception()
@@ -236,7 +237,7 @@ class Fleet:
                 problems.append(error)
             else:
                 raise error
-        return results, list(dict.fromkeys(problems))  # a gateway's is that of all hosts behind it
+        return results, list(dict.fromkeys(problems))  # all hosts behind a gateway share its problem
 
 
 def _values(request: Any) -> Mapping[str, Any]:
@@ -248,9 +249,9 @@ Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
 
 
 def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    """Return the transport to each host: none for this machine, else that of the key ``transport``.
+    """Return a transport to each host: a direct one to this machine, otherwise by the key ``transport``.
 
-    ``closing`` closes what the hosts share.
+    ``closing`` closes the resources that the hosts share.
 
     Raises:
       HostProblem: this process cannot use the transport.
@@ -265,7 +266,7 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
 
 
 def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    from launch.remote.access import Access  # loads Fabric: a second that a local run need not spend
+    from launch.remote.access import Access  # loading Fabric takes a second, which a local run saves
     from launch.remote.ssh_host import SshHost
 
     access = Access(spec.ssh)

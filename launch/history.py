@@ -1,9 +1,9 @@
-"""Find the runs that the hosts of a file know: all of them, the one that ``--run`` names, and the newest of a name.
+"""Find the runs that the hosts of a file know: all runs, the run that ``--run`` names, and the newest run of a name.
 
-The launcher asks the hosts, because the file may have changed since. What each host remembers is merged into one
-record for each run. For the newest run, the launcher asks the host of the file's chief first. Where that host leads
-a run that lives, that run is the newest one. Otherwise the launcher asks all hosts: another may lead a run that
-lives, or one that began later.
+The launcher asks the hosts, because the file may have changed since a run's start. The launcher merges the hosts'
+records into one record for each run. For the newest run, the launcher first asks the host of the file's chief. If that
+host leads a live run, that run is the newest one. Otherwise the launcher asks all hosts, because another host may lead
+a live run or a later one.
 """
 
 import difflib
@@ -45,7 +45,7 @@ class RunsReport:
 
 
 class Listing(NamedTuple):
-    """The runs that the hosts remember, the one that began last first; and the hosts that did not answer."""
+    """The runs that the hosts remember, newest first; and the problems of the hosts that did not answer."""
 
     runs: List[RunRecord]
     problems: List[HostProblem]
@@ -64,10 +64,10 @@ def list_runs(fleet: Fleet) -> Listing:
 
 
 def merged(answers: Mapping[str, RunsAnswer]) -> List[RunRecord]:
-    """Return one record for each run, the one that began last first.
+    """Return one record for each run, newest first.
 
-    The record is the lead's where its host answered. Runs of one name are in the order of their generations, which no
-    clock decides; those of several names are in the order in which their launchers' clocks began them.
+    The record is the lead's where the lead's host answered. Runs of one name are in the order of their generations,
+    which depend on no clock. Runs of different names are in the order of their starts, by the launchers' clocks.
     """
     found: Dict[str, KnownRun] = {}
     for host, answer in answers.items():
@@ -82,7 +82,7 @@ def merged(answers: Mapping[str, RunsAnswer]) -> List[RunRecord]:
 def as_values(listing: Listing, hosts: Sequence[str]) -> Dict[str, Any]:
     """Return the object of ``runs --json``."""
     why = {problem.host: problem.reason for problem in listing.problems}
-    asked = dict.fromkeys([*hosts, *why])  # a gateway is no host of the file
+    asked = dict.fromkeys([*hosts, *why])  # a gateway is not a host of the file
     return to_values(RunsReport(listing.runs, [AskedHost(host, why.get(host)) for host in asked]))
 
 
@@ -90,17 +90,17 @@ MOST_NAMES = 3  # names in an error
 
 
 def find_named(fleet: Fleet, run: str) -> Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]:
-    """Return the answers of the hosts that took part in a run, as ``find`` gives them for the newest.
+    """Return the answers of the hosts that took part in a run, in the form of the answers to ``find``.
 
     Raises:
-      CannotStart: no host knows the run, and some cannot be asked.
-      UsageError: no host knows the run; the text has the names that are near.
+      CannotStart: no host knows the run, and some hosts cannot be asked.
+      UsageError: no host knows the run; the text has similar names.
     """
     answers, problems = ask_for_runs(fleet)
     told = {
         host: _described(each) for host, answer in answers.items() for each in answer.runs if each.record.run == run
     }
-    # A host that only keeps copies of its checkpoints does not know who leads it.
+    # A host that only keeps copies of the run's checkpoints does not know the run's lead.
     told = {host: each for host, each in told.items() if each["lead"] is not None} or told
     if not told and problems:
         raise CannotStart(problems)
@@ -118,7 +118,7 @@ def _described(known: KnownRun) -> Dict[str, Any]:
 
 
 def unknown(fleet: Fleet, run: str, answers: Mapping[str, RunsAnswer]) -> str:
-    """Return the message about a name that no run has."""
+    """Return the message that no run has the name ``run``."""
     near = nearest(run, [record.run for record in merged(answers)])
     known = f"the nearest names: {', '.join(near)}" if near else "no run has been there"
     listed = f"list every run with `launch runs {shlex.quote(str(fleet.spec.path))}`"
@@ -126,16 +126,16 @@ def unknown(fleet: Fleet, run: str, answers: Mapping[str, RunsAnswer]) -> str:
 
 
 def nearest(run: str, names: Sequence[str]) -> List[str]:
-    """Return the names that may be meant: those that have the text in them, else the alike, else the first."""
+    """Return the most likely names: the names that contain ``run``, else similar names, else the first names."""
     having = [name for name in names if run and run in name]
     return (having or difflib.get_close_matches(run, names, MOST_NAMES) or list(names))[:MOST_NAMES]
 
 
-Told = Mapping[str, Mapping[str, Any]]  # by host, what ``find`` answers
+Told = Mapping[str, Mapping[str, Any]]  # by host, the answer to ``find``
 
 
 class Run(NamedTuple):
-    """A run that hosts know, and the host that leads the run. Of two runs, a verb means the greater."""
+    """A run that hosts know, and the host that leads the run. Of two runs, verbs act on the greater one."""
 
     lives: bool
     generation: int
@@ -150,13 +150,14 @@ def runs(told: Told) -> List[Run]:
 
 
 def locate(fleet: Fleet) -> "Located":
-    """Find the run that a verb means; ``fleet.lead`` is the host that leads it from then on.
+    """Find the run that a verb acts on, and set ``fleet.lead`` to the host that leads the run.
 
-    Where ``--run`` names it, ``fleet.tasks`` are its tasks from then on, because the file may have others by now.
+    If ``--run`` names the run, the function also sets ``fleet.tasks`` to the run's tasks, because the file's may
+    differ.
 
     Raises:
-      CannotStart: the host that leads it, or may, cannot be asked.
-      UsageError: the file does not name the host that leads it, or there is no run of the name that ``--run`` has.
+      CannotStart: the host that leads the run, or may lead it, cannot be asked.
+      UsageError: the file does not name the host that leads the run, or no run has the name given by ``--run``.
     """
     if fleet.run is not None:
         told, _ = find_named(fleet, fleet.run)
@@ -183,11 +184,11 @@ def locate(fleet: Fleet) -> "Located":
 
 
 def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
-    """Return the status of a run from the host that leads it, which is ``fleet.lead`` from then on.
+    """Return the status of a run from the host that leads it, and set ``fleet.lead`` to that host.
 
     Raises:
       CannotStart: that host cannot be asked.
-      UsageError: the file does not name it.
+      UsageError: the file does not name that host.
     """
     if run.lead not in fleet.hosts:
         raise UsageError(
@@ -201,17 +202,17 @@ def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
 def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
     """Return the status in a host's answer to ``status``.
 
-    The result is None where there is no run, or another host leads it.
+    The result is None where no run exists, or another host leads the run.
 
     Raises:
-      HostProblem: the status is none of a run.
+      HostProblem: the answer is not the status of a run.
     """
     values: Optional[Dict[str, Any]] = answer["status"]
     return None if values is None or "state" not in values else as_run(host, values)
 
 
 class Located(NamedTuple):
-    """The run's status, None where its lead has none; hosts that may know a newer run; its name, None without a run."""
+    """The status and the name of a run, None if not found; the problems of hosts that may know a newer run."""
 
     status: Optional[RunStatus]
     missed: List[HostProblem]
@@ -224,12 +225,12 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
     The status comes from the run's agent or, when that agent is gone, from its files.
 
     Args:
-      warn: takes a line for each host that could not be asked and may know a newer run.
+      warn: called with a line for each host that could not be asked and may know a newer run.
 
     Raises:
-      CannotStart: the lead's host is out of reach; the text has the command that goes on without that host.
-      HostProblem: the lead's answer is no run's status.
-      UsageError: there has been no run, or the file does not name its lead any more.
+      CannotStart: the lead's host is out of reach; the text has the command that continues without that host.
+      HostProblem: the lead's answer is not the status of a run.
+      UsageError: no run exists, or the file no longer names the run's lead.
     """
     try:
         found, missed, run = locate(fleet)

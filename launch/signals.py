@@ -22,8 +22,8 @@ class Interrupts:
 
     After ``PATIENCE`` signals this process ends at once, without any more waiting.
 
-    ``continued_at``: the time at which this process went on after somebody stopped it, by ``time.monotonic()``.
-    ``pause_asked``: a Ctrl-Z came within ``pausable`` and ``pause`` was not called since.
+    ``continued_at``: the time at which this process continued after a stop, by ``time.monotonic()``. ``pause_asked``:
+    whether a Ctrl-Z came within ``pausable``, and ``pause`` was not called since then.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Interrupts:
     def pausable(self) -> Iterator[None]:
         """Record a Ctrl-Z in ``pause_asked``, instead of stopping this process at once."""
         former = signal.getsignal(signal.SIGTSTP)
-        if former is signal.SIG_IGN:  # as a shell without job control has it
+        if former is signal.SIG_IGN:  # set by a shell without job control
             yield
             return
         signal.signal(signal.SIGTSTP, self._ask)
@@ -89,9 +89,9 @@ class Interrupts:
 
 
 def leave_at_once(number: int) -> None:
-    """End this process by the signal itself, whatever the process waits for."""
+    """End this process by the signal itself, even while the process waits."""
     if sys.stdout.isatty():
-        os.write(1, SHOW_CURSOR)  # which a live view hides
+        os.write(1, SHOW_CURSOR)  # a live view hides the cursor
     os.write(2, GOING.format(signal.Signals(number).name).encode())
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

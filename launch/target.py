@@ -1,7 +1,7 @@
-"""The target of a verb: a hosts file, the options that change its reading, and the machines that are meant.
+"""The target of a verb: a hosts file, the options that change its meaning, and the selected machines.
 
-The launcher notes on its own machine that it began a run with ``--local``, and which run it began later without. So
-later verbs need no flag.
+On its own machine, the launcher records the newest run with ``--local``, and the newest later run without it. So later
+verbs need no flag.
 
 WORKDIR/local/NAME.json     {"run": RUN, "later": RUN on the hosts of the file or null}
 """
@@ -32,17 +32,17 @@ from launch.view.console import note
 
 @dataclass(frozen=True)
 class Target:
-    """A hosts file as the command line names it, and the part of it that is meant."""
+    """A hosts file as named on the command line, and the selected part of the file."""
 
     file: str
-    local: Optional[bool] = None  # None: as the newest run that was begun from here
+    local: Optional[bool] = None  # None: as for the newest run begun on this machine
     overrides: Tuple[str, ...] = ()
     include: Tuple[str, ...] = ()
     exclude: Tuple[str, ...] = ()
     run: Optional[str] = None  # None: the newest
 
     def __str__(self) -> str:
-        """Return the target as a user types it, for another verb about the same run."""
+        """Return the target as a user types it for another verb about the same run."""
         selection = [
             word for flag in ("include", "exclude") for text in getattr(self, flag) for word in (f"--{flag}", text)
         ]
@@ -50,7 +50,7 @@ class Target:
 
     @property
     def selects(self) -> bool:
-        """Return whether the target means only some of the file's tasks."""
+        """Return whether the target selects only some of the file's tasks."""
         return bool(self.include or self.exclude)
 
     def _loaded(self) -> Spec:
@@ -60,7 +60,7 @@ class Target:
         return narrowed(self._loaded(), self.include, self.exclude)
 
     def spec(self) -> Spec:
-        """Return the spec of a run that is to start.
+        """Return the spec of a run before its start.
 
         With ``--local`` every task has a free port, and runs on the Python of ``--set python=``, else on the
         launcher's own.
@@ -110,9 +110,9 @@ class Target:
         return self._fleet(spec, {host: own for host, own in pythons(spec, sys.executable).items() if host in meant})
 
     def _of_existing_run(self, spec: Spec) -> Spec:
-        """Return the spec of a run that has begun: on this machine, if it was begun with ``--local``.
+        """Return the spec of an existing run: on this machine, if the run was begun with ``--local``.
 
-        Where a run of either kind could be meant, this prints which one is.
+        Where both a local and a remote run exist, the method prints which of the two it chose.
         """
         is_here = self.local
         if is_here is None:
@@ -126,9 +126,9 @@ class Target:
 
 
 def remember(spec: Spec, run: str) -> None:
-    """Note that this machine has begun a run, on itself or on the hosts of the file."""
+    """Record that this machine has begun a run, on itself or on the hosts of the file."""
     file = _note_file(spec)
-    with suppress(OSError):  # a run goes on without; the next verb has to be given --local then
+    with suppress(OSError):  # the run continues without a record; the next verb then needs --local
         if spec.local:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(file, json.dumps({"run": run, "later": None}))
@@ -139,7 +139,7 @@ def remember(spec: Spec, run: str) -> None:
 
 
 def _is_newest_here(spec: Spec) -> bool:
-    """Return whether the newest run that this machine began is on itself; ``spec`` is that of the file."""
+    """Return whether the newest run that this machine began runs on itself; ``spec`` is the file's spec."""
     run, later = _noted(_note_file(spec))
     if run is None or not _folder_here(spec, run).is_dir():
         return False
@@ -153,13 +153,13 @@ def _is_newest_here(spec: Spec) -> bool:
 def _is_up_here(spec: Spec, run: str) -> bool:
     """Return whether an agent of the run lives on this machine."""
     workdir, hosts = expand(spec.local_workdir), (_folder_here(spec, run) / "hosts").glob("*")
-    with suppress(OSError, ValueError, KeyError):  # a record that a full disk has left in pieces names nobody
+    with suppress(OSError, ValueError, KeyError):  # a full disk may have left a damaged record
         return any(process_records.agent_of(RunFolder(workdir, run, host.name)) for host in hosts)
     return False
 
 
 def _folder_here(spec: Spec, run: str) -> Path:
-    """Return the folder that a run has on this machine, if it was begun with ``--local``."""
+    """Return the folder of a run on this machine, if the run was begun with ``--local``."""
     return expand(spec.local_workdir) / "runs" / run
 
 
@@ -168,7 +168,7 @@ def _note_file(spec: Spec) -> Path:
 
 
 class _Begun(NamedTuple):
-    """The newest run that began on this machine, and the one that began later on the hosts; None for none."""
+    """The newest run on this machine, and the newest later run on the hosts; None where no such run exists."""
 
     run: Optional[str]
     later: Optional[str]

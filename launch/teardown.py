@@ -1,6 +1,6 @@
-"""End runs with proof: report for each host what was there and is gone, and what is left.
+"""End runs with proof: for each host, report the ended processes and resources, and the leftovers.
 
-``launch sweep`` and ``launch prune`` describe their hosts by the same words.
+``launch sweep`` and ``launch prune`` describe their hosts in the same words.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -18,14 +18,14 @@ from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, 
 from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
-ANSWER_S = 2 * STOP_S + 60.0  # asked to stop, asked to kill, killed
+ANSWER_S = 2 * STOP_S + 60.0  # a request to stop, a request to kill, the kill
 L = TypeVar("L", bound=Leftovers)
 NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container left"
 
 
 @dataclass(frozen=True)
 class AnyHost:
-    """A host as ``--json`` has it; one that could not be asked has no more fields.
+    """A host in ``--json``; a host that could not be asked has only these fields.
 
     Attributes:
       host: Name of a host of the file.
@@ -43,7 +43,7 @@ def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
 
 @dataclass(frozen=True)
 class _HostBefore(AnyHost):
-    """A host with what was on it and is gone, before what is left there.
+    """A host with the ended parts of a run; they precede the leftovers.
 
     Attributes:
       ended.*: Ended:
@@ -52,13 +52,13 @@ class _HostBefore(AnyHost):
     ended: Leftovers
 
 
-# The fields of the last base come first.
+# The fields of the last base class come first.
 @dataclass(frozen=True)
 class HostDown(RunEnded, _HostBefore):
     """A host that has answered.
 
     Attributes:
-      run: Full name of the run that was ended; null where no run of this name has been.
+      run: Full name of the run that was ended; null where no run of this name has existed.
       processes.*: Left:
       ports[]: Left: TCP port on which a process of the run listens.
       gpu_memory.*: Left:
@@ -83,7 +83,7 @@ class DownAnswer:
 class Left(NamedTuple):
     """The findings of ``down``: one report per host that answered, one problem per host that did not.
 
-    ``before`` has what was on each host before ``down`` ended anything; empty where nobody looked.
+    ``before`` has the state of each host before ``down`` ended anything; empty where no host was searched.
     """
 
     reports: Dict[str, RunEnded]
@@ -92,15 +92,15 @@ class Left(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Return whether every host answered and nothing of the run is left on any."""
+        """Return whether every host answered and nothing of the run is left on any host."""
         return not self.problems and not any(remains(report) for report in self.reports.values())
 
 
 def refuse_part(fleet: Fleet) -> None:
-    """Refuse a ``fleet`` that lacks hosts of the run, which the run's lead knows.
+    """Refuse a ``fleet`` that lacks hosts of the run; the run's lead knows them.
 
     Raises:
-      UsageError: there is no run, its lead is elsewhere, or the run has other hosts too.
+      UsageError: no run exists, its lead is not in the fleet, or the run has other hosts too.
       CannotStart: the lead is out of reach.
     """
     status = locate(fleet).status
@@ -115,8 +115,8 @@ def refuse_part(fleet: Fleet) -> None:
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     """Look at every host of the file, then end the run there (``launch down``).
 
-    The function leaves a run alone that lives, and whose lead the file does not name. Without its lead that run
-    would lose steps, and on the lead's host all of the run would live on.
+    The function does not end a live run whose lead the file does not name. Without its lead that run would lose steps,
+    and the run's part on the lead's host would stay alive.
 
     Raises:
       CannotStart, UsageError: no host knows the run that ``--run`` names.
@@ -151,7 +151,7 @@ def _astray(fleet: Fleet, run: Run) -> HostProblem:
 
 
 def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
-    """Return the problem of a host that the file does not name any more.
+    """Return the problem of a host that the file no longer names.
 
     ``part`` is the host's part in a run, and ``so`` the consequence.
     """
@@ -167,7 +167,7 @@ def take_down(
     leads: Collection[str] = (),
     was: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Left:
-    """End a run on its hosts: through the lead in order, then each host by itself.
+    """End a run on its hosts: first in order through the lead, then on every other host directly.
 
     ``was`` has the pids of the run that were seen on a host. Without ``leads`` the first host is the lead.
     """
@@ -215,7 +215,7 @@ def _failed(report: RunEnded) -> str:
 
 
 def remains(left: Leftovers) -> List[str]:
-    """Return in words what is left on a host."""
+    """Return the leftovers on a host in words."""
     return [
         *(f"process {process.pid} ({process.argv[:60]}){_hangs(process)}" for process in left.processes),
         *(f"port {port}" for port in left.ports),
@@ -232,7 +232,7 @@ def _hangs(process: ProcessLeft) -> str:
 
 
 def _folders(left: Leftovers) -> List[str]:
-    """Return the unfinished folders of a finding; other leftovers have none."""
+    """Return the unfinished folders of a finding; empty for other leftovers."""
     return getattr(left, "folders", [])
 
 
@@ -242,7 +242,7 @@ def memory(held: GpuMemory) -> str:
 
 
 def ended(before: L, left: Leftovers) -> L:
-    """Return what was there before and is gone, by kind."""
+    """Return the parts of ``before`` that are no longer in ``left``, by kind."""
     kinds = [each.name for each in fields(before) if isinstance(getattr(before, each.name), list)]
     return replace(before, **{kind: _gone(getattr(before, kind), getattr(left, kind)) for kind in kinds})
 
@@ -253,12 +253,12 @@ def _gone(before: List[Any], left: List[Any]) -> List[Any]:
 
 
 def _identity(each: Any) -> Any:
-    """Return what makes an item the same: of a process, whatever it does meanwhile, its pid and start time."""
+    """Return the identity of an item: the pid and start time of a process, the item itself otherwise."""
     return (each.pid, each.start) if isinstance(each, ProcessLeft) else each
 
 
 def in_words(gone: Leftovers) -> str:
-    """Return in words what has ended; empty where nothing has.
+    """Return the ended parts of a run in words; empty without any.
 
     Example: ``ended 3 processes in 2 groups (pids 42, 43, 57), port 2222, 1536 MiB of GPU 0, 2 locks``.
     """

@@ -1,9 +1,9 @@
-"""``launch check``: find all that would keep a run from starting or training, at once.
+"""``launch check``: find every obstacle to starting or training a run, at once.
 
-ways         which task has to reach which, as TensorFlow connects them; rules about ways that are closed
-interview    what each host is asked, made of a plan; ask all under one deadline: only this module touches hosts
-findings     what is wrong: its hosts, and what mends it; and the evidence for it
+ways         the connections that tasks need, as TensorFlow makes them; rules about closed ways
+interview    the request to each host; ask all hosts under one deadline. Only this module touches hosts
+findings     the problems found, with their hosts and next steps; the evidence for them
 host_rules   rules about one host: versions, clock, disks, ports, GPUs, programs
-fleet_rules  rules about several hosts: silent ones, what differs, who else can reach the ports
-report       all rules together, for a person and for a program
+fleet_rules  rules about several hosts: silent hosts, differences, the reachability of ports from elsewhere
+report       the results of all rules, for a person and for a program
 """

@@ -1,4 +1,4 @@
-"""The findings about hosts: what is wrong, and notes on what is not; and the evidence that rules read."""
+"""The findings about hosts: problems, and notes on other facts; the evidence that rules read."""
 
 import re
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from launch.plan.plan import Plan
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, on all the hosts that have it.
+    """One problem, with all the hosts that have it.
 
     Attributes:
       kind: Subject in one word; docs/check.md lists the values.
@@ -29,7 +29,7 @@ class Finding:
 
 
 class Note(Finding):
-    """A remark that keeps no run from training; it does not change the exit code."""
+    """A remark about a fact that prevents no run; the exit code does not change."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Survey:
 
     @property
     def file(self) -> str:
-        """The hosts file, as commands name it."""
+        """Return the hosts file as an argument of commands."""
         return "FILE"
 
     @property
     def of_job(self) -> bool:
-        """Return whether the tasks import numpy and TensorFlow for sure."""
+        """Return whether the tasks certainly import numpy and TensorFlow."""
         return False
 
     @property
     def image(self) -> Optional[str]:
-        """Return the image that has the tasks' Python; None where the host has it."""
+        """Return the image that has the tasks' Python; None where the host has that Python."""
         return None
 
 
@@ -60,7 +60,7 @@ class Evidence(Survey):
 
     Attributes:
       plan: the plan that is checked.
-      problems: why the other hosts did not answer.
+      problems: the reasons why the other hosts did not answer.
       code: the hashes of the bundles that would be shipped now.
     """
 
@@ -71,17 +71,17 @@ class Evidence(Survey):
 
     @property
     def file(self) -> str:
-        """The hosts file, as commands name it."""
+        """Return the hosts file as an argument of commands."""
         return str(self.plan.spec.path)
 
     @property
     def of_job(self) -> bool:
-        """Return whether the tasks import numpy and TensorFlow for sure."""
+        """Return whether the tasks certainly import numpy and TensorFlow."""
         return self.plan.spec.job is not None
 
     @property
     def image(self) -> Optional[str]:
-        """Return the image that has the tasks' Python; None where the host has it."""
+        """Return the image that has the tasks' Python; None where the host has that Python."""
         return None if self.plan.spec.container is None else self.plan.spec.container.image
 
 
@@ -89,9 +89,9 @@ Rule = Callable[[Evidence], Iterable[Finding]]
 
 
 def grouped(findings: Iterable[Finding]) -> List[Finding]:
-    """Merge the same finding on several hosts into one.
+    """Merge equal findings on several hosts into one finding.
 
-    The merged findings are in the order of their first, and have the command of that one.
+    Each merged finding has the place and the command of the first one.
     """
     alike: Dict[Hashable, List[Finding]] = {}
     for finding in findings:
@@ -100,14 +100,14 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def beside(finding: Finding, spec: Spec) -> Finding:
-    """Return a finding whose commands reach each host as the launcher does: this machine without any transport."""
+    """Return a finding whose commands use no transport where the host is this machine, as the launcher does."""
     away = "`srun --overlap -w {} " if spec.transport == "slurm" else "`ssh {} "
     mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if spec.is_here(word[1]) else away.format(word[1]), finding.mend)
     return replace(finding, mend=mend)
 
 
 def _mend_anywhere(finding: Finding) -> str:
-    """Return the advice without the host that it is for."""
+    """Return the advice with the host's name removed."""
     return finding.mend.replace(f" {finding.hosts[0]} ", " … ") if len(finding.hosts) == 1 else finding.mend
 
 

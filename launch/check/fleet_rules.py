@@ -1,4 +1,4 @@
-"""Rules about several hosts: which are silent, what differs between them, and who else can reach their ports."""
+"""Rules about several hosts: silent hosts, differences between hosts, and access to their ports from elsewhere."""
 
 from collections import defaultdict
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -15,11 +15,11 @@ NAMES = {"python": "Python", "tensorflow": "TensorFlow", "numpy": "numpy"}
 
 
 class Row(NamedTuple):
-    """The report of ``check`` on a kind of problem.
+    """The finding of ``check`` for a kind of problem.
 
     Attributes:
-      finding: the kind of its finding.
-      keeps: whether the advice begins with the problem's own. A question is answered by ``further`` instead.
+      finding: the kind of the finding.
+      keeps: whether the advice begins with the problem's own advice. If that is a question, ``further`` replaces it.
       further: the further advice.
     """
 
@@ -47,7 +47,7 @@ ROWS = {
 
 
 def unanswered(evidence: Evidence) -> Iterator[Finding]:
-    """Every host answers."""
+    """Require that every host answers."""
     silent = [host for host in evidence.plan.hosts if host not in evidence.facts]
     named = {problem.host for problem in evidence.problems}
     behind = tuple(host for host in silent if host not in named)
@@ -66,7 +66,7 @@ def _mend(problem: HostProblem, workdir: str) -> str:
 
 
 def versions(survey: Survey) -> Iterator[Finding]:
-    """Python, TensorFlow and numpy are the same everywhere."""
+    """Require the same Python, TensorFlow and numpy on all hosts."""
     build = f"build one for all with `launch setup {survey.file}` (key setup)"
     for kind, name in NAMES.items():
         for few, shown in differing({host: facts.version_of(kind) for host, facts in survey.facts.items()}):
@@ -74,15 +74,15 @@ def versions(survey: Survey) -> Iterator[Finding]:
 
 
 def drivers(survey: Survey) -> Iterator[Finding]:
-    """Yield a note on drivers that differ: it is enough to know."""
+    """Yield a note on drivers that differ, which prevents no run."""
     for few, shown in differing({host: facts.driver for host, facts in survey.facts.items()}):
         yield Note("driver-differs", few, f"NVIDIA driver {shown}", "")
 
 
 def code(evidence: Evidence) -> Iterator[Finding]:
-    """Yield notes on runs that are up with code other than the current one.
+    """Yield notes on live runs whose code differs from the current code.
 
-    The current code is what would be shipped now. Runs on several hosts should also have equal code.
+    The current code is the code that a start would ship now. Further notes name runs whose code differs between hosts.
     """
     running = {host: facts.run for host, facts in evidence.facts.items() if facts.run}
     for host, run in running.items():
@@ -93,12 +93,12 @@ def code(evidence: Evidence) -> Iterator[Finding]:
 
 
 def digests(code: Mapping[str, str]) -> Optional[str]:
-    """Return ``job 1a2b3c4d launcher 5e6f7a8b``, the code of a run in short; None without code."""
+    """Return ``job 1a2b3c4d launcher 5e6f7a8b``, the hashes of a run's code, shortened; None without code."""
     return " ".join(f"{kind} {digest[:8]}" for kind, digest in sorted(code.items())) or None
 
 
 def differing(values: Mapping[str, Optional[str]]) -> Iterator[Tuple[Tuple[str, ...], str]]:
-    """Yield the hosts whose value is not that of most, and ``1.15.0: gpu[01-03,07] | 2.4.1: gpu04``, if any differ.
+    """Yield the hosts without the most common value, and ``1.15.0: gpu[01-03,07] | 2.4.1: gpu04``, if values differ.
 
     A host without a value does not differ.
     """
@@ -120,7 +120,7 @@ def open_ports(evidence: Evidence) -> Iterator[Finding]:
 
 
 def public(evidence: Evidence) -> Iterator[Finding]:
-    """No task's address is one that the internet can reach, unless the file allows it."""
+    """Require that the internet can reach no task's address, unless the file allows that."""
     plan = evidence.plan
     if addresses.may_be_public(plan.spec.guard, plan.spec.allow_public):
         return
@@ -133,7 +133,7 @@ def public(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _resolved(evidence: Evidence) -> Dict[str, List[str]]:
-    """The addresses of each name, as any host that dials it sees them."""
+    """Return the addresses of each name, as resolved by all hosts that dial it."""
     found: Dict[str, Set[str]] = defaultdict(set)
     for facts in evidence.facts.values():
         for name, meaning in facts.names.items():

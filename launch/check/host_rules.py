@@ -1,4 +1,4 @@
-"""Rules about one host by its own facts. ``launch diagnose`` applies those that take a ``Survey``, too."""
+"""Rules about one host by its own facts. ``launch diagnose`` also applies the rules that take a ``Survey``."""
 
 from pathlib import Path
 from typing import Dict, Iterator, Optional, Tuple
@@ -11,9 +11,9 @@ from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
 from launch.check.findings import Evidence, Finding, Note, Survey
 from launch.check.interview import agent_programs, shipped_programs
 
-CLOCK_S = 1.0  # further off, the lines of several logs are no longer in order
+CLOCK_S = 1.0  # with a larger difference, lines of several logs are not in order
 LEAST_FREE_BYTES = 10**9
-FULL_SHARE = 0.02  # of a disk, free: it is nearly full
+FULL_SHARE = 0.02  # a disk with a smaller free share is nearly full
 LEAST_FREE_INODES = 10_000
 LONGER = "see `ssh {host} uptime`, or give it longer with --deadline-s"
 
@@ -22,7 +22,7 @@ LONGER = "see `ssh {host} uptime`, or give it longer with --deadline-s"
 
 
 def python(survey: Survey) -> Iterator[Finding]:
-    """The tasks' Python is there and, for a job, imports numpy and TensorFlow."""
+    """Require the tasks' Python, which must import numpy and TensorFlow for a job."""
     for host, facts in survey.facts.items():
         versions = facts.versions
         if versions is None:
@@ -51,7 +51,7 @@ def _modules(host: str, versions: Versions, interpreter: Python, image: Optional
 
 
 def clock(survey: Survey) -> Iterator[Finding]:
-    """The clocks agree with the launcher's, as far as the connection allows to measure them."""
+    """Require that the clocks agree with the launcher's, as far as they can be measured over the connection."""
     for host, facts in survey.facts.items():
         if facts.clock is not None and abs(facts.clock.offset_s) - facts.clock.error_s > CLOCK_S:
             way = "ahead of" if facts.clock.offset_s > 0 else "behind"
@@ -60,7 +60,7 @@ def clock(survey: Survey) -> Iterator[Finding]:
 
 
 def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
-    """The folders can be written and have room: enough for a run to start, or some where it has ``started``."""
+    """Require writable folders with room: enough for a run's start, or any room where the run has ``started``."""
     for host, facts in survey.facts.items():
         for folder, disk in sorted(facts.disks.items()):
             mend = f"see `ssh {host} df -h {folder}` and `ssh {host} ls -ld {folder}`, or choose another folder"
@@ -83,7 +83,7 @@ def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
 
 
 def gaps(evidence: Evidence) -> Iterator[Finding]:
-    """Every fact is there: one that is missing could hide what is wrong."""
+    """Require every fact, because a missing fact could hide a problem."""
     for host, facts in evidence.facts.items():
         for gap in facts.gaps:
             kind = "slow" if gap.late else "unreachable"
@@ -91,7 +91,7 @@ def gaps(evidence: Evidence) -> Iterator[Finding]:
 
 
 def ports(evidence: Evidence) -> Iterator[Finding]:
-    """Every port that the run needs is free, or held by the very run that is up."""
+    """Require that every port of the run is free, or held by the live run of this name."""
     owners = _owners(evidence)
     for host, facts in evidence.facts.items():
         for port, holder in facts.ports.items():
@@ -117,7 +117,7 @@ def _owners(evidence: Evidence) -> Dict[Tuple[str, int], str]:
 
 
 def run_up(evidence: Evidence) -> Iterator[Finding]:
-    """No run of this name is up."""
+    """Require that no run of this name is up."""
     for host, facts in evidence.facts.items():
         if facts.run:
             mend = f"see it with `launch status {evidence.file}`, end it with `launch down {evidence.file}`"
@@ -125,7 +125,7 @@ def run_up(evidence: Evidence) -> Iterator[Finding]:
 
 
 def guard(evidence: Evidence) -> Iterator[Finding]:
-    """A guard that the file asks for can be set up."""
+    """Require that the file's guard, if any, can be set up."""
     for host, facts in evidence.facts.items():
         if facts.unguarded:
             what, *mend = facts.unguarded
@@ -133,7 +133,7 @@ def guard(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gpus(evidence: Evidence) -> Iterator[Finding]:
-    """Each GPU that a task is to get exists, is booked by no other run and used by no process."""
+    """Require that each GPU of a task exists, is reserved by no other run and used by no process."""
     wishes: Dict[str, Dict[str, assignment.Wish]] = {host: {} for host in evidence.plan.hosts}
     for task in evidence.plan.tasks:
         wishes[task.host][task.name] = task.gpus
@@ -166,7 +166,7 @@ def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
 
 
 def programs(evidence: Evidence) -> Iterator[Finding]:
-    """The programs of ``command:``, ``on:`` and ``notice:`` are there."""
+    """Require the programs of ``command:``, ``on:`` and ``notice:``."""
     plan = evidence.plan
     keys = {**agent_programs(plan, plan.lead), **dict.fromkeys((task.argv[0] for task in plan.tasks), "command")}
     for host, facts in evidence.facts.items():
@@ -184,9 +184,9 @@ def programs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def limits(evidence: Evidence) -> Iterator[Finding]:
-    """Every limit of a task can be enforced, and the kernel does it.
+    """Require that the kernel can enforce every limit of a task.
 
-    The tasks of a run that is up have the processors that its next start will get.
+    Hosts with a live run are skipped, because its tasks hold the processors that the next start will use.
     """
     for host, facts in evidence.facts.items():
         if facts.limits is None or facts.run:
@@ -198,7 +198,7 @@ def limits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def container(evidence: Evidence) -> Iterator[Finding]:
-    """The runtime of the container is there, and has its image."""
+    """Require the container's runtime, with the image."""
     for host, facts in evidence.facts.items():
         if facts.container:
             what, *mend = facts.container
@@ -206,7 +206,7 @@ def container(evidence: Evidence) -> Iterator[Finding]:
 
 
 def proxies(evidence: Evidence) -> Iterator[Finding]:
-    """A proxy makes TensorFlow's connections hang; the launcher unsets those that it finds."""
+    """Yield a note on proxies, which make TensorFlow's connections hang; the launcher unsets all that it finds."""
     for host, facts in evidence.facts.items():
         if facts.proxies:
             yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without", "")

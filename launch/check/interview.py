@@ -1,6 +1,6 @@
-"""Ask every host: the request to each, made of a plan, and the conversations, side by side under one deadline.
+"""Ask every host: build each request from a plan, and hold all conversations in parallel under one deadline.
 
-Of this package only this module touches hosts. Each host has one connection.
+In this package, only this module touches hosts. Each host has one connection.
 """
 
 import os
@@ -23,15 +23,15 @@ from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
 from launch.plan.plan import Plan
 
-KNOCK_S = 5.0  # for one address to answer: time for two packets that were lost
+KNOCK_S = 5.0  # for one address to answer, even after two lost packets
 
 
 def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, CheckRequest]:
     """Return the request to every host of a plan.
 
     Args:
-      words: two secrets of this check: one that a caller sends, and one with which our listener answers.
-      deadline_s: after so many seconds a host ends its part by itself.
+      words: two secrets of this check: a caller sends the first, and our listener answers with the second.
+      deadline_s: the seconds after which a host ends its part by itself.
     """
     tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
@@ -57,15 +57,15 @@ def _ports(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Tuple[int, ..
 
 
 def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, Optional[str]]:
-    """Return the PATH to look on for each program that the host is to have; None for the host's own."""
+    """Return each program that the host must have, with the PATH to search; None for the host's own PATH."""
     programs: Dict[str, Optional[str]] = dict.fromkeys(agent_programs(plan, host))
-    if plan.spec.container is None:  # else the image has them
+    if plan.spec.container is None:  # otherwise the image has the programs
         programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
     return {program: path for program, path in programs.items() if _is_looked_for(program)}
 
 
 def agent_programs(plan: Plan, host: str) -> Dict[str, str]:
-    """Return the programs that a host's agent runs beside tasks, and the key of each: ``on``, or ``notice``."""
+    """Return the programs that a host's agent runs in addition to tasks, each with its key: ``on`` or ``notice``."""
     hooks = {hook.command[0]: "on" for hook in plan.spec.hooks if hook.command and host == plan.lead}
     return {**hooks, **({plan.spec.notice.command[0]: "notice"} if plan.spec.notice else {})}
 
@@ -86,7 +86,7 @@ def _own_variables(task: TaskRequest) -> Dict[str, str]:
 
 
 def _is_looked_for(program: str) -> bool:
-    """Return whether a program is the host's own.
+    """Return whether the host itself must have a program.
 
     A path within the job's folder is shipped with that folder.
     """
@@ -100,18 +100,17 @@ def shipped_programs(plan: Plan) -> List[str]:
     return [program for program in programs if not _is_looked_for(program)]
 
 
-OPENING_SHARE = 0.5  # of the deadline: for every host to connect and listen
-LOOK_SHARE = 0.8  # of the time that is left then: for a host to find what it can
+OPENING_SHARE = 0.5  # share of the deadline in which every host must connect and listen
+LOOK_SHARE = 0.8  # share of the remaining time in which a host collects its facts
 CLOCK_READINGS = 5
 
 Answers = Tuple[Dict[str, CheckFacts], List[HostProblem]]
 
 
 def interview(fleet: Fleet, requests: Mapping[str, CheckRequest], deadline_s: float) -> Answers:
-    """Ask all hosts within the deadline; return their facts and the problems of the others.
+    """Ask all hosts within the deadline; return the facts of those that answered, and the problems of the others.
 
-    The hosts that listen in time do not wait for those that do not. Listeners are closed
-    only when every host has knocked.
+    Hosts that listen in time do not wait for late hosts. Listeners close only after every host has knocked.
 
     Raises:
       Interrupted: a signal came.
@@ -144,8 +143,8 @@ def interview(fleet: Fleet, requests: Mapping[str, CheckRequest], deadline_s: fl
 def read_clock(conversation: Conversation, timeout_s: float) -> Clock:
     """Measure by how much a host's clock is ahead of ours.
 
-    As in NTP, the host reads its clock some time between our question and its answer. So
-    of several readings the one with the shortest way there and back is the most exact.
+    As in NTP, the host reads its clock between our question and its answer. So the reading with the shortest round trip
+    is the most exact.
     """
     readings = (_reading(conversation, timeout_s) for _ in range(CLOCK_READINGS))
     return min(readings, key=lambda reading: reading.error_s)

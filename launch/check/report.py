@@ -36,13 +36,13 @@ RULES: Tuple[Rule, ...] = (
 
 @dataclass(frozen=True)
 class CheckedHost:
-    """A host of ``check --json``; its facts are null where it did not answer.
+    """A host of ``check --json``; its facts are null where the host did not answer.
 
     Attributes:
       host: Name of a host of the file.
       ok: True if no finding is about the host.
       answered: True if the host took part to the end; else the fields below are null.
-      python: Version of the tasks' Python; null where it did not start.
+      python: Version of the tasks' Python; null where that Python did not start.
       tensorflow: Version of TensorFlow that this Python imports; null without TensorFlow.
       numpy: Version of numpy that this Python imports; null without numpy.
       driver: Version of the NVIDIA driver; null without a driver.
@@ -138,7 +138,7 @@ def lines(verdict: Verdict) -> List[str]:
 
 
 def _summary(verdict: Verdict) -> str:
-    """``healthy: gpu[01-03] (3 of 4 hosts): Python 3.7.16, TensorFlow 1.15.0, numpy 1.18.5``"""
+    """Return ``healthy: gpu[01-03] (3 of 4 hosts): Python 3.7.16, TensorFlow 1.15.0, numpy 1.18.5``."""
     if not verdict.healthy:
         return f"healthy: none of {len(verdict.evidence.plan.hosts)} hosts"
     count = f"{len(verdict.healthy)} of {len(verdict.evidence.plan.hosts)} hosts"
@@ -147,7 +147,7 @@ def _summary(verdict: Verdict) -> str:
 
 
 def _shared(facts: List[CheckFacts]) -> List[str]:
-    """The versions that all of these hosts have."""
+    """Return the versions that all of these hosts have."""
     found = []
     for kind, name in fleet_rules.NAMES.items():
         versions = {one.version_of(kind) for one in facts}

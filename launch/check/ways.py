@@ -1,9 +1,9 @@
-"""The ways between hosts: those that tasks and agents will need, and the rules about those that are closed.
+"""The ways between hosts: the ways that tasks and agents will need, and the rules about closed ways.
 
-TensorFlow's tasks connect both ways: a worker dials the ps for variables, and a ps dials the worker for its
-gradients, since the task that needs a tensor fetches it. With a job, workers reach no other worker, and the
-evaluator fetches checkpoints from the chief. A program under ``command:`` may open sessions that reach every task,
-so every way must be open. The agents of all hosts dial the lead's.
+In TensorFlow, the task that needs a tensor fetches it, so tasks connect in both directions. A worker dials the ps for
+variables, and a ps dials the worker for gradients. With a job, workers do not connect to other workers, and the
+evaluator fetches checkpoints from the chief. A program under ``command:`` may open sessions to every task, so every way
+must be open. The agents of all hosts dial the lead's agent.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from launch.check.findings import Evidence, Finding
 from launch.plan.plan import Plan
 from launch.view.console import fold
 
-CONTROL = "control"  # the lead's agent, among the roles
+CONTROL = "control"  # stands for the lead's agent among the roles
 _Ways = Mapping[str, Tuple[str, ...]]
 _BETWEEN_GRAPH: _Ways = {"worker": ("ps",), "ps": ("worker",)}
 _IN_GRAPH: _Ways = {"worker": ("ps", "worker"), "ps": ("worker",)}
@@ -32,9 +32,9 @@ class Dials(NamedTuple):
 
 
 def dials(plan: Plan) -> Dict[str, Dials]:
-    """Return what each host dials.
+    """Return the targets that each host dials.
 
-    Hosts with tasks of the same roles share it, so the result stays small.
+    Hosts with tasks of the same roles share one object, so the result stays small.
     """
     homes = _homes(plan)
     shared: Dict[FrozenSet[str], Dials] = {}
@@ -73,7 +73,7 @@ def _reached(plan: Plan, role: str) -> Tuple[str, ...]:
 def _homes(plan: Plan) -> Dict[str, List[DialTarget]]:
     """Return the targets of each role: {role: targets}.
 
-    ``chief`` has the one task that is the chief.
+    The key ``chief`` has the chief alone.
     """
     homes: Dict[str, List[DialTarget]] = defaultdict(list)
     for task in plan.tasks:
@@ -88,7 +88,7 @@ def _homes(plan: Plan) -> Dict[str, List[DialTarget]]:
 _ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
 _FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} keeps out"
 
-# Of each kind of failure (launch.agent.network.doors): what it means, and what mends it.
+# For each kind of failure (launch.agent.network.doors): its meaning and its remedy.
 EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
     "loopback": ("the name resolves to the asking host itself ({detail}), as localhost does", _ADDRESS),
@@ -104,9 +104,9 @@ EXPLAINED = {
 
 
 class Wall(NamedTuple):
-    """Ways that are closed alike: from each of some hosts to each of some addresses.
+    """Ways that are closed for the same reason: from each of some hosts to each of some addresses.
 
-    ``detail`` is that of the first address, such as the address that the hosts find for its name.
+    ``detail`` belongs to the first address, for example the result of resolving its name.
     """
 
     kind: str
@@ -119,21 +119,21 @@ class Wall(NamedTuple):
 
     @property
     def ends(self) -> Tuple[str, ...]:
-        """The hosts that should answer."""
+        """Return the hosts that should answer."""
         return tuple(dict.fromkeys(way.host for way in self.ways))
 
     @property
     def suspects(self) -> Tuple[str, ...]:
         """Return the hosts to examine first.
 
-        A name fails on the host that looks it up. Another way fails more probably at the end that many ways share.
+        A name fails on the host that resolves it. Any other way more probably fails at the end that many ways share.
         """
         at_start = self.kind in ("unresolved", "loopback", "wrong-host") or len(self.callers) < len(self.ends)
         return self.callers if at_start else self.ends
 
 
 def ways(evidence: Evidence) -> Iterator[Finding]:
-    """Every host reaches the addresses that its tasks and its agent dial."""
+    """Require that every host reaches the addresses that its tasks and its agent dial."""
     for wall in walls(evidence):
         what, mend = EXPLAINED[wall.kind]
         words = {
@@ -144,7 +144,7 @@ def ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def walls(evidence: Evidence) -> List[Wall]:
-    """Return the closed ways, with hosts that miss the same ones together.
+    """Return the closed ways, grouped by hosts with the same closed ways.
 
     A way that leads to a host without our listener does not count as closed.
     """
@@ -165,7 +165,7 @@ def walls(evidence: Evidence) -> List[Wall]:
 def _listened(evidence: Evidence, failure: Unreached) -> bool:
     """Return whether our listener was up at the end of a way.
 
-    It was not up where the port is taken, or the host did not take part to the end.
+    The listener was not up where the port is taken, or the host did not take part to the end.
     """
     there = evidence.facts.get(failure.host)
     port = failure.address.rpartition(":")[2]
@@ -173,7 +173,7 @@ def _listened(evidence: Evidence, failure: Unreached) -> bool:
 
 
 def _folded(ways: Sequence[DialTarget]) -> str:
-    """``h[1-3]:2222``"""
+    """Return ``h[1-3]:2222``."""
     names: Dict[str, List[str]] = defaultdict(list)
     for way in ways:
         name, _, port = way.address.rpartition(":")  # an IPv6 address keeps its brackets

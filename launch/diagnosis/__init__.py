@@ -1,6 +1,6 @@
-"""``launch diagnose``: collect everything that may explain the state of a run in one archive.
+"""``launch diagnose``: collect evidence that may explain the state of a run in one archive.
 
 collect   ask all hosts under one deadline
-symptoms  find what looks wrong in their answers, and put the newest steps of all tasks on one time line
-summary   write it in words, and pack all in an archive, readable by its owner alone
+symptoms  find symptoms in the hosts' answers, and put the newest steps of all tasks on one time line
+summary   describe the symptoms in words, and pack all files into an archive that only its owner can read
 """

@@ -1,6 +1,6 @@
-"""Collect what every host reports of a run, side by side under one deadline.
+"""Collect the reports of all hosts about a run, in parallel under one deadline.
 
-What a host sends before it falls silent counts.
+If a host falls silent, the pieces that it has sent count.
 """
 
 import json
@@ -19,9 +19,9 @@ from launch.fleet import Fleet
 from launch.hosts.channel import Host
 from launch.status.run import RunStatus
 
-TOTAL_BYTES = 50_000_000  # of all hosts, before they are packed
+TOTAL_BYTES = 50_000_000  # of all hosts, before compression
 LEAST_BYTES, MOST_BYTES = 60_000, 8_000_000  # of one host
-HOST_S = 25.0  # for one host, once it is its turn: one that hangs must not keep others from theirs
+HOST_S = 25.0  # for one host, from its turn on: a host that hangs must not block the others
 MARGIN_S = 3.0  # for the last pieces to arrive
 NOTHING = DiagnosisFacts(versions=None, gpus=None, disks={}, gaps=[], clock=None)
 FACTS = {f"{each.name}.json": each.name for each in fields(DiagnosisFacts) if each.name not in ("gaps", "clock")}
@@ -31,7 +31,7 @@ FACTS = {f"{each.name}.json": each.name for each in fields(DiagnosisFacts) if ea
 class HostReport:
     """The report of one host.
 
-    ``files`` has text, or what becomes JSON, by name; ``facts`` are those of the files that rules read.
+    ``files`` has text, or values for JSON, by file name. ``facts`` are the facts in these files that rules read.
     ``missing`` has {section: reason}.
     """
 
@@ -39,9 +39,9 @@ class HostReport:
     files: Dict[str, Any] = field(default_factory=dict)
     missing: Dict[str, str] = field(default_factory=dict)
     run: Optional[str] = None
-    problem: Optional[str] = None  # why it sent nothing, or not all
-    seconds: Optional[float] = None  # until it had sent all
-    room: int = 2 * MOST_BYTES  # for what is still to come, in bytes
+    problem: Optional[str] = None  # why the host sent nothing, or not everything
+    seconds: Optional[float] = None  # until the host had sent everything
+    room: int = 2 * MOST_BYTES  # for further pieces, in bytes
     lives: bool = False  # its run
     generation: int = 0  # of its run
     facts: DiagnosisFacts = NOTHING
@@ -49,7 +49,7 @@ class HostReport:
     flights: List[Flight] = field(default_factory=list)  # of its tasks
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Store a piece if there is room; return whether that piece was the last."""
+        """Store a piece if it fits into the room; return whether that piece was the last."""
         if "file" in piece:
             self._take_file(piece["file"], piece, redaction)
         elif "missing" in piece:
@@ -81,13 +81,13 @@ class HostReport:
         if file in FACTS:
             self.facts = updated(self.facts, {FACTS[file]: content})
         elif file == "status.json" and isinstance(content, dict) and content.get("state") is not None:
-            self.status = from_values(RunStatus, content)  # a host that does not lead has no state
+            self.status = from_values(RunStatus, content)  # a host that does not lead the run has no state
         elif file.endswith(f"/{SPANS}"):
             self.flights.append(from_values(Flight, content))
 
 
 def gather(fleet: Fleet, deadline_s: float) -> List[HostReport]:
-    """Return the report of each host in order, also of hosts that cannot be asked.
+    """Return the report of each host in order, including hosts that cannot be asked.
 
     Raises:
       Interrupted: a signal came.

@@ -1,4 +1,4 @@
-"""The findings of a diagnosis: in words, as JSON, and as an archive, which only its owner can read."""
+"""The findings of a diagnosis: in words, as JSON, and as an archive that only its owner can read."""
 
 import io
 import json
@@ -23,7 +23,7 @@ from launch.timeline.drawing import drawn
 from launch.timeline.waits import stall
 from launch.view.console import fold
 
-MOST_LINES = 40  # of a status' causes
+MOST_LINES = 40  # lines with causes from a status
 README = """The archive of `launch diagnose`. It omits all secrets that the command knows: read it before you share it.
 
 summary.txt                     start here: the run, the symptoms, a line for each host
@@ -90,10 +90,10 @@ class DiagnoseReport:
     """The object of ``diagnose --json``.
 
     Attributes:
-      run: Full name of the newest run that a host reports; null where no run of this name has been.
+      run: Full name of the newest run that a host reports; null where no run of this name has existed.
       archive: Path of the archive.
       bytes: Size of the archive in bytes.
-      steps: Newest steps of all tasks in words: which waits for which, since when. Empty if unknown.
+      steps: Newest steps of all tasks in words: the tasks that wait, their blockers, and since when. Empty if unknown.
     """
 
     run: Optional[str]
@@ -107,7 +107,7 @@ def pack(path: Path, found: Diagnosis, launcher: Any) -> int:
     """Write the archive, with the summary as its first file; return its size in bytes.
 
     Raises:
-      UsageError: the archive cannot be written there.
+      UsageError: the archive cannot be written to ``path``.
     """
     root, now = path.name.split(".tar")[0], time.time()
     when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(now))

@@ -1,4 +1,4 @@
-"""Find what looks wrong in hosts' reports: the rules of ``launch check`` on their facts, and those on the run."""
+"""Find symptoms in the hosts' reports, by the rules of ``launch check`` about hosts and by rules about the run."""
 
 from collections import Counter
 from typing import Iterator, List, Optional, Tuple
@@ -13,20 +13,20 @@ from launch.status.run import ENDED, RunStatus, utc
 from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.flights import HostSpans, TimeLine, has_common_steps, time_line
 
-MEMORY_SHARE = 0.05  # that should be available
+MEMORY_SHARE = 0.05  # least share of memory that should be available
 LOAD_PER_CORE = 4.0
 SWAPPED_BYTES = 100_000_000
 SHOWN = 200  # characters of a message
 
-Sign = Tuple[str, str]  # host, what looks wrong there
+Sign = Tuple[str, str]  # host, symptom
 
 
 class Diagnosis:
-    """The reports of all hosts, and what they amount to.
+    """The reports of all hosts, and the results drawn from them.
 
     Attributes:
       name: the name that runs of the file share.
-      run: the run that verbs mean; None where no host reports one.
+      run: the run that verbs act on; None where no host reports a run.
       status: the newest status of that run; None where its lead's host did not report one.
       steps: the newest steps of all tasks, where they are known.
     """
@@ -37,9 +37,9 @@ class Diagnosis:
 
 
 def signs(found: List[HostReport]) -> List[Sign]:
-    """Return what looks wrong on each host; a host that looks right has no sign.
+    """Return the symptoms of each host; a healthy host has no symptom.
 
-    The signs are in the order of the hosts, and differences between hosts come last.
+    The symptoms are in the order of the hosts, and differences between hosts come last.
     """
     status, run = run_status(found), newest_run(found)
     survey = Survey({each.host: each.facts for each in found})
@@ -54,16 +54,16 @@ def signs(found: List[HostReport]) -> List[Sign]:
 
 
 def newest_run(found: List[HostReport]) -> Optional[str]:
-    """Return the run that verbs mean: one that lives, else the one that began last.
+    """Return the run that verbs act on: a live run, else the run that began last.
 
-    Hosts that are not in that run have older ones.
+    Hosts outside that run report older runs.
     """
     known = sorted((each.lives, each.generation, each.run) for each in found if each.run)
     return known[-1][2] if known else None
 
 
 def run_status(found: List[HostReport]) -> Optional[RunStatus]:
-    """Return the status of the newest run, as its lead wrote it last.
+    """Return the status of the newest run that its lead wrote last.
 
     The result is None where the lead's host did not report a status.
     """
@@ -139,7 +139,7 @@ def _connections(facts: DiagnosisFacts) -> Iterator[str]:
 
 
 def _differing(survey: Survey) -> Iterator[Sign]:
-    """Yield a sign for each host whose versions or code are not those of most."""
+    """Yield a symptom for each host whose versions or code differ from those of most hosts."""
     for finding in fleet_rules.versions(survey):
         yield from ((host, finding.what) for host in finding.hosts)
     known = {host: facts.versions.code for host, facts in survey.facts.items() if facts.versions}

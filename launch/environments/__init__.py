@@ -1,5 +1,5 @@
-"""``launch setup``: build the Python environment that a hosts file asks for on every host.
+"""``launch setup``: build the Python environment from a hosts file on every host.
 
-identity  the packages of an environment, pinned with their hashes, and the name of its folder on a host
-builder   build it on all hosts side by side
+identity  the packages of an environment, pinned by hashes, and the name of its folder on a host
+builder   build the environment on all hosts in parallel
 """

@@ -1,4 +1,4 @@
-"""``launch setup``: build the environment that the hosts file asks for on every host, side by side."""
+"""``launch setup``: build the environment from the hosts file on every host, in parallel."""
 
 import time
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from launch.view.console import fold
 from launch.view.host_progress import HostProgress
 
 LOOK_S = 0.5
-SILENT_S = 300.0  # a host reports on its build every few seconds, but for removing old files on a slow disk
+SILENT_S = 300.0  # a host reports every few seconds, except while it removes old files on a slow disk
 INTERRUPTED = "interrupted"
-STATES = ("built", "up to date")  # of a host whose build has ended well
-END_S = 15.0  # for a build to end when it was interrupted
+STATES = ("built", "up to date")  # of a host after a successful build
+END_S = 15.0  # for an interrupted build to end
 
 
 class SetupOutcome(NamedTuple):
@@ -31,13 +31,13 @@ class SetupOutcome(NamedTuple):
 def set_up(fleet: Fleet, order: Order, progress: HostProgress) -> SetupOutcome:
     """Build the environments of ``order`` on every host, ``ssh.fanout`` at a time.
 
-    A host that cannot be reached, or fails, does not keep the others from their end.
+    A host that is out of reach, or fails, does not stop the other builds.
 
     Raises:
-      Interrupted: a signal came; no build is left running on a host that was in reach.
+      Interrupted: a signal came; no build continues on a host in reach.
     """
     hosts = list(order.hosts)
-    # Not left early: each conversation ends its build on the host when a signal comes.
+    # Not interruptible: after a signal, each conversation first ends its build on the host.
     built, problems = fleet.each(
         lambda host: _HostBuild(fleet, host, order, progress).run(), hosts, interruptible=False
     )
@@ -50,7 +50,7 @@ class _HostBuild:
 
     def __init__(self, fleet: Fleet, host: Host, order: Order, progress: HostProgress):
         self._fleet, self._host, self._order, self._progress = fleet, host, order, progress
-        self._lost: Optional[HostProblem] = None  # why not all could be sent; the host's own reason is the better one
+        self._lost: Optional[HostProblem] = None  # why sending failed; the host's own reason is better
 
     def run(self) -> str:
         """Build the environment, and return ``built``, ``up to date`` or ``interrupted``.
@@ -105,7 +105,7 @@ class _HostBuild:
     def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
         """Send the files that the host lacks.
 
-        Where the host fails meanwhile, its own reason is received afterwards.
+        If the host fails during that time, the host's own reason is received afterwards.
         """
         for path in wanted:
             self._show(f"receiving {path.name.split('-')[0]}")
@@ -118,7 +118,7 @@ class _HostBuild:
                 return
 
     def _send_file(self, conversation: Conversation, path: Path) -> None:
-        """Send a file in pieces, so that no file is ever in memory as a whole."""
+        """Send a file in pieces, so that no whole file is in memory."""
         with open(str(path), "rb") as file:
             for chunk in iter(lambda: file.read(CHUNK), b""):
                 if self._interrupted():
@@ -134,7 +134,7 @@ class _HostBuild:
             while conversation.receive(max(0.0, until - time.monotonic())) is not None:
                 continue
         except (Silence, HostProblem):
-            pass  # out of reach: its agent ends the build when the connection is gone
+            pass  # out of reach: the host's agent ends the build without a connection
         return INTERRUPTED
 
     def _interrupted(self) -> bool:
@@ -145,7 +145,7 @@ class _HostBuild:
 
 
 def in_lines(outcome: SetupOutcome) -> List[str]:
-    """Return a line for the hosts that were built, one for those up to date."""
+    """Return a line for the hosts with a new environment, and a line for the hosts that were up to date."""
     became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
 

@@ -1,12 +1,11 @@
-"""The Python environment that a hosts file's ``setup`` asks for: its packages, and the name of its place on a host.
+"""The Python environment by the key ``setup`` of a hosts file: its packages, and its name on a host.
 
-A lock file has the format that pip's ``--require-hashes`` takes. ``uv pip compile --generate-hashes`` and
-``pip-compile --generate-hashes`` write that format. Each package is pinned, with the hashes of its allowed files.
-Comments do not count: a lock that differs in comments alone is the same lock.
+A lock file has the format of pip's ``--require-hashes``. ``uv pip compile --generate-hashes`` and ``pip-compile
+--generate-hashes`` write that format. Each package is pinned, with the hashes of its allowed files. Comments do not
+count: a lock that differs only in comments is the same lock.
 
-An environment is named by a hash of its ingredients: the lock, and the Python that it is built on. So the
-launcher computes the place of an environment without asking a host. An environment that is there need not be
-built again.
+An environment is named by a hash of its lock and of its Python. So the launcher computes the place of an environment
+without asking a host, and a host need not build an existing environment again.
 """
 
 import hashlib
@@ -22,9 +21,9 @@ from launch.agent.wire.verb_requests import BuildRequest, LockText, WheelFile
 from launch.errors import UsageError
 from launch.hosts.bundle import PROJECT
 
-PYTHON = "{environment}/bin/python"  # of a task; its host's agent knows where the environment is
-ANY = "*"  # every version of Python that has no lock of its own
-TOOLS = ("packaging", "pip", "setuptools", "wheel")  # an old pip does not know today's wheels: these go first
+PYTHON = "{environment}/bin/python"  # of a task; the host's agent knows the environment's folder
+ANY = "*"  # every version of Python without its own lock
+TOOLS = ("packaging", "pip", "setuptools", "wheel")  # installed first, because an old pip cannot read current wheels
 _PINNED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?\s*(===?|@)\s*\S")
 CHUNK = 1 << 20
 _KINDS = (".whl", ".tar.gz", ".zip")  # of the files in a folder of wheels
@@ -33,7 +32,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
 
 @dataclass(frozen=True)
 class LockFile:
-    """A lock file that was read.
+    """The content of a lock file.
 
     ``requirements`` has a (name, line) for every package, in the order of the file.
     """
@@ -43,12 +42,12 @@ class LockFile:
 
     @property
     def text(self) -> str:
-        """Return every requirement, as pip reads it."""
+        """Return all requirements in pip's format."""
         return "".join(line + "\n" for _, line in self.requirements)
 
     @property
     def tools(self) -> str:
-        """Return the requirements on which pip itself, and packages to be built, depend."""
+        """Return the requirements that pip itself and the building of packages need."""
         return "".join(line + "\n" for name, line in self.requirements if name in TOOLS)
 
     @property
@@ -106,7 +105,7 @@ def files_of(folder: Path, locks: AbstractSet[LockFile]) -> Dict[str, Path]:
     """Return the files of ``folder`` that one of ``locks`` allows: {SHA-256: file}.
 
     Raises:
-      UsageError: the folder cannot be read, or has none of them.
+      UsageError: the folder cannot be read, or has no allowed file.
     """
     allowed = frozenset().union(*(lock.hashes for lock in locks))
     try:
@@ -145,13 +144,13 @@ def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
 
 
 def own_locks() -> Path:
-    """Return the folder of this project's locks: this package where it was installed (setup.py), else requirements/."""
+    """Return the folder of this project's locks: this package if installed (by setup.py), else requirements/."""
     installed = Path(__file__).parent
     return installed if (installed / "tf1.lock").is_file() else PROJECT / "requirements"
 
 
 def beside(spec: Spec, path: str) -> Path:
-    """Return a path in the hosts file, which is relative to that file."""
+    """Resolve a path from the hosts file, which is relative to that file."""
     return spec.path.resolve().parent / os.path.expanduser(path)
 
 
@@ -177,20 +176,20 @@ def _identity(python: str, locks: Mapping[str, LockFile]) -> str:
 
 
 def _possible(python: str, locks: Mapping[str, LockFile]) -> Mapping[str, LockFile]:
-    """Return the locks that a host with this Python may take.
+    """Return the locks that may apply to a host with this Python.
 
-    Where the Python's name has the version, as ``python3.7`` does, there is only one.
+    If the Python's name has a version, such as ``python3.7``, only one lock applies.
     """
     named = re.search(r"python(\d+\.\d+)$", python)
     return {ANY: locks.get(named[1], locks[ANY])} if named else locks
 
 
 class Order:
-    """The environments that hosts are asked to build.
+    """The environments that hosts must build.
 
     Attributes:
       hosts: the hash of each host's environment.
-      files: what can be sent to the hosts, by SHA-256.
+      files: the files that can be sent to the hosts, by SHA-256.
 
     Raises:
       UsageError: the hosts file has no key ``setup``, or a lock or wheel folder cannot be used.

@@ -1,7 +1,7 @@
 """Read the host lists of other launchers.
 
-The lists are MPI's and DeepSpeed's host files, Horovod's ``-H``, and Slurm's environment. A *slot* is the unit on
-which those programs start one process, in most clusters one GPU.
+The lists are the host files of MPI and DeepSpeed, Horovod's ``-H``, and Slurm's environment. A *slot* is a place for
+one process of these programs, in most clusters one GPU.
 """
 
 import re
@@ -13,26 +13,26 @@ from cluster.spec.host_names import HostError, hosts
 
 MOST_SLOTS = 1024
 _SLOTS = "a number of slots from 1 to 1024"
-_LIMITS = ("max_slots", "max-slots")  # how many processes may at most be put there: not more than slots are
+_LIMITS = ("max_slots", "max-slots")  # the most processes on a host; the slots are never more
 _REPEATED = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 
 
 class Listed(NamedTuple):
-    """A host and its slots; None where the list does not name any."""
+    """A host and its slots; None where the list has no number of slots."""
 
     host: str
     slots: Optional[int]
 
 
 class _Wrong(Exception):
-    """An entry that cannot be read: what was expected, what was found, and what to do."""
+    """An invalid entry: the expected value, the found value, and a hint."""
 
 
 def from_file(path: Path) -> List[Listed]:
     """Return the hosts of a file with lines such as ``gpu01 slots=4``, ``gpu01:4`` or ``gpu01``.
 
     Raises:
-      SpecError: the file, or lines of it, cannot be read; lists every such line.
+      SpecError: the file, or lines in it, cannot be read; the error lists every such line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -44,10 +44,10 @@ def from_file(path: Path) -> List[Listed]:
 
 
 def from_text(text: str) -> List[Listed]:
-    """Return the hosts of ``gpu01:4,gpu02:4``, as ``horovodrun -H`` takes them.
+    """Return the hosts of a text for ``horovodrun -H``, such as ``gpu01:4,gpu02:4``.
 
     Raises:
-      SpecError: one of them cannot be read.
+      SpecError: an entry cannot be read.
     """
     return _collected("--hosts", [(None, item) for item in split(text)])
 
@@ -55,10 +55,10 @@ def from_text(text: str) -> List[Listed]:
 def from_slurm(environ: Mapping[str, str]) -> List[Listed]:
     """Return the nodes of the allocation that this process runs in.
 
-    The slots are the GPUs that Slurm gave of each node, where it did, else the tasks per node.
+    The slots are the GPUs of each node in the allocation, or without GPUs, the tasks per node.
 
     Raises:
-      SpecError: there is no allocation, or a variable of it cannot be read.
+      SpecError: no allocation exists, or one of its variables cannot be read.
     """
     listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST")
     if not listed:
@@ -152,7 +152,7 @@ def _same_on_all(text: str, nodes: int) -> List[int]:
 def _indices(text: str, nodes: int) -> List[int]:
     """Return the number of GPUs in ``0,1,2,3`` or ``0-3`` for each node.
 
-    The text has the GPUs of the first node, and the others have as many.
+    The text has the GPUs of the first node, and the other nodes have as many.
     """
     pieces = [re.fullmatch(r"(\d+)(?:-(\d+))?", piece) for piece in text.split(",")]
     if not all(pieces):
@@ -171,7 +171,7 @@ def _repeated(text: str, nodes: int) -> List[int]:
     return counts
 
 
-# The first that is set counts.
+# The first variable that is set counts.
 _SLURM_SLOTS = {
     "SLURM_GPUS_PER_NODE": _same_on_all,
     "SLURM_GPUS_ON_NODE": _same_on_all,

@@ -1,4 +1,4 @@
-"""Select tasks of a hosts file: ``gpu[01-04]``, ``worker:3``, ``ps:*``, several with commas between them."""
+"""Select tasks of a hosts file by patterns, separated by commas: ``gpu[01-04]``, ``worker:3``, ``ps:*``."""
 
 from dataclasses import replace
 from typing import Callable, Dict, FrozenSet, List, Sequence, Tuple
@@ -12,19 +12,19 @@ from launch.errors import UsageError
 from launch.hostfile.import_formats import split
 from launch.view.console import fold
 
-_NEEDED = ("ps", "worker")  # a cluster that had them cannot train without any
+_NEEDED = ("ps", "worker")  # a cluster that has such tasks needs at least one to train
 
 Meant = Callable[[TaskSpec], bool]
 
 
 def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec:
-    """Return the spec of the tasks that ``include`` means, less those of ``exclude``.
+    """Return the spec of the tasks that match ``include`` and do not match ``exclude``.
 
-    Without ``include``, all tasks are meant. The tasks that stay are renumbered from 0 in each role, because
-    TensorFlow knows no gaps.
+    Without ``include``, all tasks match. The selected tasks are renumbered from 0 in each role, because TensorFlow
+    allows no gaps.
 
     Raises:
-      UsageError: a pattern means no task, or too few are left to train.
+      UsageError: a pattern matches no task, or too few tasks are left to train.
     """
     if not include and not exclude:
         return spec
@@ -37,7 +37,7 @@ def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[
     """Return the selected tasks unchanged, in their order.
 
     Raises:
-      UsageError: a pattern means none of ``tasks``.
+      UsageError: a pattern matches none of ``tasks``.
     """
     wanted, unwanted = _any_of(tasks, "--include", include), _any_of(tasks, "--exclude", exclude)
     return [task for task in tasks if (not include or wanted(task)) and not unwanted(task)]

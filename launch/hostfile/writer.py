@@ -1,4 +1,4 @@
-"""Write a hosts file from a list of hosts of another launcher."""
+"""Write a hosts file from another launcher's list of hosts."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from launch.errors import UsageError
 from launch.hostfile.import_formats import Listed, split
 from launch.view.console import fold
 
-# What a slot stands for, and what that makes of a host with so many of them.
+# The meanings of a slot, and the resulting workers of a host.
 KINDS = {
     "gpus": "one worker a host, with a GPU and a tower for each slot",
     "workers": "a worker for each slot, with one GPU",
@@ -22,15 +22,15 @@ KINDS = {
 
 
 def written(source: str, job: str, listed: Sequence[Listed], kind: str, ps: int, ps_hosts: Optional[str]) -> str:
-    """Return the text of a hosts file that ``launch up`` takes.
+    """Return the text of a hosts file that ``launch up`` accepts.
 
     Args:
       source: the origin of the list, for the file's first line.
       kind: the meaning of a slot, one of ``KINDS``.
-      ps: the number of first hosts that also get a ps; without meaning where ``ps_hosts`` names other hosts for the ps.
+      ps: the number of hosts, from the first, that also run a ps; ignored where ``ps_hosts`` names the hosts of the ps.
 
     Raises:
-      UsageError: there are too few hosts for the ps, or the file would be refused; nothing is written.
+      UsageError: the ps need more hosts, or ``launch up`` would refuse the file.
     """
     if ps_hosts is None and ps > len(listed):
         raise UsageError(f"--ps: expected at most one for each of the {len(listed)} hosts, found {ps}; see --ps-hosts")
@@ -59,7 +59,7 @@ def _workers(listed: Sequence[Listed], kind: str) -> List[str]:
 def _share(slots: Optional[int], kind: str) -> str:
     """Return the part of a worker's entry about its GPUs.
 
-    The part is empty where the list has no slots: the worker then has all GPUs of the host.
+    The part is empty where the list has no slots: the worker then uses all GPUs of the host.
     """
     if kind == "cores":
         return ", gpus: none"
@@ -69,9 +69,9 @@ def _share(slots: Optional[int], kind: str) -> str:
 
 
 def folded(names: Sequence[str]) -> List[str]:
-    """Return ``gpu[01-03]`` for three hosts, if that range has their very order.
+    """Return ``gpu[01-03]`` for three hosts, if the range has exactly their order.
 
-    Otherwise the function returns each host by itself.
+    Otherwise the function returns each host separately.
     """
     ranges = split(fold(names))
     return ranges if _meant(ranges) == list(names) else list(names)
@@ -80,7 +80,7 @@ def folded(names: Sequence[str]) -> List[str]:
 def _meant(ranges: Sequence[str]) -> Optional[List[str]]:
     try:
         return [host for each in ranges for host in hosts(each)]
-    except HostError:  # a range of IPv6 addresses, which a hosts file does not know
+    except HostError:  # a range of IPv6 addresses, which hosts files do not support
         return None
 
 
@@ -88,7 +88,7 @@ def refuse_invalid(text: str) -> None:
     """Refuse the text of a hosts file that ``launch up`` would refuse.
 
     Raises:
-      UsageError: the text is wrong; has every problem of it.
+      UsageError: the text is wrong; the error has every problem.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hosts.yaml"

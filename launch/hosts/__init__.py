@@ -1,10 +1,10 @@
-"""Talk to one program on one host, over SSH, by Slurm or here. ``conversation`` is where to begin.
+"""Communicate with one program on one host: over SSH, by Slurm, or on this machine. Begin with ``conversation``.
 
-channel        a program on a host, with its stdin and stdout; its command, quoted for a shell
+channel        a program on a host, with its stdin and stdout; commands, quoted for a shell
 local_host     this machine as a host: programs are subprocesses
-rpc            run one verb of the agent; ship the code first where it is missing
-conversation   turn all that a channel may do into answers, or into that host's problem
+rpc            run one verb of the agent; ship the code first to a host that lacks it
+conversation   turn the lines and failures of a channel into answers, or into the host's problem
 answer_shapes  the shape of each verb's answer, and the check of a value against it
-bundle         pack the code that a host needs; a bundle is known by its hash
-job_files      list the files of a job's folder, also behind links
+bundle         pack the code that a host needs; a hash identifies each bundle
+job_files      list the files of a job's folder, including the targets of links
 """

@@ -1,13 +1,13 @@
-"""The shapes of the hosts' answers, verb by verb, and the check of a value against a shape.
+"""The shapes of the hosts' answers to each verb, and the check of a value against a shape.
 
-The shapes have only what the launcher reads of the answers, and the check goes as far down.
+The shapes have only the parts of the answers that the launcher reads. The check covers exactly these parts.
 
-str, int, object            a value of that kind; ``object``: any
+str, int, object            a value of that type; ``object``: any value
 None                        null
 (A, B)                      one of the shapes
-[A]                         a list, each of that shape
-{"key": A, "more?": B}      an object with these keys, the latter only where it is there; others do not count
-{str: A}                    an object whose every value has that shape
+[A]                         a list of items of that shape
+{"key": A, "more?": B}      an object with the first key and optionally the second; other keys do not count
+{str: A}                    an object whose values all have that shape
 """
 
 from typing import Any, Dict, Iterable, Mapping, Optional
@@ -16,7 +16,7 @@ Shape = Any
 
 
 def fault(value: Any, shape: Shape, at: str = "") -> Optional[str]:
-    """Return where a value is not of a shape, as ``.tasks[].role``; None where it is."""
+    """Return the place where a value differs from a shape, such as ``.tasks[].role``; None where the value fits."""
     if shape is None:
         return at if value is not None else None
     if isinstance(shape, tuple):
@@ -60,9 +60,9 @@ KNOWS: Shape = {
     "highest": int,
     "taken": bool,
     "boot_obstacle?": TEXT,
-}  # besides, of what ``find`` answers before a run starts
+}  # also in the answer to ``find`` before a run starts
 
-# Of a verb that is not here the launcher reads no more than that it answers.
+# For a verb that is not listed, the launcher only needs an answer, not its content.
 OF_VERBS: Mapping[str, Shape] = {
     "status": ({"status": (None, dict), "run?": None, "lives?": None}, {"status": (None, dict), **_KNOWN}),
     "find": ({"run": None}, _KNOWN),

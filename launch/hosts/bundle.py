@@ -1,8 +1,7 @@
-"""The code that a host needs: two bundles, each known by the hash of its content.
+"""The code that a host needs: two bundles, each identified by the hash of its content.
 
-``launcher`` is this project's own part that runs on hosts; ``job`` is the folder of the
-job file, or, for ``command:``, the folder of the hosts file. A bundle that is already on
-a host is not sent again.
+``launcher`` is the part of this project that runs on hosts. ``job`` is the folder of the job file or, for ``command:``,
+the folder of the hosts file. A bundle that is already on a host is not sent again.
 """
 
 import difflib
@@ -22,7 +21,7 @@ from launch.errors import UsageError
 from launch.hosts.job_files import JobFiles, content_of
 
 PROJECT = Path(__file__).resolve().parents[2]
-LISTED = 1000  # files that a misspelt name is compared with
+LISTED = 1000  # most files to compare with a misspelt name
 _ON_HOSTS = (
     "cluster/**/*.py",
     "launch/__init__.py",
@@ -31,13 +30,13 @@ _ON_HOSTS = (
     "jobs/*.py",
     "jobs/data/*",
 )
-_LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts need not have
-_PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task imports these, whatever lies beside its job
+_LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts may lack
+_PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task always imports these, not packages next to its job
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A tar.gz, and the hash of its manifest; equal content gives equal bytes."""
+    """A tar.gz file's bytes, and the hash of its manifest; equal content gives equal bytes."""
 
     data: bytes
     digest: str
@@ -59,14 +58,14 @@ class Code:
 class JobCode:
     """The location of a job's code: ``folder`` is shipped, and jobs.main loads ``entry``.
 
-    ``entry`` is a path inside the folder, or a dotted module that is looked for in the folder. Where ``folder``
-    is None, the module is taken from what is installed on the hosts.
+    ``entry`` is a path inside the folder, or a dotted module in the folder. Where ``folder`` is None, the module must
+    be installed on the hosts.
     """
 
     folder: Optional[Path]
     entry: str
-    package: Optional[str] = None  # ship this subfolder alone
-    workdir: Optional[Path] = None  # of runs on this machine; it is not shipped, should it be in the folder
+    package: Optional[str] = None  # ship only this subfolder
+    workdir: Optional[Path] = None  # for runs on this machine; never shipped, even if inside the folder
 
 
 def launcher_code() -> Code:
@@ -80,7 +79,7 @@ def with_folder(code: Code, job: JobCode) -> Code:
     """Return ``code`` with the folder of a job or program.
 
     Raises:
-      UsageError: the folder, or something in it, cannot be sent to every host.
+      UsageError: the folder, or a file in it, cannot be sent to every host.
     """
     if job.folder is None:
         return code
@@ -93,10 +92,10 @@ def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
     """Return the code of ``job: NAME`` in a hosts file in the folder ``beside``.
 
     ``at`` is the place of that key, for an error. A path ends in .py. A dotted name is a module. A bare name is
-    ``jobs/NAME.py`` beside the hosts file, or else one of this project's own jobs.
+    ``jobs/NAME.py`` next to the hosts file, or else one of this project's own jobs.
 
     Raises:
-      UsageError: there is no such file, or a module with it has the name of one of this project's packages.
+      UsageError: the file does not exist, or a module next to it has the name of one of this project's packages.
     """
     if name.endswith(".py"):
         candidates = [beside / os.path.expanduser(name)]
@@ -118,10 +117,10 @@ def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
 
 
 def _refuse_hidden(folder: Path, modules: Sequence[str], at: str) -> None:
-    """Refuse modules that a task would not import: it imports this project's package of the same name.
+    """Refuse modules that a task could not import, because it imports this project's package of the same name.
 
     Raises:
-      UsageError: one of these files exists in the folder, which is not this project's.
+      UsageError: one of these files exists in the folder, and the folder is not this project's.
     """
     hidden = [folder / file for file in modules if (folder / file).is_file() and folder.resolve() != PROJECT]
     if hidden:
@@ -141,7 +140,7 @@ def _other_jobs(name: str, beside: Path) -> str:
 
 
 def pack(files: List[Tuple[Path, str]]) -> Bundle:
-    """Return a bundle of (file, name inside) pairs.
+    """Return a bundle of (file, name in the bundle) pairs.
 
     The same content gives the same bytes, at any time and for any user.
     """
@@ -168,7 +167,7 @@ def unpack(bundle: Bundle, folder: Path) -> None:
 
 
 def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None:
-    entry = tarfile.TarInfo(name)  # no times, no owners
+    entry = tarfile.TarInfo(name)  # without times and owners
     entry.size, entry.mode = len(content), mode
     archive.addfile(entry, io.BytesIO(content))
 

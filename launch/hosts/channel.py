@@ -1,4 +1,4 @@
-"""Exchange bytes and lines with a program on a host, over its stdin and stdout; quote its command for a shell there.
+"""Exchange bytes and lines with a program on a host, over its stdin and stdout; quote its command for the host's shell.
 
 The kinds of channel are a subprocess on this machine, an SSH session and a step of Slurm (``local_host``, ``remote``
 and ``slurm``). Everything above the channels is the same code.
@@ -20,8 +20,8 @@ def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
     A leading ``~/`` still means home.
 
     Args:
-      before: commands that the shell runs first, each only after the success of the one before it. Standard input
-        is the program's, so that they read nothing of it.
+      before: commands that the shell runs first, each only after the previous one has succeeded. The commands cannot
+        read the program's standard input.
     """
     words = [shlex.quote(word) for word in argv]
     if argv[0].startswith("~/"):
@@ -30,20 +30,20 @@ def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
 
 
 CHUNK = 1 << 16
-SHOWN = 200  # characters of what is no answer
+SHOWN = 200  # characters of an invalid answer in a message
 LONGEST = 1 << 26  # bytes of a line; the status of 10,000 tasks has some 10 MB
 
 
 class Silence(Exception):
-    """Nothing came in time."""
+    """No data arrived in time."""
 
 
 class Noise(OSError):
-    """A received line is no valid answer, so the conversation is broken; the text shows the line."""
+    """The conversation is broken, because a received line is not a valid answer; the text shows the line."""
 
 
 class Channel(ABC):
-    """Bytes to and from one running program, with every wait bounded."""
+    """Bytes to and from one running program; every wait is bounded."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
@@ -64,7 +64,7 @@ class Channel(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Close the program's stdin; what the program still prints can be received."""
+        """Close the program's stdin; the program's further output can still be received."""
 
     @abstractmethod
     def complaint(self) -> str:
@@ -75,7 +75,7 @@ class Channel(ABC):
         """End the conversation; the program sees the end of its stdin."""
 
     def leave_running(self) -> None:
-        """Note that the program has started an agent, which outlives the conversation."""
+        """Record that the program has started an agent, which outlives the conversation."""
         return
 
     def send_line(self, values: Mapping[str, Any]) -> None:
@@ -83,13 +83,13 @@ class Channel(ABC):
         self.send(json.dumps(values).encode() + b"\n")
 
     def skip_to(self, mark: bytes, most: int, timeout_s: float) -> bool:
-        """Drop what comes before ``mark``, and the mark; return False where the stream ends without one.
+        """Drop the bytes up to the end of ``mark``; return False where the stream ends without the mark.
 
-        Without the mark, what has come stays: ``last_words`` has the end of it.
+        Without the mark, the received bytes stay: ``last_words`` returns the end of them.
 
         Raises:
-          Silence: the mark did not come in time.
-          Noise: more than ``most`` bytes came before it.
+          Silence: the mark did not arrive in time.
+          Noise: more than ``most`` bytes arrived without the mark.
         """
         until = time.monotonic() + timeout_s
         while mark not in self._unread:
@@ -104,13 +104,13 @@ class Channel(ABC):
         return True
 
     def take_unread(self) -> bytes:
-        """Return the bytes that came and were not read."""
+        """Return the bytes that arrived and were not read."""
         data = bytes(self._unread)
         self._unread.clear()
         return data
 
     def last_words(self) -> str:
-        """Return the last line that came and was not read, as a terminal would show it; "" for none."""
+        """Return the last line that arrived and was not read, without control characters; "" for none."""
         lines = (plain(line)[:SHOWN].strip() for line in reversed(self._unread.decode(errors="replace").split("\n")))
         return next(filter(None, lines), "")
 
@@ -143,7 +143,7 @@ class Channel(ABC):
 
 
 def _read(line: str) -> Dict[str, Any]:
-    """Return the values in a line, without characters that a terminal would obey.
+    """Return the values in a line, without control characters.
 
     Any program on the host may have written the line.
     """
@@ -158,10 +158,10 @@ def _read(line: str) -> Dict[str, Any]:
 
 
 class Host(ABC):
-    """A machine of the cluster, as the launcher reaches it.
+    """A machine of the cluster, which the launcher can reach.
 
     Args:
-      before: commands for the shell that starts a program there.
+      before: commands for the shell that starts a program on the host.
     """
 
     def __init__(self, name: str, python: str, before: Sequence[str] = ()):
@@ -173,18 +173,18 @@ class Host(ABC):
         self._kept.append((time.monotonic() + stay_s, channel))
 
     def take_kept(self) -> Optional[Channel]:
-        """Take a channel that was kept; None where no valid one is left."""
+        """Return a kept channel, and no longer keep it; None where no valid channel is left."""
         while True:
             try:
                 until, channel = self._kept.pop()
-            except IndexError:  # not looked for first: another thread may take the last one
+            except IndexError:  # no check before: another thread may take the last one
                 return None
             if time.monotonic() < until:
                 return channel
             channel.close()
 
     def prepare(self) -> None:
-        """Prepare for connections to several hosts at a time, for example ask for a passphrase.
+        """Prepare for connections to several hosts in parallel; for example, ask for a passphrase.
 
         Raises HostProblem.
         """
@@ -192,7 +192,7 @@ class Host(ABC):
 
     @abstractmethod
     def connect(self) -> None:
-        """Make the connection. Raises HostProblem."""
+        """Open the connection. Raises HostProblem."""
 
     @abstractmethod
     def open(self, argv: Sequence[str]) -> Channel:
@@ -200,20 +200,20 @@ class Host(ABC):
 
     @abstractmethod
     def dial(self, port: int) -> Any:
-        """Return a connection to a port of the host's own loopback. Raises HostProblem.
+        """Return a connection to a port of the host's loopback interface. Raises HostProblem.
 
         The connection has the methods of a socket.
         """
 
     def refusal(self, complaint: str) -> Optional[HostProblem]:
-        """Return the problem of a host on which the program did not start at all; None where it did.
+        """Return the problem of a host on which the program did not start; None where the program started.
 
         Args:
-          complaint: what came on stderr, of the program or of what was to start it.
+          complaint: the text on stderr, from the program or from the command that should start it.
         """
         return None
 
     def close(self) -> None:
-        """End the connection, and every conversation that was kept."""
+        """End the connection, and every kept conversation."""
         while self._kept:
             self._kept.pop()[1].close()

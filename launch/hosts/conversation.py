@@ -1,8 +1,7 @@
-"""Turn what the channel to a program on one host receives into answers, or into the host's problem.
+"""Turn the data from a program on one host into answers, or into the host's problem.
 
-A channel knows bytes and lines. A conversation also knows the shape of the answers to each verb, and the words in
-which a verb reports that there is none. A reader of an answer needs no checks, since the answer has every key
-that is read.
+A channel knows bytes and lines. A conversation also knows the shape of the answers to each verb, and the words for a
+missing answer. Code that reads an answer needs no checks, since the answer has every key that the launcher reads.
 """
 
 import json
@@ -19,7 +18,7 @@ T = TypeVar("T")
 
 
 class Words(NamedTuple):
-    """The words with which a problem's sentence begins, and the kinds that differ from verb to verb."""
+    """The first words of each problem's text, and the kinds of problems, which depend on the verb."""
 
     noise: str = ""
     broke: str = "the connection broke: "
@@ -55,9 +54,9 @@ class Conversation:
         self._words = words if words is not None else WORDS.get(verb, _PLAIN)
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes that are no line. Raises HostProblem.
+        """Send bytes that are not a line. Raises HostProblem.
 
-        A program that takes no more bytes gives the reason in its last answer.
+        A program that accepts no more bytes sends the reason in its last answer.
         """
         with self._breaks_explained():
             self._channel.send(data)
@@ -68,10 +67,10 @@ class Conversation:
             self._channel.send_line(values)
 
     def skip_to(self, mark: bytes, most: int, timeout_s: float) -> None:
-        """Drop what others than our program print before ``mark``, ``most`` bytes of it.
+        """Drop the output of other programs before ``mark``, at most ``most`` bytes.
 
         Raises:
-          HostProblem: the mark did not come; the text has the last line that did.
+          HostProblem: the mark did not arrive; the text has the last line that arrived.
         """
         try:
             with self._breaks_explained():
@@ -86,14 +85,14 @@ class Conversation:
         """Return the next answer, or None at the end.
 
         Raises:
-          Silence: none came in time.
-          HostProblem: the connection broke, or what came is an error or no answer of ours.
+          Silence: no answer arrived in time.
+          HostProblem: the connection broke, or the line is an error or not a valid answer.
         """
         answer = self.receive_line(timeout_s)
         return None if answer is None else self.check(answer)
 
     def receive_line(self, timeout_s: float) -> Optional[Dict[str, Any]]:
-        """Return the next line, whatever it holds, or None at the end. Raises Silence and HostProblem."""
+        """Return the next line, without a check of its content, or None at the end. Raises Silence and HostProblem."""
         with self._breaks_explained():
             answer = self._channel.receive_line(timeout_s)
         if answer is None and self._channel.is_torn:
@@ -101,9 +100,9 @@ class Conversation:
         return answer
 
     def check(self, answer: Dict[str, Any]) -> Dict[str, Any]:
-        """Return an answer that has every key that is read.
+        """Return ``answer``, after a check that it has every key that the launcher reads.
 
-        Raises HostProblem, also where the answer is an error.
+        Raises HostProblem, including where the answer is an error.
         """
         if "error" in answer:
             raise HostProblem.reported(self.host, answer, failed=self._words.refused)
@@ -113,12 +112,12 @@ class Conversation:
         """Return the next answer, which also has the shape ``shape``.
 
         Raises:
-          HostProblem: as ``next_line`` and ``check`` do, or the answer has another shape.
+          HostProblem: for the reasons of ``next_line`` and ``check``, or the answer has another shape.
         """
         return fit(self.host, self.check(self.next_line(timeout_s)), shape, self._words)
 
     def next_line(self, timeout_s: float) -> Dict[str, Any]:
-        """Return the next line, whatever it holds.
+        """Return the next line, without a check of its content.
 
         Raises:
           HostProblem: no line arrived in time, or the conversation ended.
@@ -132,7 +131,7 @@ class Conversation:
         return line
 
     def record(self, kind: Type[T], timeout_s: float) -> T:
-        """Return the next answer as a dataclass. Raises HostProblem, as ``answer``."""
+        """Return the next answer as a dataclass. Raises HostProblem, like ``answer``."""
         with noise_if_malformed(self.host, self._words.expected):
             return from_values(kind, self.answer(timeout_s))
 
@@ -142,28 +141,28 @@ class Conversation:
         return HostProblem(self.host, self._words.ended_kind, f"{self._words.ended}{last}")
 
     def complaint(self) -> str:
-        """Return the last lines of the program's stderr, once it has ended; "" where they cannot be read."""
+        """Return the last lines of the program's stderr, once the program has ended; "" where they cannot be read."""
         try:
             return self._channel.complaint()
         except OSError:
             return ""
 
     def end(self) -> None:
-        """Send nothing more, and go on listening. Raises HostProblem."""
+        """Close the sending side; answers can still be received. Raises HostProblem."""
         with self._breaks_explained():
             self._channel.end()
 
     def close(self) -> None:
-        """End the conversation; the program there ends with it."""
+        """End the conversation; the program on the host then ends too."""
         self._channel.close()
 
     def noise_problem(self, what: str) -> HostProblem:
-        """Return the problem of a host whose answer is no answer of ours."""
+        """Return the problem of a host whose answer is not valid."""
         return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
 
     @contextmanager
     def _breaks_explained(self) -> Iterator[None]:
-        """Turn a broken channel, and what is no line of ours, into the host's problem."""
+        """Turn a broken channel or an invalid line into the host's problem."""
         try:
             yield
         except Noise as error:
@@ -187,7 +186,7 @@ def as_run(host: str, values: Dict[str, Any]) -> RunStatus:
 
 @contextmanager
 def noise_if_malformed(host: str, expected: str = "a run's status") -> Iterator[None]:
-    """Turn a value of a wrong type in what a host has sent into the host's problem."""
+    """Turn a value of a wrong type in a host's answer into the host's problem."""
     try:
         yield
     except Malformed as error:
@@ -198,7 +197,7 @@ def fit(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN)
     """Return an answer that has the shape ``wanted``.
 
     Raises:
-      HostProblem: the answer lacks a part of the shape, or has something else there.
+      HostProblem: the answer lacks a part of the shape, or has another value in its place.
     """
     at = fault(answer, wanted)
     if at is None:

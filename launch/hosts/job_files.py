@@ -1,6 +1,6 @@
-"""The files of a job's folder that are sent to every host, also those that links lead to.
+"""The files of a job's folder that are sent to every host, including the targets of links.
 
-No part is left out silently: a file that cannot be sent is an error.
+A file that cannot be sent is an error, so that no file is missing silently.
 """
 
 import itertools
@@ -13,16 +13,16 @@ from launch.errors import UsageError
 
 LIMIT_MIB = 64
 MOST = 10_000  # files and folders
-DEEPEST = 64  # folders within one another
+DEEPEST = 64  # levels of nested folders
 _SKIPPED = ("__pycache__", "node_modules")
 _APART = "move the job into a folder of its own, and data to where the hosts read it"
 
 
 class JobFiles:
-    """The files of the folder ``root`` that are sent: {file: bytes}, in ``sizes`` after ``find``.
+    """The files of the folder ``root`` to send; after ``find``, ``sizes`` is {file: bytes}.
 
-    Caches, environments and names that begin with a dot are left out, and so are sockets, which mean nothing
-    elsewhere. ``workdir``, the folder for the files of runs on this machine, is left out too.
+    Caches, environments, names that begin with a dot, and sockets are left out. ``workdir``, the folder for the files
+    of runs on this machine, is left out too.
     """
 
     def __init__(self, root: Path, workdir: Optional[Path] = None):
@@ -36,7 +36,7 @@ class JobFiles:
         Raises:
           UsageError: a file cannot be sent, or the files are too many or too large.
         """
-        # The folders on the way to each, as devices and inodes: a link may lead back to one of them.
+        # Each folder with its parent folders, as devices and inodes, because a link may lead back to a parent.
         waiting: List[Tuple[Path, Tuple[Tuple[int, int], ...]]] = [(self._root, ())]
         while waiting:
             folder, above = waiting.pop()
@@ -84,7 +84,7 @@ class JobFiles:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the content of a file that is to be sent.
+    """Return the content of a file to send.
 
     Raises:
       UsageError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""This machine as a host: programs are subprocesses, no SSH."""
+"""This machine as a host: programs are subprocesses, without SSH."""
 
 import os
 import select
@@ -15,17 +15,17 @@ END_S = 5.0
 
 
 class LocalChannel(Channel):
-    """A subprocess that writes its stderr to a temporary file, so that it never blocks on the launcher.
+    """A subprocess that writes its stderr to a temporary file, so that the subprocess never blocks on the launcher.
 
     Args:
-      env: its environment; None: this process's.
+      env: the environment of the subprocess; None for this process's environment.
     """
 
     def __init__(self, argv: Sequence[str], env: Optional[Mapping[str, str]] = None):
         super().__init__()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         try:
-            # In a session of its own: Ctrl-C in the terminal is ours to handle, not the agent's.
+            # In a separate session: the launcher handles Ctrl-C in the terminal, not the agent.
             self._process = subprocess.Popen(
                 list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
                 start_new_session=True, bufsize=0, env=env,
@@ -60,7 +60,7 @@ class LocalChannel(Channel):
         self._end()
 
     def _end(self) -> None:
-        """Wait for the end of a program that has seen the end of its stdin; end one that does not end."""
+        """Wait for the end of the program after its stdin was closed; end the program if it does not end itself."""
         try:
             self._process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ class LocalChannel(Channel):
 def _readable(handle: int, timeout_s: float) -> bool:
     """Return whether bytes, or the end, can be read within ``timeout_s``.
 
-    The function uses poll, because select ends at the 1024th open file.
+    The function uses poll, because select supports only 1024 open files.
     """
     poll = select.poll()
     poll.register(handle, select.POLLIN | select.POLLHUP)

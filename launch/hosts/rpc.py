@@ -1,7 +1,7 @@
-"""Run a verb of the agent on a host: ship the code if it is missing, then send the request and receive answers.
+"""Run a verb of the agent on a host: ship missing code, then send the request and receive answers.
 
-A verb that answers with one line leaves the program on the host ready for the next verb. So many verbs cost one
-session and one Python there.
+A verb that answers with one line leaves the program on the host ready for the next verb. So many verbs need only one
+session and one start of Python on the host.
 """
 
 import os
@@ -16,16 +16,16 @@ from launch.hosts.conversation import Conversation, Words
 
 ANSWER_S = 60.0
 STAY_S = 20.0
-NO_SUCH_PROGRAM = ("not found", "No such file")  # words of the shells; no other program writes there before Python
+NO_SUCH_PROGRAM = ("not found", "No such file")  # from shells; before Python, only they write to stderr
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
 BEFORE = "the commands of the key before run first; `--set before=` leaves them out"
-MOST_NOISE = 1 << 16  # bytes that a login shell, or what wraps it, may print before our program does
-MARK = b"\nlaunch: answers follow\n"  # on a line of its own, also after text that does not end its line
+MOST_NOISE = 1 << 16  # bytes that a login shell, or its wrapper, may print before our program
+MARK = b"\nlaunch: answers follow\n"  # on a separate line, even after text without a line end
 MISSING = {"missing": [str]}
-MARGIN_S = 8.0  # what is told to a program shortly before it goes may be told to nobody
+MARGIN_S = 8.0  # a request shortly before the program's end may be lost
 RECEIVER = (Path(__file__).parents[1] / "agent" / "bootstrap.py").read_bytes()
-# -S: what runs there needs the standard library alone, and finding the rest takes longer than starting does.
-# Reads no byte more than the receiver's own. Without the caller's folder on the path, where a json.py may lie.
+# -S: the program needs only the standard library, and finding site-packages takes longer than the start. The program
+# reads exactly the bytes of the receiver. It removes the caller's folder, which may have a json.py, from the path.
 _READ = (
     f"import io,sys;sys.path.pop(0);sys.stdout.write({MARK.decode()!r});"
     f'exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
@@ -54,7 +54,7 @@ def ask(
 ) -> Dict[str, Any]:
     """Run a verb that answers with one line, and return the answer.
 
-    The conversation is kept for the next verb, for ``stay_s`` seconds at most.
+    The host keeps the conversation for the next verb, for at most ``stay_s`` seconds.
 
     Raises:
       HostProblem: the verb did not answer, or its answer is an error.
@@ -85,7 +85,7 @@ def _begin(host: Host, code: Code, greeting: Mapping[str, Any], request: Mapping
 
 
 def _words_of(host: Host, verb: str = "") -> Words:
-    """Return the words for the problems of a verb; without one, of the exchange before it."""
+    """Return the words for the problems of a verb; without a verb, of the exchange before any verb."""
     during, noise = (f" during `{verb}`", f"`{verb}`: ") if verb else ("", "")
     return Words(
         noise=noise,
@@ -120,10 +120,10 @@ def _closed_on_failure(channel: Channel) -> Iterator[None]:
 
 @contextmanager
 def _explaining(host: Host, conversation: Conversation, begins: bool = False) -> Iterator[None]:
-    """Add to a problem what the host's Python, or the shell that did not find it, wrote on stderr.
+    """Add the stderr of the host's Python, or of the shell that did not find Python, to a problem.
 
     Args:
-      begins: the program has not answered yet.
+      begins: whether the program has not answered yet.
     """
     try:
         yield

@@ -1,5 +1,5 @@
-"""``launch logs``: print the task logs of all hosts in the order of time.
+"""``launch logs``: print the task logs of all hosts by time.
 
-task_logs   read them from every host, and merge them
+task_logs   read the logs from every host, and merge them
 folding     print equal lines of many tasks as one
 """

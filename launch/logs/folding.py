@@ -7,7 +7,7 @@ from typing import Callable, Deque, Dict, List, NamedTuple, Tuple
 from launch.agent.text import gpu_note
 from launch.view.console import fold
 
-MOST = 5000  # lines held back, however long the window
+MOST = 5000  # most lines held back, for any window
 
 
 class LogLine(NamedTuple):
@@ -20,7 +20,7 @@ class LogLine(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """A line and the tasks that printed it: [(task, host)]. ``time`` is the first one's."""
+    """A line and the tasks that printed the line: [(task, host)]. ``time`` is the time of the first."""
 
     time: float
     text: str
@@ -28,20 +28,20 @@ class Folded(NamedTuple):
 
 
 class Window:
-    """Hold lines back for a while, in which equal lines of other tasks join them.
+    """Hold lines back for a while, so that equal lines of other tasks can join them.
 
-    The window returns lines in the order in which the first of each came. A task that prints the same text twice
-    has printed two lines. TensorFlow's notes about missing GPU libraries lose their time and place. With
-    ``seconds`` 0 the window returns every line by itself.
+    The window returns lines in the order of their first arrivals. A text that a task prints twice stays two lines.
+    TensorFlow's notes about missing GPU libraries are shown without their time and place. With ``seconds`` 0 the window
+    returns every line separately.
     """
 
     def __init__(self, seconds: float):
         self._seconds = seconds
-        self._held: Deque[Tuple[float, Folded]] = deque()  # (when it came, line), in that order
-        self._open: Dict[str, Folded] = {}  # of each text, the line that the next task joins
+        self._held: Deque[Tuple[float, Folded]] = deque()  # (arrival time, line), in that order
+        self._open: Dict[str, Folded] = {}  # by text, the line that the next task joins
 
     def take(self, line: LogLine, now: float) -> None:
-        """Take a line in; ``now`` is in seconds, on the clock that ``due`` uses too."""
+        """Add a line; ``now`` is in seconds, on the same clock as in ``due``."""
         text = (gpu_note(line.text) or line.text) if self._seconds else line.text
         folded, source = self._open.get(text), (line.task, line.host)
         if folded is None or source in folded.sources or not self._seconds:
@@ -50,11 +50,11 @@ class Window:
         folded.sources.append(source)
 
     def due(self, now: float) -> List[Folded]:
-        """Return the lines whose time to be joined is over."""
+        """Return the lines that have been held back long enough."""
         return self._let_go(lambda came: now - came >= self._seconds or len(self._held) > MOST)
 
     def rest(self) -> List[Folded]:
-        """Return all lines, because nothing more will come."""
+        """Return all lines, because no more lines will come."""
         return self._let_go(lambda came: True)
 
     def _let_go(self, is_over: Callable[[float], bool]) -> List[Folded]:
@@ -68,7 +68,7 @@ class Window:
 
 
 def shown(line: Folded, times: bool = False) -> str:
-    """Return the text of a line, with the time of day in front if ``times``.
+    """Return the text of a line; with ``times``, the text begins with the time of day.
 
     Examples: ``worker:1@gpu02 text``, and ``worker:[0-7]@gpu[01-04] ×8 text``.
     """

@@ -1,7 +1,7 @@
-"""Read task logs from every host in the order of time, each line with its task and host.
+"""Read task logs from every host by time, each line with its task and host.
 
-The reader has two modes. *In order* reads the lines that exist: each host sends its part in the order of time, and
-the launcher holds one line of each host. *As they come* reads the lines that the tasks go on to print.
+The reader has two modes. *In order* reads existing lines: each host sends its lines by time, and the launcher holds one
+line of each host. *As they come* reads the lines that the tasks print from now on.
 """
 
 import heapq
@@ -27,20 +27,20 @@ from launch.view import run_end
 
 T = TypeVar("T", TaskSpec, TaskStatus, AnyTask)
 LOOK_S = 0.5
-HURRY_S = 0.05  # for each host, once the time is over
-ARRIVED_S = 10.0  # for lines that have arrived: those of all hosts are read by time, not host by host
-TOGETHER_S = 3.0  # equal lines of so short a time are printed as one
-WAIT_S = 1.0  # and of lines that are followed: nobody waits long for the next
-AHEAD = 1000  # lines that hosts may be ahead of who reads
+HURRY_S = 0.05  # to wait for each host, once the deadline has passed
+ARRIVED_S = 10.0  # to read lines that have arrived: they are read by time, not host by host
+TOGETHER_S = 3.0  # equal lines within this time are printed as one
+WAIT_S = 1.0  # the same for followed lines, which must appear soon
+AHEAD = 1000  # lines that hosts may send ahead of the reader
 TAIL = 15  # lines of the culprit's log
-LONGEST = 300  # characters of each of them
+LONGEST = 300  # characters of each of these lines
 
 
 def select(tasks: Sequence[T], patterns: Sequence[str]) -> List[T]:
-    """Return the tasks that ``worker:1``, ``ps:*`` or ``gpu02`` mean; all without a pattern.
+    """Return the tasks that match a pattern such as ``worker:1``, ``ps:*`` or ``gpu02``; all without a pattern.
 
     Raises:
-      UsageError: a pattern means no task.
+      UsageError: a pattern matches no task.
     """
     meant = patterns or ["*"]
     for pattern in meant:
@@ -69,15 +69,15 @@ def print_logs(
     """Print every line of the tasks' logs, until the logs end or a signal comes.
 
     Args:
-      follow: go on with new lines while the run lives.
-      raw: print a line of each task; otherwise equal lines of many tasks are one with a count.
+      follow: continue with new lines while the run lives.
+      raw: print every line of each task; otherwise equal lines of many tasks become one line with a count.
       times: print the time of day in front of each line.
-      since, until: times of day in seconds; only the lines between them.
-      tail: only so many last lines of each task.
-      patience_s: seconds after which a host that has not sent the end of its lines is a problem.
+      since, until: times of day in seconds; print only the lines between them.
+      tail: the number of last lines to print of each task.
+      patience_s: seconds after which a host that has not sent all its lines counts as a problem.
 
     Raises:
-      BrokenPipeError: ``say`` raised it, since nobody reads the output any more.
+      BrokenPipeError: ``say`` raised it, because the reader of the output has gone.
     """
     problems: List[HostProblem] = []
     window = Window(0.0 if raw else WAIT_S if follow else TOGETHER_S)
@@ -115,7 +115,7 @@ def _readers(
 
 
 def _unnamed(fleet: Fleet, host: str) -> HostProblem:
-    """Return the problem of a host of an earlier run that the file does not name any more."""
+    """Return the problem of a host of an earlier run that the file no longer names."""
     what = f"{fleet.spec.path} does not name it, so its lines are missing"
     return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, and leave out --include and --exclude")
 
@@ -127,7 +127,7 @@ def _in_order(readers: Sequence[Iterator[LogLine]]) -> Iterator[Tuple[LogLine, f
 
 
 def _as_they_come(fleet: Fleet, readers: Sequence[Iterator[LogLine]]) -> Iterator[Tuple[Optional[LogLine], float]]:
-    """Yield the lines of all hosts with their arrival times; None after a while without one."""
+    """Yield the lines of all hosts with their arrival times; None after a while without a line."""
     came: Queue[Optional[LogLine]] = Queue(AHEAD)
     for reader in readers:
         Thread(target=_hand_over, args=(reader, came), daemon=True).start()
@@ -148,7 +148,7 @@ def _hand_over(reader: Iterator[LogLine], came: "Queue[Optional[LogLine]]") -> N
 
 
 def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[LogLine]:
-    """Yield the lines of one host; a break of the connection, or no end until then, is added to ``problems``."""
+    """Yield the lines of one host; add a problem if the connection breaks, or the end has not come at ``until``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
     try:
         for answer in _answers(fleet, conversation, until):
@@ -182,9 +182,9 @@ def _must_be_before(until: float, host: str, found: str) -> None:
 
 
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
-    """Print the last lines of the task that the run's cause names, if any.
+    """Print the last log lines of the task that the run's cause names, if any.
 
-    The lines are those of the attempt that failed first.
+    The lines are from the attempt that failed first.
     """
     task = run_end.culprit(status)
     first = None if task is None else run_end.first_failure(status, task)
@@ -198,14 +198,14 @@ def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], N
 
 
 def print_first_cause(fleet: Fleet, tasks: Sequence[AnyTask], say: Callable[[str], None]) -> None:
-    """Print a failed run's cause, and the last lines of the task that failed first.
+    """Print a failed run's cause, and the last log lines of the task that failed first.
 
     The function prints nothing unless that task is one of ``tasks``.
     """
     try:
         answer = fleet.ask_lead("status", fleet.reference(fleet.lead))
         status = status_in(fleet.lead, answer)
-        if status is None and answer["status"] is not None:  # of a host that does not lead the run
+        if status is None and answer["status"] is not None:  # from a host that does not lead the run
             status = locate(fleet).status
     except (CannotStart, HostProblem, UsageError):
         return

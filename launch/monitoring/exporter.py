@@ -1,4 +1,4 @@
-"""``launch metrics``: answer each scrape with the newest run's status, as Prometheus reads it."""
+"""``launch metrics``: answer each scrape with the newest run's status, in Prometheus' format."""
 
 from collections import Counter
 from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
@@ -21,10 +21,10 @@ class Value(NamedTuple):
     """A number of the status of a run or of a task.
 
     Attributes:
-      metric: its name; one that ends in ``_total`` is a counter.
+      metric: the name of the metric; a name that ends in ``_total`` means a counter.
       meaning: a description of the number.
-      field: the field of the status that has the number; where the field is None, the value is left out.
-      factor: the factor that the number is multiplied with.
+      field: the field of the status that has the number; a field that is None has no sample.
+      factor: the factor by which the number is multiplied.
     """
 
     metric: str
@@ -73,12 +73,12 @@ TASK_VALUES = (
 
 
 def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) -> Iterator[Family]:
-    """Yield every metric, without samples where nothing is known.
+    """Yield every metric; unknown values have no sample.
 
     Args:
-      name: the name of the run, as the hosts file has it.
+      name: the name of the run in the hosts file.
       host: the chief's host.
-      answered: whether the host could be asked; ``status`` is None also where no run of the name has been.
+      answered: whether the host answered; ``status`` is also None where no run of the name has existed.
     """
     yield _metric(
         "launch_up", "1 while the chief's host answers, else 0.", ["name", "host"], [([name, host], answered)]
@@ -107,7 +107,7 @@ def _of_run(name: str, status: RunStatus) -> Iterator[Family]:
 def _metric(
     metric: str, meaning: str, labels: List[str], samples: Iterable[Tuple[List[str], Optional[float]]]
 ) -> Family:
-    """Return a metric of numbers, each with the values of its labels; those that are None are left out."""
+    """Return a metric with its numbers, each with the values of its labels; numbers that are None are left out."""
     kind = CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily
     family: Family = kind(metric, meaning, labels=labels)
     for of, number in samples:
@@ -153,9 +153,9 @@ def _family(value: Value, labels: List[str], found: Iterable[Tuple[List[str], An
 
 
 class RunCollector(Collector):
-    """The collector that Prometheus' client library asks for metrics.
+    """The collector from which Prometheus' client library takes the metrics.
 
-    ``note`` receives a line when the host is lost, and when that host is back.
+    ``note`` is called with a line when the host is lost, and when that host is back.
     """
 
     def __init__(self, name: str, host: str, get: Callable[[], LeadAnswer], note: Callable[[str], None]):
@@ -163,7 +163,7 @@ class RunCollector(Collector):
         self._problem: Optional[str] = None
 
     def collect(self) -> Iterator[Family]:
-        """Return every metric as of now."""
+        """Return the current value of every metric."""
         answer = self._get()
         if answer.problem != self._problem:
             self._problem = answer.problem
@@ -175,7 +175,7 @@ class Exporter(WebServer):
     """Listen for scrapes while entered.
 
     Raises:
-      CannotStart: the address is taken, or none of this machine's.
+      CannotStart: the address is taken, or not an address of this machine.
     """
 
     def __init__(self, collector: RunCollector, address: str, port: int):

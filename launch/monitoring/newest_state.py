@@ -1,6 +1,7 @@
-"""The state of the newest run, asked of its hosts in bounded time: its status, and the newest steps of its tasks.
+"""Fetch the state of the newest run in bounded time: its status, and the newest steps of its tasks.
 
-The chief's host is asked for the status, one question at a time; all hosts of tasks are asked for steps at once.
+The chief's host receives one request for the status at a time. All hosts with tasks receive the request for steps at
+once.
 """
 
 import threading
@@ -22,15 +23,15 @@ from launch.timeline.clock_shifts import ClockShift
 from launch.timeline.drawing import drawn
 from launch.timeline.flights import HostSpans, has_common_steps, time_line
 
-FRESH_S = 1.0  # an answer serves everybody who asks within so long
-PATIENCE_S = 5.0  # of a scrape; Prometheus' own is ten seconds
+FRESH_S = 1.0  # an answer is reused for this time
+PATIENCE_S = 5.0  # for a scrape; Prometheus itself waits ten seconds
 ANSWER_S = 30.0
 
 
 class LeadAnswer(NamedTuple):
-    """The answer of the chief's host: a status, or the problem that kept it from an answer.
+    """The answer of the chief's host: a status, or the problem that prevented an answer.
 
-    The status is None where no run of the name has been.
+    The status is also None where no run of the name has existed.
     """
 
     status: Optional[RunStatus]
@@ -62,9 +63,9 @@ class LeadConnection:
 
 
 class NewestAnswer:
-    """The last answer of ``ask``, at most ``FRESH_S`` old, waited for at most ``PATIENCE_S``.
+    """The last answer of ``ask``, at most ``FRESH_S`` old; a caller waits at most ``PATIENCE_S`` for it.
 
-    Only one question is open at a time: until it is answered, nobody asks another.
+    Only one request is open at a time; the next one is sent after its answer.
     """
 
     def __init__(self, ask: Callable[[], LeadAnswer], clock: Callable[[], float] = time.monotonic):
@@ -75,7 +76,7 @@ class NewestAnswer:
         self._answer: Optional[Future[LeadAnswer]] = None
 
     def get(self, patience_s: float = PATIENCE_S) -> LeadAnswer:
-        """Return the answer, or the problem that there is none yet."""
+        """Return the answer, or the problem that no answer has arrived yet."""
         try:
             return self._current().result(patience_s)
         except TimeoutError:
@@ -99,7 +100,7 @@ STEPS_PATIENCE_S = 30.0
 
 
 def newest_steps(fleet: Fleet, tasks: Sequence[AnyTask], status: RunStatus) -> Tuple[Dict[str, Any], List[HostProblem]]:
-    """Return the newest steps of tasks as the page draws them, and the problems of hosts that sent none."""
+    """Return the newest steps of tasks for the page, and the problems of hosts that sent no steps."""
     names = names_by_host(tasks)
     answers, problems = fleet.each(
         lambda host: _ask_for_steps(fleet, host, names[host.name]),
@@ -112,7 +113,7 @@ def newest_steps(fleet: Fleet, tasks: Sequence[AnyTask], status: RunStatus) -> T
 
 
 def _ask_for_steps(fleet: Fleet, host: Host, tasks: Tuple[str, ...]) -> HostSpans:
-    """Return a host's spans, and the difference of its clock: it read that clock between question and answer."""
+    """Return a host's spans, and the difference of its clock, which the host read between request and answer."""
     request = FlightRequest(fleet.reference(host.name), tasks, NEWEST_SPANS)
     asked, began = time.time(), time.monotonic()
     values = rpc.ask(host, fleet.code, fleet.spec.workdir, "flight", to_values(request), STEPS_PATIENCE_S)

@@ -1,4 +1,4 @@
-"""``launch view``: the page of the newest run, served to this user's browser alone, with what is recorded meanwhile."""
+"""``launch view``: the page of the newest run with its recorded values, served only to this user's browser."""
 
 import hmac
 import threading
@@ -13,33 +13,33 @@ from launch.view.loss_curve import LossCurve
 EVERY_S = 1.0
 LOGS_EVERY_S = 3.0
 STEPS_EVERY_S = 5.0
-LEAVE_S = 2.0  # for a call that is under way at the end
+LEAVE_S = 2.0  # for a call in progress at the end
 HEADERS = [
     ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", "frame-ancestors 'none'"),  # the page itself has the rest
+    ("Content-Security-Policy", "frame-ancestors 'none'"),  # the page has the rest of the policy
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Referrer-Policy", "no-referrer"),
     ("X-Content-Type-Options", "nosniff"),
 ]
 
-Answer = Tuple[HTTPStatus, str, str]  # with the type of its content, and the content
+Answer = Tuple[HTTPStatus, str, str]  # the status, the content's type, the content
 NOT_FOUND: Answer = (HTTPStatus.NOT_FOUND, "text/plain", "expected the path that `launch view` printed\n")
 
 
 class OnDemand:
-    """The newest result of a function that is called only while pages ask for it; None before the first call."""
+    """The newest result of a function that runs only while pages ask for results; None before the first call."""
 
     def __init__(self, read: Callable[[], Dict[str, Any]]):
         self._read, self._wanted = read, threading.Event()
         self.newest: Optional[Dict[str, Any]] = None
 
     def ask(self) -> Optional[Dict[str, Any]]:
-        """Return the newest result, and have another one recorded."""
+        """Return the newest result, and request another call."""
         self._wanted.set()
         return self.newest
 
     def record(self) -> None:
-        """Call the function, if a page has asked since the last time."""
+        """Call the function, if a page has asked since the last call."""
         if self._wanted.is_set():
             self._wanted.clear()
             self.newest = self._read()
@@ -48,15 +48,15 @@ class OnDemand:
 class PageServer:
     """The WSGI application of the page.
 
-    Nothing is answered to a request without the token, nor to a page of another site whose name leads here.
-    Every request is answered at once, with what was recorded last.
+    The application refuses requests without the token, and requests from a page of another site whose name resolves to
+    this machine. Every other request is answered at once, with the values that were recorded last.
 
     Args:
       status: the newest status of the run, from the verb's start.
       token: the first part of every path.
-      get: ask for the newest status; may take seconds.
+      get: fetch the newest status; may take seconds.
       logs: read the last lines of the logs; may take seconds.
-      steps: read the newest steps of the tasks, with the newest status; may take seconds.
+      steps: read the newest steps of the tasks, given the newest status; may take seconds.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class PageServer:
         self._take(status)
 
     def record(self) -> None:
-        """Ask for the newest status, and keep it. Without an answer the last one stays, with the reason."""
+        """Fetch and store the newest status. Without an answer, keep the last status, and store the reason."""
         answer = self._get()
         if answer.status is not None:
             self._take(answer.status)
@@ -123,7 +123,7 @@ class PageServer:
 
 
 class Repeated:
-    """Call functions again and again while entered, each in a thread of its own: [(function, seconds between)]."""
+    """Call functions repeatedly while entered, each in a separate thread: [(function, seconds between)]."""
 
     def __init__(self, calls: List[Tuple[Callable[[], None], float]]):
         self._over = threading.Event()

@@ -8,7 +8,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 from launch.errors import CannotStart, HostProblem
 
 LOOK_S = 0.2
-REQUEST_S = 10.0  # within which a client sends its request
+REQUEST_S = 10.0  # in which a client must send its request
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -19,14 +19,14 @@ class _Quiet(WSGIRequestHandler):
     timeout = REQUEST_S
 
     def log_message(self, *_: Any) -> None:
-        """Print nothing, because a line for every request would help nobody."""
+        """Print nothing, because a line for every request is of no use."""
 
 
 class WebServer:
     """Listen for requests to a WSGI application while entered.
 
     Raises:
-      CannotStart: the address is taken, or none of this machine's.
+      CannotStart: the address is taken, or not an address of this machine.
     """
 
     def __init__(self, application: Any, address: str, port: int):

@@ -1,9 +1,9 @@
-"""The page of a run as one HTML document: its values, with the style and script around them; nothing else is loaded.
+"""The page of a run as one HTML document: values, style and script. The page loads no other file.
 
-The values are JSON, made of the run's status in the same words as ``launch status``. They are in a ``script`` element
-that no browser runs. Names and log lines come from hosts, so every character that could end that element is escaped.
-The content security policy names the hashes of the one style and the one script. So a browser runs nothing else, even
-if an escape were missing.
+The values are JSON, built from the run's status in the same words as in ``launch status``. The JSON is in a ``script``
+element that no browser runs. Names and log lines come from hosts, so every character that could end that element is
+escaped. The content security policy has the hashes of the one style and the one script. So a browser runs no other
+script, even if an escape were missing.
 """
 
 import base64
@@ -32,10 +32,10 @@ Points = Sequence[Tuple[int, float]]
 
 
 def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
-    """Return what the page shows of a status.
+    """Return the values of a status that the page shows.
 
     Args:
-      points: the loss at each step since somebody records it: [(step, loss)].
+      points: the loss at each step, as far as it was recorded: [(step, loss)].
     """
     return {
         "run": status.run,
@@ -56,7 +56,7 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
 
 
 def figures(status: RunStatus) -> List[List[str]]:
-    """Return the few numbers that are read first, each a name and a number with its unit."""
+    """Return the few most important numbers, each as a name and a number with its unit."""
     step, elapsed_s, left_s = status.global_step or 0, run_text.elapsed(status), run_text.left(status)
     found = [["step", f"{step}/{status.steps}" if status.steps else f"{step}"]]
     if status.loss is not None:
@@ -71,7 +71,7 @@ def figures(status: RunStatus) -> List[List[str]]:
 
 
 def lines(status: RunStatus) -> List[str]:
-    """Return what else is known of the run in words, a line each; nothing of what has its own place on the page."""
+    """Return lines about the run, without the facts that have their own place on the page."""
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
     parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
@@ -80,7 +80,7 @@ def lines(status: RunStatus) -> List[str]:
 
 
 def copies(status: RunStatus) -> List[str]:
-    """Return the newest checkpoint and its copies on other hosts, a line each."""
+    """Return lines about the newest checkpoint and its copies on other hosts."""
     found = []
     if status.checkpoint_step is not None:
         found.append(f"checkpoint of step {status.checkpoint_step}{f': {status.checkpoint}' * bool(status.checkpoint)}")
@@ -90,7 +90,7 @@ def copies(status: RunStatus) -> List[str]:
 
 
 def incident(found: IncidentStatus) -> Dict[str, Any]:
-    """Return an incident: when it was, how long training stood, and everything that is known in words."""
+    """Return an incident: its time, the duration without progress, and its description in words."""
     details = [f"cause: {found.cause}"] if found.cause else []
     details += [
         f"{each.at_s:.1f} s: {each.title}: {each.cause or each.kind}" for each in found.followed[:MOST_FOLLOWED]
@@ -129,12 +129,12 @@ def task(found: TaskStatus) -> Dict[str, Any]:
 
 
 def lines_of_each(tasks: int) -> int:
-    """Return how many last lines of each task's log the page has room for."""
+    """Return the number of last lines of each task's log for which the page has room."""
     return max(FEWEST, min(MOST, MOST_LINES // max(1, tasks)))
 
 
 def clean(line: str, longest: int = LONGEST) -> str:
-    """Return a line of a log as the page shows it: no control characters, and no more than ``longest``."""
+    """Return a log line for the page: without control characters, and at most ``longest`` characters."""
     text = without_controls(line)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -153,9 +153,9 @@ def document(
 
     Args:
       facts: the values of ``launch.page.run_page``.
-      logs: the values of ``launch.verbs.page``; None while nobody has read them yet.
-      steps: the values of ``launch.timeline.drawing``; None while nobody has read them, or in a page without them.
-      live: the page fetches newer values from its server, which is the only thing that it can reach.
+      logs: the values of ``launch.verbs.page``; None before the first reading.
+      steps: the values of ``launch.timeline.drawing``; None before the first reading, or in a page without steps.
+      live: whether the page fetches newer values from its server, the only address that the page can reach.
     """
     style, script, page = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html"))
     values = {"facts": facts, "logs": logs, "steps": steps, "live": live}
@@ -184,12 +184,12 @@ def _hash(text: str) -> str:
 
 
 def embedded(values: Any) -> str:
-    """Return JSON that no text in it can end the ``script`` element of."""
+    """Return JSON in which no text can end the surrounding ``script`` element."""
     return as_json(values).translate(_UNSAFE)
 
 
 def as_json(values: Any) -> str:
-    """Return JSON that a browser reads: numbers that are not finite are null."""
+    """Return JSON that a browser can read: numbers that are not finite become null."""
     return json.dumps(_finite(values), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -202,7 +202,7 @@ def _finite(values: Any) -> Any:
 
 
 def summary(facts: Mapping[str, Any]) -> List[str]:
-    """Return the page in lines, for readers that run no script."""
+    """Return the page as lines of text, for readers without scripts."""
     cause = [f"cause: {facts['cause']}"] if facts["cause"] else []
     held_out = [f"held-out data: {', '.join(facts['metrics'])}"] if facts["metrics"] else []
     incidents = [f"incident {each['number']}: {each['text']}" for each in facts["incidents"]]

@@ -1,4 +1,4 @@
-"""The requests to the hosts' agents, made of a plan; see ``launch.agent.wire.run_request``."""
+"""Build the requests to the hosts' agents from a plan; see ``launch.agent.wire.run_request``."""
 
 import shlex
 from dataclasses import replace
@@ -21,8 +21,8 @@ from launch.agent.wire.run_request import (
 from launch.hosts.bundle import Code
 from launch.plan.plan import Plan
 
-LEASE_S = 15.0  # an attached run ends when its launcher is silent for so long
-ELASTIC_STAY_S = 900.0  # where the run goes on without its host, and takes it back
+LEASE_S = 15.0  # an attached run ends when its launcher is silent for this time
+ELASTIC_STAY_S = 900.0  # for a host without which the run continues, and which may return
 
 
 def requests(
@@ -37,12 +37,12 @@ def requests(
 ) -> Dict[str, RunRequest]:
     """Return the run request of each host's agent, the lead's first.
 
-    Secrets travel on stdin only.
+    Secrets are sent on stdin only.
 
     Args:
-      file: the words that name the run to another verb, where those are more than the hosts file.
-      user: who starts the run, and on which machine.
-      detached: whether the launcher leaves the run once it is up.
+      file: the arguments with which another verb finds the run, where the hosts file alone does not suffice.
+      user: the user who starts the run, and the machine: ``anna@desk7``.
+      detached: whether the launcher leaves the run once the run is up.
     """
     spec, checkpoint = plan.spec, plan.spec.train.checkpoint
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}

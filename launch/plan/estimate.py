@@ -1,7 +1,7 @@
 """Ask a job's own runtime for the placement of its variables and the traffic of its steps.
 
-Building the job's graph needs TensorFlow, so a process of another Python does it
-(``jobs.describe``); the launcher only reads what that prints.
+Building the job's graph needs TensorFlow, so a process of another Python builds it (``jobs.describe``). The launcher
+only reads the output of that process.
 """
 
 import json
@@ -26,7 +26,7 @@ _NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow"
 
 
 class NoTensorFlow(LaunchError):
-    """This machine's Python cannot build the graph; the hosts' may, so that nothing is wrong with the file."""
+    """This machine's Python cannot build the graph, but the hosts' Python may. So the file can still be right."""
 
 
 class TrafficEnds(NamedTuple):
@@ -82,7 +82,7 @@ def container(plan: Plan) -> Optional[PlannedContainer]:
 
 
 def remarks(plan: Plan) -> Iterator[str]:
-    """Yield remarks on a plan beside its numbers."""
+    """Yield remarks on a plan, in addition to its numbers."""
     excess = oversized(plan)
     if excess is not None:
         yield f"`launch up` refuses this cluster: {excess}"
@@ -104,8 +104,8 @@ def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbp
     """Return an outlook with ``placement``, ``variables`` and ``network``.
 
     Raises:
-      UsageError: the job's code fails, or there is no such ``python``.
-      NoTensorFlow: ``python`` has none.
+      UsageError: the job's code fails, or ``python`` does not exist.
+      NoTensorFlow: ``python`` has no TensorFlow.
     """
     ends = TrafficEnds.of(plan)
     model = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
@@ -124,16 +124,16 @@ def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbp
 def is_modelled(plan: Plan) -> bool:
     """Return whether the model of ``network`` fits this run.
 
-    It does not fit in-graph replication over several workers, where everything passes through the chief.
+    The model does not fit in-graph replication over several workers, where all traffic passes through the chief.
     """
     return plan.spec.train.replication == "between-graph" or len(TrafficEnds.of(plan).workers) == 1
 
 
 def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, Any]:
-    """Return what ``jobs.describe`` prints, run by ``python`` on this machine.
+    """Return the object that ``jobs.describe`` prints, run by ``python`` on this machine.
 
     Raises:
-      UsageError, NoTensorFlow: it fails.
+      UsageError, NoTensorFlow: the process fails.
     """
     try:
         ran = subprocess.run(
@@ -142,7 +142,7 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UsageError(f"job: its graph was not built within {DESCRIBE_S:.0f} s") from None
-    except OSError as error:  # its strerror has the name once more on Python 3.7
+    except OSError as error:  # on Python 3.7 its strerror repeats the name
         raise UsageError(f"--python: cannot run {python}: {os.strerror(error.errno or 0)}") from None
     if ran.returncode != 0:
         raise _failure(python, ran.stderr.decode(errors="replace").strip().splitlines())
@@ -153,14 +153,14 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
 def command(plan: Plan, job: JobCode, python: str) -> List[str]:
     """Return the command that builds the job's graph on this machine."""
     entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
-    train = replace(plan.spec.train, towers=towers(plan.spec))  # there may be no GPUs here to count
+    train = replace(plan.spec.train, towers=towers(plan.spec))  # this machine may have no GPUs to count
     folder = ["--folder", str(job.folder)] if job.folder else []
     settings = ["--train", json.dumps(train.to_dict()), "--args", json.dumps(plan.spec.args)]
     return [python, "-m", "jobs.describe", entry, *settings, *folder]
 
 
 def environment(plan: Plan, job: JobCode) -> Dict[str, str]:
-    """Return this process's environment with what the chief's graph depends on.
+    """Return this process's environment with the variables that the chief's graph depends on.
 
     Of the cluster, the graph depends only on the number of tasks.
     """

@@ -13,15 +13,14 @@ from cluster.task import TRAINERS
 def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) -> Spec:
     """Return ``spec`` with every host on this machine, without GPUs and with the same towers.
 
-    Tasks of several hosts share this machine's processors, so that none is limited to some of them, or to a node.
+    Tasks of several hosts share this machine's processors, so no task is limited to some processors or to a NUMA node.
 
-    The hosts keep their names. Their files lie in a working folder of their own, so that they are never taken for
-    those of the real hosts, which may share this user's home. The tasks' Python is the launcher's own, so there is
-    nothing to set up.
+    The hosts keep their names. The real hosts may share this user's home, so the files of a local run lie in a separate
+    working folder. The tasks' Python is the launcher's own, so no environment is set up.
 
     Args:
-      ports: a free one for each task.
-      lead_ports: a free one for each host.
+      ports: a free port for each task.
+      lead_ports: a free port for each host.
     """
     tasks = tuple(
         replace(task, address=f"localhost:{port}", port=port, gpus=(), python=None, limits=_limits(task.limits))
@@ -38,7 +37,7 @@ def _limits(limits: Optional[Limits]) -> Optional[Limits]:
 
 
 def towers(spec: Spec) -> Any:
-    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices for that.
+    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices to resolve it.
 
     ``auto`` is then the GPUs of a worker divided by ``train.stages``, at least 1.
     """
@@ -50,7 +49,7 @@ def towers(spec: Spec) -> Any:
 
 
 def other_pythons(spec: Spec, own: str) -> List[str]:
-    """Return the Pythons that a file names for its hosts and that are not ``own``, by whatever path."""
+    """Return the Pythons that a file names for its hosts, without those that resolve to ``own``."""
     named = dict.fromkeys(filter(None, [spec.python, *(task.python for task in spec.tasks)]))
     return [each for each in named if not _is_same_program(each, own)]
 

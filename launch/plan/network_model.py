@@ -1,10 +1,10 @@
-"""A model of a step's traffic on the network, its least duration, and the card that it waits for.
+"""A model of a step's network traffic, the least duration of that step, and the network card that limits it.
 
-A worker pulls every trained variable once a step, of a table the rows that it looks up,
-and pushes a gradient of the same size once, whatever the number of its towers. Cards carry
-both directions at once, and every host has one. Where pulls and pushes overlap, a step is as
-slow as the fullest card, each way; else they come one after the other, each as slow as the
-fullest card in its fuller direction. What stays on a host does not count.
+In each step, a worker pulls every trained variable once; of a table, only the rows that it looks up. The worker then
+pushes a gradient of the same size once, whatever the number of its towers. Every host has one card, which carries both
+directions at once. Where pulls and pushes overlap, a step is as slow as the card with the most bytes in each direction.
+Otherwise push follows pull, each as slow as the card with the most bytes in its busier direction. Traffic within a host
+does not count.
 """
 
 from collections import Counter, defaultdict
@@ -21,12 +21,12 @@ class NetworkEnd(NamedTuple):
 
 
 def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled: Sequence[int]) -> Dict[str, int]:
-    """Bytes that leave or reach each task in one phase of a step: {task: bytes}.
+    """Return the bytes that leave or reach each task in one phase of a step: {task: bytes}.
 
     Args:
       pulled: bytes that a worker reads from each of ``servers``.
 
-    The same bytes go the other way in the other phase.
+    In the other phase, the same bytes move in the other direction.
     """
     asking = Counter(worker.host for worker in workers)
     at_home: Dict[str, int] = defaultdict(int)
@@ -45,7 +45,7 @@ def bound(
     Return None where nothing leaves a host.
     """
     cards: Dict[Tuple[str, str], List[str]] = defaultdict(list)
-    for end in servers:  # in a pull bytes go out of the servers' hosts and into the workers'
+    for end in servers:  # in a pull, bytes leave the servers' hosts and reach the workers' hosts
         cards[end.host, "both" if overlapped else "out"].append(end.task)
     for end in workers:
         cards[end.host, "both" if overlapped else "in"].append(end.task)
@@ -55,15 +55,15 @@ def bound(
 
 
 def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
-    """Return the seconds for ``way_bytes`` one way and as many the other way.
+    """Return the seconds to transfer ``way_bytes`` in each direction.
 
-    Both go at the same time where ``overlapped``, else one after the other.
+    With ``overlapped``, both transfers run at the same time; otherwise one follows the other.
     """
     return (1 if overlapped else 2) * way_bytes / (nic_gbps * 1e9 / 8)
 
 
 def share_of_a_ps(workers: Sequence[NetworkEnd]) -> float:
-    """The part of all bytes with which a ps on a host of its own is as full as the fullest worker's host."""
+    """Return the share of all bytes at which a ps alone on a host has as much traffic as the busiest worker's host."""
     return max(Counter(worker.host for worker in workers).values()) / len(workers)
 
 
@@ -75,12 +75,12 @@ def describe(
     nic_gbps: float,
     overlapped: bool,
 ) -> Network:
-    """``network`` of ``plan --json``.
+    """Return the object ``network`` of ``plan --json``.
 
     Args:
-      fewest: ``ps``, the smallest number with which a step is no longer than with more ps, each on a host of its own.
-        ``pulled``, the bytes that a worker reads from the fullest of these ps.
-      overlapped: whether pulls and pushes go on at the same time.
+      fewest: ``ps`` is the smallest number of ps, each on its own host, with which more ps would not shorten a step.
+        ``pulled`` is the number of bytes that a worker reads from the fullest of these ps.
+      overlapped: whether pulls and pushes run at the same time.
     """
     moved = traffic(workers, servers, pulled)
     waited = bound(workers, servers, moved, overlapped)

@@ -1,6 +1,6 @@
 """The object of ``plan --json``: the tasks as they would run, the placement of variables, and a step's traffic.
 
-Tasks are written one at a time, since those of a large cluster together are as large as its square.
+Tasks are written one at a time: the text of all tasks grows with the square of the cluster's size.
 """
 
 import json
@@ -36,8 +36,8 @@ class Variables:
     Attributes:
       bytes: Bytes of all variables.
       imbalance: Bytes on the fullest ps divided by the mean; 1.0 is even.
-      tables: Tables of which a step moves some rows: name, rows, rows_per_step, bytes, bytes_per_step. Of an embedding
-        table, which grows, rows and bytes are null.
+      tables: Tables from which a step moves only some rows: name, rows, rows_per_step, bytes, bytes_per_step. For an
+        embedding table, which grows, rows and bytes are null.
     """
 
     bytes: int
@@ -49,8 +49,8 @@ class Variables:
 class Bound:
     """The card that a step waits for.
 
-    ``direction`` is ``both`` where ``bytes`` go each way at the same time. Else so many go one way in the pull, ``out``
-    for a ps and ``in`` for a worker, and then as many the other way in the push.
+    ``direction`` is ``both`` where ``bytes`` move in each direction at the same time. Otherwise ``bytes`` move in one
+    direction in the pull, ``out`` for a ps and ``in`` for a worker. The push then moves as many in the other direction.
 
     Attributes:
       host: Host of that network card.
@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Balanced:
-    """The smallest number of ps with which a step is as short as with more.
+    """The smallest number of ps with which a step is as short as with more ps.
 
     Attributes:
       ps: Smallest number of ps with the shortest step.
@@ -112,10 +112,10 @@ class Network:
 
 @dataclass(frozen=True)
 class PlannedHook:
-    """A receiver of events, by the key ``on``; names of secrets stand in braces.
+    """A receiver of events, by the key ``on``; the names of secrets are in braces.
 
     Attributes:
-      event: Event that the receiver gets: one of the keys of on.
+      event: Event that is sent to the receiver: one of the keys of on.
       command: Program and arguments that run on the host of the lead; null for a URL.
       url: URL to which the lead's host posts each event, without a password; null for a command.
     """
@@ -203,10 +203,10 @@ class PlanAnswer(Outlook):
 
 
 def shown_tasks(plan: Plan, names: Collection[str]) -> Iterator[PlannedTask]:
-    """``tasks`` of ``plan --json`` with one of ``names``: as they would run, secrets hidden.
+    """Yield the items of ``tasks`` in ``plan --json`` that have one of ``names``, with secrets hidden.
 
-    One at a time, because each has the whole cluster in its ``TF_CONFIG``: all of a large
-    cluster's together are as large as its square.
+    The function yields one task at a time, because the ``TF_CONFIG`` of each task has the whole cluster. The size of
+    all of them grows with the square of the cluster's size.
     """
     return (_shown(plan, task) for task in plan.tasks if task.name in names)
 
@@ -227,7 +227,7 @@ def _shown(plan: Plan, task: TaskRequest) -> PlannedTask:
 
 
 def _known(plan: Plan, task: TaskRequest) -> Dict[str, str]:
-    """Return the placeholders of a host that the launcher can fill in: {gpus}, {environment}."""
+    """Return the values of a host's placeholders that the launcher knows: {gpus}, {environment}."""
     known = {} if isinstance(task.gpus, str) else {"gpus": str(len(task.gpus))}
     if task.host in plan.environments:
         known["environment"] = f"{plan.spec.workdir}/envs/{plan.environments[task.host]}"

@@ -1,6 +1,6 @@
-"""The plan of a run, made of a hosts file: the host, the argv and the environment of each process.
+"""The plan of a run, built from a hosts file: the host, the argv and the environment of each process.
 
-A plan is computed from a spec, and the lock file that it names; it reaches no host.
+A plan is computed from a spec and the lock file that the spec names. Planning connects to no host.
 """
 
 import json
@@ -19,17 +19,17 @@ from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
-AGENT_PYTHON = "python3"  # likewise, where it runs agents alone: tasks have the one of their container
-_HUGE_PAGES = "glibc.malloc.hugetlb=1"  # rows drawn from a large embedding table then miss fewer entries of the TLB
-LONGEST_TEXT = 32 * 4096 - 1  # bytes of one argument or variable that Linux hands to a process
+AGENT_PYTHON = "python3"  # same, where it runs only agents: the tasks run in containers
+_HUGE_PAGES = "glibc.malloc.hugetlb=1"  # fewer TLB misses in large embedding tables
+LONGEST_TEXT = 32 * 4096 - 1  # most bytes of one argument or variable that Linux passes to a process
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before it starts. ``control`` is the address at which the members' agents dial the lead's.
+    """A run before its start. ``control`` is the address of the lead's agent, to which the members' agents connect.
 
-    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs
-    the agents, and the tasks on hosts without an environment of their own or a container.
+    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs the agents, and the
+    tasks on hosts without an environment or a container.
     """
 
     run: str
@@ -39,11 +39,11 @@ class Plan:
     control: Optional[str]
     python: Mapping[str, str]  # of each host
     cluster: str
-    environments: Mapping[str, str] = field(default_factory=dict)  # {host: hash}, where launch setup builds them
+    environments: Mapping[str, str] = field(default_factory=dict)  # {host: hash} of those by launch setup
 
     @property
     def hosts(self) -> Tuple[str, ...]:
-        """Every host once, the lead first."""
+        """Return every host once, the lead first."""
         return tuple(self.python)
 
     @property
@@ -52,24 +52,24 @@ class Plan:
         return tuple(host for host in self.python if host != self.lead)
 
     def task_python(self, host: str) -> str:
-        """Return the Python of a host's tasks, which is not the agent's in a container or an environment."""
+        """Return the Python of a host's tasks, which differs from the agent's in a container or an environment."""
         if self.spec.container is not None:
             return self.spec.container.python
         made = self.environments.get(host)
         return self.python[host] if made is None else f"{self.spec.workdir}/envs/{made}/bin/python"
 
     def environment(self, task: TaskRequest) -> Dict[str, str]:
-        """Return the variables of ``task``, ``TF_CONFIG`` too, which would hold the whole cluster in every task."""
+        """Return the variables of ``task`` with ``TF_CONFIG``, whose text has the cluster and is stored only once."""
         return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
 
 
 def run_name(name: str, now: datetime) -> str:
-    """``digits-20261120-155902``, in UTC: operators of one run stand in many time zones."""
+    """Return ``digits-20261120-155902``, in UTC, because operators of one run may be in several time zones."""
     return f"{name}-{now.astimezone(timezone.utc):%Y%m%d-%H%M%S}"
 
 
 def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
-    """The plan of a run. ``own_python`` runs what is on this machine, where the file names none.
+    """Return the plan of a run. ``own_python`` runs agents and tasks on this machine where the file names no Python.
 
     Raises:
       UsageError: a host is given two Pythons.
@@ -108,7 +108,7 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
 
 
 def pythons(spec: Spec, own: str) -> Dict[str, str]:
-    """The Python of each host, the lead's first: {host: python}.
+    """Return the Python of each host, the lead's first: {host: python}.
 
     Raises:
       UsageError: a host is given two Pythons.
@@ -143,7 +143,7 @@ def _job_command(spec: Spec, job: JobCode) -> Tuple[str, ...]:
 
 
 def _literally(values: Mapping[str, Any]) -> str:
-    """JSON in which no text can be taken for a placeholder: a brace before a name is written as its number."""
+    """Return JSON without placeholders: a brace before a name becomes an escape."""
     return re.sub(r"{(?=[A-Za-z_])", r"\\u007b", json.dumps(values))
 
 
@@ -155,7 +155,7 @@ def _command(spec: Spec, job: JobCode, role: str, cluster: Mapping[str, Sequence
 
 
 def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]], chief: str) -> Tuple[str, ...]:
-    """``command:`` with what is the same for every task filled in: ``{ps_hosts}`` and its like."""
+    """Return ``command:`` with the placeholders filled in that are the same for every task, such as ``{ps_hosts}``."""
     values = {f"{role}_hosts": ",".join(addresses) for role, addresses in cluster.items()}
     values.update(chief_address=chief, num_ps=str(len(cluster["ps"])), num_workers=str(len(cluster["worker"])))
     return tuple(fill(word, values) for word in command)
@@ -197,12 +197,12 @@ def _task(
 
 
 def refuse_oversized(plan: Plan) -> None:
-    """Refuse a plan whose tasks need a longer text than Linux hands to a process.
+    """Refuse a plan whose tasks need a longer text than Linux passes to a process.
 
     Every task receives the whole cluster, in its environment or its arguments.
 
     Raises:
-      UsageError: that text is longer than Linux hands to a process.
+      UsageError: the text with the cluster is too long.
     """
     excess = oversized(plan)
     if excess is not None:
@@ -210,7 +210,7 @@ def refuse_oversized(plan: Plan) -> None:
 
 
 def oversized(plan: Plan) -> Optional[str]:
-    """Describe the first text too long for the last task's process; None if all fit."""
+    """Return a message about the first text that is too long for the last task's process; None if all fit."""
     last = plan.tasks[-1]
     texts = [("TF_CONFIG", f"TF_CONFIG={plan.environment(last)['TF_CONFIG']}")]
     texts += [(f"argument {index}", word) for index, word in enumerate(last.argv)]

@@ -1,4 +1,4 @@
-"""``launch plan`` for a person: short for three tasks and for thousands, since tasks that are alike share one line."""
+"""The text of ``launch plan``: short for three tasks and for thousands, since similar tasks share one line."""
 
 import shlex
 from collections import defaultdict
@@ -18,8 +18,8 @@ from launch.plan.plan import Plan
 from launch.status.task import name_of
 from launch.view.console import fold, make_console, of_bytes, of_seconds
 
-MOST_PS = 8  # of which each has a line
-_ENDS = 3  # of more: so many of the fullest and the emptiest
+MOST_PS = 8  # up to this number, each ps has a line
+_ENDS = 3  # with more ps, the number of fullest and of emptiest ps that have a line
 
 
 class Alike(NamedTuple):
@@ -33,10 +33,10 @@ class Alike(NamedTuple):
 
 
 def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
-    """The whole run: its tasks, what each ps holds, what a step costs and waits for, and how long it stays.
+    """Return the parts of the text: the tasks, the ps, the cost and limit of a step, and the run's retention.
 
     Args:
-      outlook: the values of ``plan --json``, but its tasks.
+      outlook: the values of ``plan --json`` without the tasks.
     """
     last = plan.tasks[-1]
     parts: List[RenderableType] = [
@@ -66,7 +66,7 @@ def print_overview(plan: Plan, outlook: Outlook, file: str) -> None:
 
 
 def tasks_table(plan: Plan) -> Table:
-    """A row for all tasks of a role that have the same port and GPUs."""
+    """Return a table with one row for all tasks that are ``Alike``."""
     alike: Dict[Alike, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
         alike[Alike(task.role, task.port, gpus_text(task.gpus), plan.task_python(task.host), task.spare)].append(task)
@@ -80,7 +80,7 @@ def tasks_table(plan: Plan) -> Table:
 
 
 def gpus_text(gpus: Any) -> str:
-    """``0,1``; ``all`` and ``share`` as they are."""
+    """Return ``0,1``, or ``none``; ``all`` and ``share`` as they are."""
     return gpus if isinstance(gpus, str) else ",".join(map(str, gpus)) or "none"
 
 
@@ -90,13 +90,13 @@ def _fold_numbers(numbers: Sequence[int]) -> str:
 
 
 def _addresses(tasks: Sequence[TaskRequest]) -> str:
-    """``gpu[01-04]:2222``; the tasks have one port."""
+    """Return ``gpu[01-04]:2222``; all tasks have the same port."""
     names = fold(dict.fromkeys(host_of(task.address) for task in tasks))
     return f"[{names}]:{tasks[0].port}" if ":" in names else f"{names}:{tasks[0].port}"
 
 
 def whole_task(task: PlannedTask) -> Iterator[str]:
-    """Everything of one task: the command as a shell would take it, and its environment."""
+    """Yield lines with all values of one task: the command is quoted for a shell, and the environment comes last."""
     yield f"{name_of(task.role, task.index)} on {task.host}"
     yield f"  address  {task.address}"
     yield f"  gpus     {gpus_text(task.gpus)}"
@@ -115,7 +115,7 @@ def container_line(container: Container) -> str:
 
 
 def keep_line(name: str, rule: Keep) -> str:
-    """Return the rule by which hosts remove past runs of a name, in a sentence."""
+    """Return a sentence with the rule by which hosts remove past runs of a name."""
     if rule.spares_results:
         return (
             f"keep: hosts remove past runs of {name} that left nothing but logs and records, "
@@ -149,7 +149,7 @@ def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:
 
 
 def ps_table(placement: Sequence[PsContent], network: Optional[Network], plan: Plan) -> Table:
-    """A row for each ps; of many the fullest and the emptiest."""
+    """Return a table with a row for each ps; with many ps, for the fullest and the emptiest."""
     hosts = {task.name: task.host for task in plan.tasks}
     moved = {task.task: task.bytes_out for task in network.tasks} if network else {}
     table = _table("ps", "host", "holds", "of the mean", "variables", "out and in a step", numbers_from=2)
@@ -166,7 +166,7 @@ def ps_table(placement: Sequence[PsContent], network: Optional[Network], plan: P
 
 
 def _extremes(placement: Sequence[PsContent]) -> List[Optional[PsContent]]:
-    """Return all ps, or the fullest and the emptiest with None for the rest between."""
+    """Return all ps; of more than ``MOST_PS``, the fullest, None for the others, and the emptiest."""
     if len(placement) <= MOST_PS:
         return list(placement)
     by_size = sorted(placement, key=lambda ps: -ps.bytes)
@@ -176,7 +176,7 @@ def _extremes(placement: Sequence[PsContent]) -> List[Optional[PsContent]]:
 def sentences(number: int, variables: Variables, network: Optional[Network], mode: str) -> Iterator[str]:
     """Yield sentences that explain the numbers.
 
-    They state how full the fullest ps is, what a step waits for, and how many ps would balance it.
+    The sentences state the size of the fullest ps, the bottleneck of a step, and the number of ps that removes it.
     """
     yield (
         f"variables: {of_bytes(variables.bytes)} with the optimizer's, on {number} ps; "
@@ -206,7 +206,7 @@ def _step(network: Network, mode: str) -> str:
 
 
 def _there_and_back(bound: Bound) -> str:
-    """``80 MB out, then 80 MB in, for ps:0``, or both at the same time"""
+    """Return ``80 MB out, then 80 MB in, for ps:0``, or with both at the same time."""
     first, then = ("in", "out") if bound.direction == "in" else ("out", "in")
     tasks = bound.tasks if len(bound.tasks) < 4 else [*bound.tasks[:2], f"{len(bound.tasks) - 2} more"]
     size = of_bytes(bound.bytes)

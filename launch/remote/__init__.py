@@ -1,29 +1,28 @@
-"""Hosts reached over SSH. The only package that knows Fabric and Paramiko.
+"""Hosts reached over SSH. Only this package imports Fabric and Paramiko.
 
     ssh_host             one host: a connection, and the programs that run over it
-    access               what all connections share: configuration, known hosts, keys
-    gateways             hosts that others are reached through, each opened once
-    openssh              read an OpenSSH configuration, with what it includes; the same connection as OpenSSH's commands
-    known_hosts          the keys of hosts, and the authorities that sign them; whether such a certificate is good
+    access               the resources of all connections: configuration, known hosts, keys
+    gateways             hosts through which others are reached, each opened once
+    openssh              read an OpenSSH configuration with its includes; a connection as OpenSSH's commands
+    known_hosts          the keys of hosts, and the authorities that sign them; check a host's certificate
     private_keys         private keys, ssh-agent, passphrases
-    login                the login itself: with a ticket, by SSH's own protocol for it, then with each key
-    kerberos             tickets of Kerberos, where the configuration asks for them
-    connection_failures  why a host could not be reached, and how often and how long an attempt is made again
+    login                the login: with a Kerberos ticket, by SSH's protocol for tickets, then with each key
+    kerberos             Kerberos tickets, where the configuration asks for them
+    connection_failures  the reason why a host is out of reach; the number and the times of retries
 
-Fabric brings ssh_config, users and gateways; four of its habits are changed here. It
-accepts every host key, even a changed one: we reject what is not in the known hosts. It
-has no bound on several waits: we set connect, banner, auth and channel timeouts and a
-keepalive. It opens a gateway again for every host behind it: we open it once. It runs
-commands and leaves them running when the caller goes: we only ever start our agent, which
-looks after the processes itself.
+Fabric provides ssh_config, users and gateways, but four of Fabric's habits are changed here. Fabric accepts every host
+key, even a changed one; this package rejects keys that are not in the known hosts. Several of Fabric's waits have no
+bound; this package sets connect, banner, auth and channel timeouts and a keepalive. Fabric opens a gateway again for
+every host behind the gateway; this package opens each gateway once. Fabric leaves commands running when the caller
+ends; this package only starts the agent, which looks after the processes itself.
 """
 
 import logging
 import warnings
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # what Paramiko's own imports say of Python 3.7 is no news for an operator
+    warnings.simplefilter("ignore")  # an operator does not need the warnings of Paramiko's imports about Python 3.7
     import fabric  # noqa: F401 (here, before any module of this package imports it)
 
-# What Paramiko logs of a connection that fails, we say ourselves, once, with the host's name.
+# The launcher itself reports a failed connection, once and with the host's name, so Paramiko's log is dropped.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())

@@ -29,7 +29,7 @@ from launch.remote.private_keys import LoginKeys, ask_on_terminal
 
 KEEPALIVE_S = 5
 READER_S = 10.0
-TRIES = 3  # of ssh.connect_timeout_s each: how long a login that is dropped is tried again
+TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login
 NO_EXCHANGE = "GSSAPIKeyExchange is set for it, which the launcher lacks: it accepts known host keys alone"
 _MACHINE = "/etc/ssh/ssh_known_hosts"
 _RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
@@ -37,7 +37,7 @@ _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sh
 
 
 class Access:
-    """Open connections to hosts, as the hosts file and the SSH configuration describe them."""
+    """Open connections to hosts by the settings of the hosts file and the SSH configuration."""
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
@@ -49,7 +49,7 @@ class Access:
         self._ended = threading.Event()
 
     def prepare(self, name: str) -> None:
-        """Load the keys for a host and its gateways, and ask for needed passphrases.
+        """Load the keys for a host and its gateways, and ask for the passphrases that they need.
 
         Raises:
           HostProblem: a key cannot be used.
@@ -60,17 +60,17 @@ class Access:
                 self._offers[hop] = self._keys.offer(*self._identities(hop), unlock=not self._has_ticket(hop))
 
     def open(self, name: str) -> fabric.Connection:
-        """Return a connection to a host; retry where its login is dropped.
+        """Return a connection to a host; retry if sshd drops the login.
 
         Raises:
-          HostProblem: the host, or a gateway on the way, cannot be reached.
+          HostProblem: the host, or a gateway before it, cannot be reached.
         """
         settings = self._settings
-        port = settings.port if settings.port != 22 else None  # None: as ssh_config has it
+        port = settings.port if settings.port != 22 else None  # None: the port from ssh_config
         return self._open(name, self._gateways.last(self._route(name)), settings.user, port)
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
-        """Return the problem of a host's connection, in words."""
+        """Return the problem of a host's connection."""
         by_hand = ByHand(
             name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
             entry=_entry(connection), settings=self._settings,
@@ -80,15 +80,15 @@ class Access:
         return found.with_advice(NO_EXCHANGE) if wanted.exchanges_keys and found.kind is ProblemKind.HOST_KEY else found
 
     def _jump(self, name: str) -> str:
-        """Return the gateways of ``ssh.gateway`` before a host, which may be one of them.
+        """Return the gateways of ``ssh.gateway`` before a host; the host itself may be one of the gateways.
 
-        OpenSSH finds other gateways by itself.
+        OpenSSH finds other gateways in its configuration.
         """
         hops = [hop.strip() for hop in (self._settings.gateway or "").split(",")]
         return ",".join(hops[: hops.index(name)] if name in hops else filter(None, hops))
 
     def close(self) -> None:
-        """End the gateways' connections, and every attempt that is under way."""
+        """End the gateways' connections, and every attempt in progress."""
         self._ended.set()
         self._gateways.close()
         if self._keys is not None:
@@ -100,11 +100,11 @@ class Access:
     def _open(
         self, name: str, gateway: Optional[fabric.Connection], user: Optional[str] = None, port: Optional[int] = None
     ) -> fabric.Connection:
-        config = fabric.Config(ssh_config=self._ssh_config)  # not shared: a connection changes its own as it is made
+        config = fabric.Config(ssh_config=self._ssh_config)  # not shared, because a connection modifies its own config
         connection = fabric.Connection(name, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or self._lookup(name).get("proxycommand")
-        connection.connect_timeout = self._settings.connect_timeout_s  # here, since Fabric cuts it to whole seconds
-        connection.forward_agent = False  # whatever the configuration says: nothing there is to have our keys
+        connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
+        connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys
         ticket = kerberos.read(connection.ssh_config, connection.host)
         bound_s = self._settings.connect_timeout_s
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name], ticket, bound_s)
@@ -126,12 +126,12 @@ class Access:
     def _be_strict(self, connection: fabric.Connection) -> None:
         """Accept only a known host key, and request only the kinds of keys that are known.
 
-        Where an authority is known that signs the keys of such hosts, request its certificate.
+        Where an authority is known that signs the keys of such hosts, request the host's certificate.
         """
         entry = _entry(connection)
         name = entry[1:].partition("]:")[0] if entry.startswith("[") else entry
         trust = self._files(connection.ssh_config).about(entry, name)
-        connection.client.set_missing_host_key_policy(Judge(trust, name))  # the client has no keys, so asks about all
+        connection.client.set_missing_host_key_policy(Judge(trust, name))  # it has no keys, so it asks about each
         kinds = {key.get_name() for key in trust.keys}
         wanted = {each for kind in kinds for each in (_RSA if kind == "ssh-rsa" else (kind,))}
         if trust.authorities:
@@ -140,7 +140,7 @@ class Access:
             connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
 
     def _files(self, options: Mapping[str, Any]) -> KnownHosts:
-        """Return the known hosts for a connection with these options: the operator's own, and the machine's."""
+        """Return the known hosts for a connection with these options: the operator's, and the machine's."""
         machine = tuple(options.get("globalknownhostsfile", _MACHINE).split())
         if machine not in self._known:
             self._known[machine] = KnownHosts([self._settings.known_hosts, *machine])
@@ -151,11 +151,11 @@ class Access:
         return found
 
     def _has_ticket(self, name: str) -> bool:
-        """Return whether a host is logged in to with a ticket, so that no passphrase is worth a question."""
+        """Return whether the login to a host uses a ticket, so that no passphrase is needed."""
         return kerberos.read(self._lookup(name), name).logs_in and kerberos.has_ticket()
 
     def _identities(self, name: str) -> Tuple[List[str], bool]:
-        """Return the key files that are named for a host, and whether to offer only those."""
+        """Return the key files named for a host, and whether to offer only these keys."""
         found = self._lookup(name)
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
@@ -174,17 +174,17 @@ def hang_up(connection: fabric.Connection) -> None:
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """Refuse a host whose key nobody vouches for.
+    """Refuse a host whose key is neither known nor signed by a known authority.
 
     Args:
-      name: of the host, without a port, as its certificate has it.
+      name: the host's name in its certificate, without a port.
     """
 
     def __init__(self, trust: Trust, name: str):
         self._trust, self._name = trust, name
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        """Judge a host's key, which Paramiko calls missing.
+        """Accept or refuse a host's key, which Paramiko calls missing.
 
         Raises:
           RevokedHostKey, BadHostKeyException, BadCertificate, UnknownHostKey: the reason.
@@ -206,7 +206,7 @@ class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
 
 
 def _dialled(connection: fabric.Connection) -> str:
-    """Return the name under which Paramiko looks for the key of a host."""
+    """Return the name under which Paramiko looks up the key of a host."""
     return str(connection.host) if connection.port == 22 else f"[{connection.host}]:{connection.port}"
 
 

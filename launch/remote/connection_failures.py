@@ -1,7 +1,7 @@
-"""Connections that fail: the reason, the next step, and the retry of those that a retry may help.
+"""Failed connections: the reason, the next step, and retries where they may help.
 
-The pauses between attempts have full jitter: each is uniform between zero and a bound that doubles. So many clients
-that were refused together do not return together.
+The pauses between attempts have full jitter: each pause is uniform between zero and a bound that doubles. So clients
+that were refused at the same time do not return at the same time.
 """
 
 import random
@@ -15,28 +15,28 @@ import paramiko
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.openssh import ByHand
 
-# Words of Paramiko, for which it has no class of its own.
+# Messages of Paramiko that have no exception class.
 NO_ANSWER, OTHER_HOST_KEY = "Timeout opening channel", "no acceptable host key"
 IS_SSHD_UP = "check that the host is up and runs sshd"
 
 
 class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
-    """The host shows a key, and none is known for it."""
+    """The host shows a key, but no key is known for the host."""
 
 
 class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
-    """The host shows a key that its administrators have taken back."""
+    """The host shows a key that its administrators have revoked."""
 
 
 class BadCertificate(paramiko.SSHException):  # type: ignore[misc]
-    """Only an authority is known for the host, and the host's certificate is not one of it for this host, now."""
+    """Only an authority is known for the host, and the host's certificate is not from it, or not valid now."""
 
 
 class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
     """Neither a key nor a Kerberos ticket was accepted.
 
     Args:
-      ticket: why there was no ticket, or who refused it.
+      ticket: the reason why no ticket was available, or the side that refused it.
     """
 
     def __init__(self, refused: str, ticket: str):
@@ -45,13 +45,13 @@ class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
 
 
 def is_dropped(error: Exception) -> bool:
-    """Return whether sshd accepted the connection and dropped it before it refused anybody.
+    """Return whether sshd accepted the connection and dropped it before any refusal.
 
-    The reason is too many connections at once, or a busy host.
+    The cause is too many connections at once, or a busy host.
     """
     if isinstance(error, (EOFError, ConnectionResetError, BrokenPipeError)):
         return True
-    # This class itself: those derived from it say that a key, a user or an algorithm was refused.
+    # Exactly this class: its subclasses mean that a key, a user or an algorithm was refused.
     return type(error) is paramiko.SSHException and not _no_answer(error)
 
 
@@ -60,11 +60,11 @@ def _no_answer(error: Exception) -> bool:
 
 
 def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
-    """Return why a host cannot be reached, and the next step, with a command where there is one.
+    """Return the reason why a host cannot be reached, and the next step, with a command if one helps.
 
     Args:
       name: the host.
-      place: the name and the port that were dialled.
+      place: the dialled name and port.
     """
     host, port = place
     known = by_hand.settings.known_hosts
@@ -136,10 +136,10 @@ def persist(
 ) -> T:
     """Return the result of ``attempt``; retry after each failure that ``passes`` calls temporary.
 
-    ``wait`` waits the given seconds, and returns whether to give up meanwhile.
+    ``wait`` waits the given seconds, and returns whether the caller must give up.
 
     Raises:
-      Exception: the last one of ``attempt``.
+      Exception: the last exception of ``attempt``.
     """
     began, failures = clock(), 0
     while True:

@@ -1,7 +1,7 @@
-"""Gateways to other hosts: each is opened once, and all hosts share its tunnels.
+"""Gateways to other hosts: each gateway is opened once, and all hosts behind it share the connection.
 
-A gateway's failure is one problem, however many hosts lie behind the gateway. All those hosts get the same
-problem, which names the gateway.
+A gateway's failure is one problem, for any number of hosts behind the gateway. All these hosts have the same problem,
+which names the gateway.
 """
 
 import threading
@@ -10,14 +10,14 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from launch.errors import HostProblem, ProblemKind
 
-FRESH_S = 5.0  # so long a failure stands before a gateway is tried again
+FRESH_S = 5.0  # the time for which a failure is kept before a gateway is tried again
 
 Route = Tuple[str, ...]
-Open = Callable[[str, Optional[Any]], Any]  # of a host's name and the connection it is reached through
+Open = Callable[[str, Optional[Any]], Any]  # takes a host's name and the connection through which to reach it
 
 
 class Gateway:
-    """One gateway, behind others or not."""
+    """One gateway, which may be behind others."""
 
     def __init__(self, open_it: Callable[[], Any]):
         self._open_it = open_it
@@ -27,7 +27,7 @@ class Gateway:
         self._failed_at = 0.0
 
     def connection(self) -> Any:
-        """Return the gateway's connection; the first caller makes it, and the others wait.
+        """Return the gateway's connection; the first caller opens it, and the others wait.
 
         Raises:
           HostProblem: the gateway cannot be reached.
@@ -58,8 +58,8 @@ class Gateways:
     """Every gateway of a run.
 
     Args:
-      open_one: opens one connection, through another one where it is given.
-      jumps: the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``.
+      open_one: opens one connection, through another one if given.
+      jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``.
     """
 
     def __init__(self, open_one: Open, jumps: Callable[[str], str]):
@@ -68,19 +68,19 @@ class Gateways:
         self._opened: Dict[Route, Gateway] = {}
 
     def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
-        """Return the gateways before a host, in the order in which they are passed.
+        """Return the gateways before a host, in the order of the connection.
 
-        The first gateway may have gateways of its own.
+        The first gateway may itself be behind gateways.
 
         Args:
-          written: the gateways that count instead of those in the SSH configuration.
+          written: the gateways that replace those in the SSH configuration.
 
         Raises:
-          HostProblem: the gateways lead in a circle.
+          HostProblem: the gateways form a circle.
         """
         words = (word.strip() for word in (written or self._jumps(name)).split(","))
         hops = tuple(word for word in words if word.lower() not in ("", "none"))
-        if not hops or name in hops:  # a gateway that is told to jump through itself is reached directly
+        if not hops or name in hops:  # a gateway that is its own gateway is reached directly
             return ()
         if hops[0] in seen:
             circle = ", ".join((*seen, name, hops[0]))
@@ -93,7 +93,7 @@ class Gateways:
         return (*self.route(hops[0], seen=(*seen, name)), *hops)
 
     def last(self, route: Route) -> Optional[Any]:
-        """Return the connection to the last gateway of a route; None where there is none.
+        """Return the connection to the last gateway of a route; None for a route without gateways.
 
         Raises:
           HostProblem: a gateway cannot be reached.

@@ -1,7 +1,7 @@
 """Kerberos tickets for hosts, where the SSH configuration asks for them.
 
-The Python package gssapi brings Kerberos. It is built against the libraries of a site, so the launcher does not require
-it. Where it is missing, or no ticket can be had, the launcher offers keys alone, and a refusal names the reason.
+The Python package gssapi provides Kerberos. The launcher does not require gssapi, which is built against a site's
+libraries. Without gssapi or a ticket, the launcher offers only keys, and a refusal names the reason.
 """
 
 import importlib
@@ -20,11 +20,11 @@ class Kerberos(NamedTuple):
     """The options of the SSH configuration for one host.
 
     Attributes:
-      host: the name that is dialled.
+      host: the dialled name.
       logs_in: GSSAPIAuthentication.
-      delegates: GSSAPIDelegateCredentials: the host gets a ticket of the user.
-      trusts_dns: GSSAPITrustDns: the ticket is for the name that DNS has for the host.
-      exchanges_keys: GSSAPIKeyExchange, in whose place the launcher has host keys alone.
+      delegates: GSSAPIDelegateCredentials: the host receives a ticket of the user.
+      trusts_dns: GSSAPITrustDns: the ticket is for the host's name in DNS.
+      exchanges_keys: GSSAPIKeyExchange, which the launcher replaces by host keys.
     """
 
     host: str
@@ -35,7 +35,7 @@ class Kerberos(NamedTuple):
 
 
 def read(options: Mapping[str, Any], host: str) -> Kerberos:
-    """Return what the SSH configuration asks for a host with these options."""
+    """Return the Kerberos options in the SSH configuration for a host."""
 
     def is_set(name: str) -> bool:
         return str(options.get(name.lower(), "no")).lower() == "yes"
@@ -50,23 +50,23 @@ def read(options: Mapping[str, Any], host: str) -> Kerberos:
 
 
 def has_ticket() -> bool:
-    """Return whether this user has a ticket that is good now. The function asks no server."""
+    """Return whether this user has a valid ticket. The function asks no server."""
     try:
         gssapi: Any = importlib.import_module(PACKAGE)
         return bool(gssapi.Credentials(usage="initiate", mechs=[_mechanism(gssapi)]).lifetime)
-    except Exception:  # of any reason, which the login itself reports
+    except Exception:  # for any reason, which the login itself reports
         return False
 
 
 def obstacle(wanted: Kerberos, timeout_s: float) -> Optional[str]:
-    """Return why no ticket for the host can be had, with the next step; None where one can.
+    """Return the reason why no ticket for the host is available, with the next step; None if a ticket is available.
 
-    The library waits for the servers of Kerberos as long as the site has configured. So a thread asks it, in the time
-    of a login. The ticket then lies in the user's cache, and the login itself asks no server for it.
+    The library waits for the Kerberos servers for as long as the site has configured. So a thread calls the library,
+    bounded by the time of a login. The ticket is then in the user's cache, and the login itself asks no server.
     """
     try:
         importlib.import_module(PACKAGE)
-    except Exception as error:  # also of libraries of Kerberos that do not fit
+    except Exception as error:  # also for incompatible Kerberos libraries
         found = f"{sys.executable} cannot import {PACKAGE} ({error})"
         return f"{found}; install it with `{sys.executable} -m pip install {PACKAGE}`"
     refusals: List[Optional[str]] = [f"no answer from a server of Kerberos within {timeout_s:g} s; see `kinit`"]
@@ -85,7 +85,7 @@ def _refusal(wanted: Kerberos) -> Optional[str]:
 
 
 def reason(error: Exception) -> str:
-    """Return the part of an error of the library that a person can act on, without its numbers."""
+    """Return the part of a library error that a person can act on, without its numbers."""
     return _NUMBERED.sub("", " ".join(str(error).split()))
 
 
@@ -93,7 +93,7 @@ def context(wanted: Kerberos) -> Any:
     """Return a new exchange of tokens with the host: ``step``, ``complete`` and ``get_signature``."""
     gssapi: Any = importlib.import_module(PACKAGE)
     flag = gssapi.RequirementFlag
-    # The two that RFC 4462 asks for: the host proves itself as well, and signatures are possible.
+    # The two flags that RFC 4462 requires: the host proves its identity too, and signatures are possible.
     flags = flag.mutual_authentication | flag.integrity
     host = socket.getfqdn(wanted.host) if wanted.trusts_dns else wanted.host
     return gssapi.SecurityContext(

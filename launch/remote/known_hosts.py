@@ -1,7 +1,7 @@
-"""Known hosts: the keys of hosts, the authorities that sign such keys, their certificates, and keys that are revoked.
+"""Known hosts: the keys of hosts, the authorities that sign host keys, certificates, and revoked keys.
 
-The files are OpenSSH's: names are plain, hashed or patterns, and a line may begin with ``@cert-authority`` or
-``@revoked``. All lines of all files count. With a certificate a host proves that an authority knows its key.
+The files have OpenSSH's format: names are plain, hashed or patterns, and a line may begin with ``@cert-authority`` or
+``@revoked``. All lines of all files count. With a certificate, a host proves that an authority has signed its key.
 """
 
 import base64
@@ -35,15 +35,15 @@ class Trust(NamedTuple):
 
 
 class KnownHosts:
-    """The lines of some files; one that cannot be read counts as empty."""
+    """The lines of some files; an unreadable file counts as empty."""
 
     def __init__(self, paths: Sequence[str]):
         self._lines = [line for path in paths for line in _lines(os.path.expanduser(path))]
 
     def about(self, *names: str) -> Trust:
-        """Return the trust in a host that has some names; its authorities may be named by any of these.
+        """Return the trust in a host with some names; any of the names may have an authority.
 
-        Its keys are those of the first name, under which OpenSSH records them.
+        The keys are those of the first name, under which OpenSSH records keys.
         """
         found: Dict[str, List[paramiko.PKey]] = {"": [], AUTHORITY: [], REVOKED: []}
         for marker, patterns, rest in self._lines:
@@ -53,7 +53,7 @@ class KnownHosts:
 
 
 def matches(patterns: str, name: str) -> bool:
-    """Return whether ``*.example.com,!gw.example.com``, or a hashed name, means a host."""
+    """Return whether patterns such as ``*.example.com,!gw.example.com``, or a hashed name, match a host."""
     name = name.lower()
     fits = [(each.startswith("!"), _matches(each.lstrip("!"), name)) for each in patterns.split(",")]
     return any(fit for negated, fit in fits if not negated) and not any(fit for negated, fit in fits if negated)
@@ -84,7 +84,7 @@ def _lines(path: str) -> Iterator[Tuple[str, str, str]]:
 
 
 def _key(text: str) -> List[paramiko.PKey]:
-    """Return the key in ``ssh-ed25519 AAAA… comment``; none where it is of a kind that nobody here knows."""
+    """Return a list with the key in ``ssh-ed25519 AAAA… comment``; empty for an unknown kind of key."""
     try:
         entry = HostKeyEntry.from_line(f"name {text}")
     except (paramiko.SSHException, InvalidHostKey):
@@ -96,7 +96,7 @@ class CertificatesFirst(paramiko.Transport):  # type: ignore[misc]
     """A connection that requests a host's certificate before its bare key.
 
     Args:
-      bare: the kinds of bare keys that are known of the host, which alone are requested; none: all kinds.
+      bare: the known kinds of the host's bare keys, to which the request is limited; empty for all kinds.
     """
 
     def __init__(self, bare: Collection[str], *arguments: Any, **options: Any):
@@ -105,17 +105,17 @@ class CertificatesFirst(paramiko.Transport):  # type: ignore[misc]
 
     @property
     def preferred_keys(self) -> Sequence[str]:
-        """Return the kinds of host keys, the most wanted first."""
+        """Return the kinds of host keys, in the order of preference."""
         kinds = super().preferred_keys
         certified = [kind for kind in kinds if "-cert-" in kind]
         return (*certified, *(kind for kind in kinds if kind in (self._bare or kinds) and kind not in certified))
 
 
 def certificate_fault(key: paramiko.PKey, authorities: Sequence[paramiko.PKey], name: str) -> Optional[str]:
-    """Return why the certificate of a host's key is not valid for the host; None where it is.
+    """Return the reason why the certificate of a host's key is not valid for the host; None for a valid one.
 
     Args:
-      name: of the host, without a port.
+      name: the host's name, without a port.
     """
     try:
         certificate = _certificate(key)
@@ -143,7 +143,7 @@ def _signer(certificate: SSHCertificate) -> bytes:
 
 
 def _misuse(certificate: SSHCertificate, name: str) -> Optional[str]:
-    """Return what a signed certificate is not made for; None where it is made for this host, now."""
+    """Return the reason why a signed certificate does not apply; None where it applies to this host now."""
     if certificate.type is not SSHCertificateType.HOST:
         return "expected a host's certificate, found a user's"
     if not certificate.valid_after <= time.time() < certificate.valid_before:

@@ -1,7 +1,6 @@
 """The login: with a Kerberos ticket where the SSH configuration asks for one, then with each key.
 
-The part of SSH's protocol that logs in with a ticket is gssapi-with-mic of RFC 4462. Paramiko has it in some versions
-only.
+The login with a ticket is the method gssapi-with-mic of RFC 4462. Only some versions of Paramiko have that method.
 """
 
 import threading
@@ -17,17 +16,17 @@ from launch.remote.connection_failures import NoTicket
 from launch.remote.kerberos import Kerberos, reason
 
 METHOD, SERVICE = "gssapi-with-mic", "ssh-connection"
-KERBEROS = bytes.fromhex("06092a864886f712010202")  # the mechanism, as DER has its number
+KERBEROS = bytes.fromhex("06092a864886f712010202")  # the mechanism's number in DER
 
 
 def log_in_with_ticket(transport: paramiko.Transport, user: str, context: Any) -> List[str]:
     """Log in with a ticket, and return the methods that sshd asks for in addition.
 
     Args:
-      context: an exchange of tokens with the host, as ``kerberos.context`` returns it.
+      context: an exchange of tokens with the host, from ``kerberos.context``.
 
     Raises:
-      AuthenticationException: the host, or the library of Kerberos, refuses.
+      AuthenticationException: the host, or the Kerberos library, refuses.
     """
     handler, answered = TicketHandler(transport, context), threading.Event()
     transport.auth_handler = handler
@@ -37,14 +36,14 @@ def log_in_with_ticket(transport: paramiko.Transport, user: str, context: Any) -
 
 
 class TicketHandler(AuthHandler):  # type: ignore[misc]
-    """One login. Paramiko calls the methods in its own thread, as messages of sshd arrive."""
+    """One login. Paramiko calls the methods in its own thread, when messages from sshd arrive."""
 
     def __init__(self, transport: paramiko.Transport, context: Any):
         super().__init__(transport)
         self._context = context
 
     def begin(self, user: str, answered: threading.Event) -> None:
-        """Ask sshd for the service of logins; its answer leads to the request."""
+        """Ask sshd for the login service; the answer triggers the request."""
         with self.transport.lock:
             self.auth_event, self.auth_method, self.username = answered, METHOD, user
             self._request_auth()
@@ -62,7 +61,7 @@ class TicketHandler(AuthHandler):  # type: ignore[misc]
 
     def _request(self, _: paramiko.Message) -> None:
         message = self._of_login(paramiko.Message())
-        message.add_int(1)  # mechanism
+        message.add_int(1)  # number of mechanisms
         message.add_string(KERBEROS)
         self.transport._send_message(message)
 
@@ -105,7 +104,7 @@ class TicketHandler(AuthHandler):  # type: ignore[misc]
         self.transport._send_message(message)
 
     def _give_up(self, why: str) -> None:
-        """End this login alone: an exception here would end the connection, which keys may still need."""
+        """End only this login: an exception here would end the connection, which the login with keys needs."""
         self.transport.saved_exception = paramiko.AuthenticationException(why)
         self.authenticated = False
         self.auth_event.set()
@@ -122,17 +121,17 @@ class Login:
     """The login that Paramiko performs.
 
     Args:
-      bound_s: seconds for the servers of Kerberos to give a ticket.
+      bound_s: seconds in which the Kerberos servers must issue a ticket.
     """
 
     def __init__(self, user: str, keys: Sequence[paramiko.PKey], wanted: Kerberos, bound_s: float):
         self._user, self._keys, self._wanted, self._bound_s = user, keys, wanted, bound_s
 
     def authenticate(self, transport: paramiko.Transport) -> List[str]:
-        """Log in, under the name that Paramiko has for it.
+        """Log in; Paramiko calls this method.
 
         Raises:
-          AuthenticationException: every key was refused, and the ticket if one was asked for.
+          AuthenticationException: every key was refused, and the ticket too if it was requested.
           EOFError: the connection was dropped before anything was refused.
         """
         if not self._wanted.logs_in:
@@ -162,7 +161,7 @@ class Login:
             try:
                 further = log_in(transport)
             except (paramiko.SSHException, OSError, EOFError) as error:
-                if not transport.is_active():  # let go: by a busy sshd, or after too many keys
+                if not transport.is_active():  # dropped by a busy sshd, or after too many keys
                     raise (refused if number else EOFError("during the login")) from error
                 refused = error
                 continue

@@ -1,7 +1,6 @@
-"""OpenSSH's own client: its configuration, and the same connection as commands that a person can copy.
+"""OpenSSH's client: its configuration, and the launcher's connection as commands that a person can copy.
 
-A configuration includes other files, which Paramiko leaves out. The commands must lead to the host that the launcher
-reached.
+A configuration may include other files, which Paramiko ignores. The commands must reach the same host as the launcher.
 """
 
 import glob
@@ -14,13 +13,13 @@ import paramiko
 
 from cluster.spec.model import Ssh
 
-DEPTH = 16  # files within files; OpenSSH's own bound
+DEPTH = 16  # levels of included files, as in OpenSSH
 _INCLUDE = re.compile(r"\s*include[\s=]+(.+)", re.IGNORECASE)
 _SECTION = re.compile(r"\s*(host|match)[\s=]", re.IGNORECASE)
 
 
 def read_config(path: Optional[str]) -> paramiko.SSHConfig:
-    """Return the configuration in a file; an empty one where there is no such file."""
+    """Return the configuration in a file; an empty configuration if the file does not exist."""
     full = os.path.expanduser(path) if path else ""
     text = "\n".join(_lines(full, DEPTH)) if os.path.isfile(full) else ""
     return paramiko.SSHConfig.from_text(text)
@@ -29,7 +28,7 @@ def read_config(path: Optional[str]) -> paramiko.SSHConfig:
 def _lines(path: str, depth: int) -> Iterator[str]:
     """Yield a file's lines, with the lines of included files in their place.
 
-    Each section goes on after the files that it includes.
+    Each section continues after the files that it includes.
     """
     section = "Host *"
     with open(path) as file:
@@ -46,13 +45,13 @@ def _lines(path: str, depth: int) -> Iterator[str]:
 
 def _files(patterns: str) -> Iterator[str]:
     for pattern in patterns.split():
-        # Relative to ~/.ssh, wherever the file is that says it.
+        # Relative to ~/.ssh, wherever the including file is.
         where = os.path.join(os.path.expanduser("~/.ssh"), os.path.expanduser(pattern.strip('"')))
         yield from sorted(glob.glob(where))
 
 
-# OpenSSH asks, shows the key and records it under the name that it is looked up by: an alias, a port, behind a
-# gateway. It looks nowhere but in the file that the launcher reads, and makes a connection of its own.
+# OpenSSH shows the key, asks, and records the key under the name of its lookup, also with an alias, a port or a
+# gateway. OpenSSH then reads only the file that the launcher reads, and opens a new connection.
 _ASKS = "StrictHostKeyChecking=ask", "GlobalKnownHostsFile=/dev/null", "ControlPath=none"
 
 
@@ -60,9 +59,9 @@ class ByHand(NamedTuple):
     """One host's connection.
 
     Attributes:
-      name: as the SSH configuration knows the host.
-      jump: the gateways before it which the configuration does not name; "" for none.
-      entry: its name among the known hosts.
+      name: the host's name in the SSH configuration.
+      jump: the gateways before the host that the configuration does not name; "" for none.
+      entry: the host's name among the known hosts.
     """
 
     name: str
@@ -73,7 +72,7 @@ class ByHand(NamedTuple):
     settings: Ssh
 
     def login(self) -> str:
-        """Return the command that logs in as the launcher does."""
+        """Return the command with the same login as the launcher's."""
         known = [] if self.settings.known_hosts == Ssh.known_hosts else self._known()
         return _line(["ssh", *known, *self._options(), self.name])
 
@@ -92,7 +91,7 @@ class ByHand(NamedTuple):
 
     def _options(self) -> List[str]:
         config, key = self.settings.config, self.settings.key
-        # Its usual configuration needs no naming; with none, the launcher reads none.
+        # The default configuration needs no option; without a configuration, OpenSSH must read none either.
         named = [] if config == Ssh.config else ["-F", os.path.expanduser(config) if config else "none"]
         jump = ["-J", self.jump] if self.jump else []
         chosen = ["-i", os.path.expanduser(key)] if key else []

@@ -1,7 +1,7 @@
 """The operator's private keys, which all connections share.
 
-The launcher reads each key once, and asks for its passphrase once. A passphrase is in the memory of this process, and
-nowhere else. Where ssh-agent holds a key, ssh-agent signs, and no passphrase is needed.
+The launcher reads each key once, and asks for its passphrase once. A passphrase exists only in the memory of this
+process. If ssh-agent holds a key, ssh-agent signs, and no passphrase is needed.
 """
 
 import base64
@@ -41,7 +41,7 @@ class LoginKeys:
     """The keys to log in with.
 
     Args:
-      ask: returns the passphrase of a key file; "" where none is available.
+      ask: returns the passphrase of a key file; "" where no person can be asked.
     """
 
     def __init__(self, ask: Callable[[str], str]):
@@ -54,9 +54,9 @@ class LoginKeys:
         """Return the keys to offer to a host, in order.
 
         Args:
-          files: key files that are named for the host; missing ones are skipped.
-          only: offer no keys besides these (IdentitiesOnly).
-          unlock: ask for the passphrase of a key; without, such a key is left out.
+          files: the key files named for the host; missing files are skipped.
+          only: offer only these keys (IdentitiesOnly).
+          unlock: ask for the passphrase of a locked key; otherwise leave that key out.
 
         Raises:
           HostProblem: a named key cannot be used.
@@ -92,7 +92,7 @@ class LoginKeys:
         return self._loaded[path]
 
     def _is_locked(self, path: str) -> bool:
-        """Return whether nobody but a person can open the key in a file."""
+        """Return whether the key in a file needs a passphrase from a person."""
         try:
             return os.path.isfile(path) and (public_part(path) or b"") not in self._held and not load(path)
         except Locked:
@@ -130,7 +130,7 @@ def _problem(what: str, path: str) -> HostProblem:
 
 
 def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
-    """Return the key in a file, with the certificate beside it, if any.
+    """Return the key in a file, with the certificate next to it, if any.
 
     Raises:
       Locked: the key needs a passphrase, or another one.
@@ -138,7 +138,7 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
     """
     try:
         return paramiko.PKey.from_path(path, passphrase.encode() if passphrase else None)
-    except TypeError as error:  # says cryptography where a passphrase is missing
+    except TypeError as error:  # from cryptography, if a passphrase is missing
         raise Locked from error
     except (OSError, ValueError, paramiko.SSHException) as error:
         if passphrase:
@@ -162,7 +162,7 @@ def public_part(path: str) -> Optional[bytes]:
 def _public_part(data: bytes) -> Optional[bytes]:
     """Return the public key in OpenSSH's own format; None for another format.
 
-    The format has the cipher, the key derivation and its options, the number of keys, and the public key.
+    The format consists of the cipher, the key derivation and its options, the number of keys, and the public key.
     """
     if not data.startswith(_MAGIC):
         return None

@@ -1,4 +1,4 @@
-"""A host reached over SSH: one connection, and the programs that run over it."""
+"""A host reached over SSH: one connection, and the programs that run through it."""
 
 import socket
 import time
@@ -83,9 +83,9 @@ class SshHost(Host):
 
     @contextmanager
     def _connected(self, refused: str, advice: str) -> Iterator[Any]:
-        """Give a connection on which to open a channel.
+        """Provide a connection on which to open a channel.
 
-        Where sshd refuses the channel, the HostProblem has ``refused`` with sshd's own text.
+        If sshd refuses the channel, the HostProblem has ``refused`` followed by sshd's own text.
         """
         if self._connection is None:
             self.connect()

@@ -2,9 +2,9 @@
 
 Ctrl-Z pauses the launcher and not the run: the launcher asks the lead to wait for the next beat without a time limit.
 
-The launcher restarts agents that died, or whose hosts were away. It sends a host's agent the request that started it,
-with ``again`` set. An agent that lives is left alone, since only its connection was cut. Each try opens its own
-connection, because the state of the previous connection is unknown.
+The launcher restarts agents that died, or whose hosts were away: it sends the host the agent's first request, with
+``again`` set. A live agent continues, since only its connection was cut. Each try opens its own connection, because the
+state of the previous connection is unknown.
 """
 
 import signal
@@ -26,8 +26,8 @@ from launch.run.follower import BEAT_S, Follower
 from launch.status.run import RunStatus
 from launch.view.plain_view import View
 
-ENDING_S = 20.0  # for tries under way, when the run is over
-PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # the pause before the next try, as a part of how long it is silent
+ENDING_S = 20.0  # for tries in progress, when the run is over
+PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # pause before the next try: a part of the silence so far, and its bounds
 PAUSE_S = 3.0  # for the lead to confirm a pause
 PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"
 UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher continues within {:.0f} s"
@@ -42,14 +42,14 @@ class Attached(Follower):
         super().__init__(fleet, RunStatus(plan.run, plan.spec.name, "starting"), view)
         self._interrupts, self._restarts, self._detach = fleet.interrupts, AgentRestarts(fleet, requests), detach
         self._relayed = 0
-        self._paused = False  # the lead may wait for our next beat for ever
+        self._paused = False  # the lead may wait for our next beat without a limit
         self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
 
     def attach(self) -> Conversation:
         """Open a conversation, and let the run begin: its lead starts the tasks once all agents have joined.
 
-        Each conversation sends ``go``: an earlier one may have been lost with its connection. A lead whose run has
-        begun ignores ``go``.
+        Each conversation sends ``go``, because an earlier ``go`` may have been lost with its connection. A lead whose
+        run has begun ignores ``go``.
         """
         lead = super().attach()
         lead.send({"do": "go"})
@@ -58,7 +58,7 @@ class Attached(Follower):
     def go(self) -> RunStatus:
         """Let the run begin, follow it to its end or until it is up, and return its last status.
 
-        When ``go`` returns, no agent is being started any more.
+        When ``go`` returns, the launcher starts no more agents.
         """
         try:
             with self._interrupts.pausable():
@@ -67,7 +67,7 @@ class Attached(Follower):
             self._restarts.close()
 
     def is_unwanted(self) -> bool:
-        """Return False: after a signal the launcher follows the run to its end."""
+        """Return False: even after a signal, the launcher follows the run to its end."""
         return False
 
     def is_over(self, lead: Conversation) -> bool:
@@ -108,7 +108,7 @@ class Attached(Follower):
         self._beat_at = 0.0
 
     def relay(self, lead: Conversation) -> None:
-        """Pass signals on: the first stops the run in order, the second kills the run.
+        """Pass signals on to the lead: the first stops the run in order, the second kills the run.
 
         Until the first signal, ``relay`` restarts agents that died. After a Ctrl-Z, ``relay`` pauses this process.
         """
@@ -133,17 +133,17 @@ class Attached(Follower):
         self._paused = self._paused and "beat" not in change
 
     def reattach(self) -> Optional[Conversation]:
-        """Return a new connection, over which the requests of earlier signals are sent again.
+        """Return a new connection, over which ``relay`` repeats the requests of earlier signals.
 
-        Those requests may have been lost with the old connection.
+        The earlier requests may have been lost with the old connection.
         """
         self._relayed = 0
         return super().reattach()
 
     def restart_lead(self) -> bool:
-        """Restart the dead agent of the lead, and return whether that was done.
+        """Restart the dead agent of the lead, and return whether the method restarted the agent.
 
-        The method does not restart the agent after a signal, nor where the agent keeps dying.
+        The agent stays dead after a signal, and where the agent keeps dying.
         """
         if self._interrupts.received or not self._restarts.start_lead():
             return False
@@ -153,7 +153,7 @@ class Attached(Follower):
     def give_up(self, problem: HostProblem) -> None:
         """Mark the run as failed, because the chief's host is out of reach.
 
-        Each other host of the run is taken down by itself.
+        The launcher later takes down each other host of the run directly, without the lead.
         """
         self.lead_lost_at = None if self._paused else self._received_at
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"
@@ -196,7 +196,7 @@ class AgentRestarts:
         self._ends = Ends()  # of the lead's agent
 
     def look(self, silent: Sequence[str]) -> List[str]:
-        """Begin tries for the hosts that are silent now, and return news in lines."""
+        """Begin tries for the hosts that are silent now, and return the news, one line each."""
         now = self._clock()
         news: List[str] = []
         for host in [host for host in self._tries if host not in silent]:
@@ -213,9 +213,11 @@ class AgentRestarts:
         return news
 
     def _end_silence(self, host: str, now: float) -> List[str]:
-        """Forget the tries for a host that is back, so that its next silence is another one; return news in lines.
+        """Forget the tries for a host that is back, and return the news, one line each.
 
-        A try that is under way ends by itself.
+        The host's next silence then counts as a new one.
+
+        A try in progress ends by itself.
         """
         tries = self._tries[host]
         if tries.under_way is not None and not tries.under_way.done():
@@ -242,15 +244,15 @@ class AgentRestarts:
         return self._fleet.start_agent(host, replace(self._requests[host.name], again=True))
 
     def close(self) -> None:
-        """Wait for the tries under way, so that no agent starts after the run's end."""
+        """Wait for the tries in progress, so that no agent starts after the run's end."""
         pending = {tries.under_way: host for host, tries in self._tries.items() if tries.under_way is not None}
         _, late = wait_for(pending, timeout=ENDING_S)
         for each in late:
-            self._fleet.hosts[pending[each]].close()  # what waits for the host there gets to know it
+            self._fleet.hosts[pending[each]].close()  # the thread that waits for the host then stops
 
 
 def _news(host: str, tries: Try) -> List[str]:
-    """Return a line with the reason that a finished try failed, where the reason is new."""
+    """Return a line with the reason why a finished try failed, if that reason is new."""
     error = tries.under_way.exception() if tries.under_way is not None else None
     if error is not None and not isinstance(error, (HostProblem, OSError)):
         raise error

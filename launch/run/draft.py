@@ -1,8 +1,8 @@
-"""A run before its start: its plan, and the request to each agent, with the run's generation and what follows a boot.
+"""A run before its start: its plan, and each agent's request with the run's generation and the behaviour after a boot.
 
-Where the run's name is taken, the launcher names the run by the next second. The generation, by which hosts later
-order the runs of a name, is one above the highest that any of the run's hosts knows. It is also at least the time in
-seconds since 1970. So runs of hosts that had none in common are in order, as far as the launchers' clocks are right.
+Where the run's name is taken, the launcher names the run by the next second. Hosts order the runs of a name by their
+generations. A new run's generation is one above the highest that any of its hosts knows, and at least the time in
+seconds since 1970. So even runs that share no host are in order, as far as the launchers' clocks are right.
 """
 
 import os
@@ -31,18 +31,18 @@ from launch.run.start import read_secrets
 from launch.target import Target
 
 GENERATION_S = 60.0  # for a host to look through its runs
-RETURN_S = 540.0  # for a host that boots, before it is lost; tasks wait a little longer for each other
-DESERTED_S = 300.0  # for the agent of a lead's host that answers already: folders may be mounted late
-ELASTIC_REJOIN_S = 60.0  # for members after a boot of the lead's host: all may have lost power, and boot one by one
+RETURN_S = 540.0  # a host that boots for longer is lost; tasks wait a little longer for each other
+DESERTED_S = 300.0  # for the lead's agent once its host answers: folders may be mounted late
+ELASTIC_REJOIN_S = 60.0  # for members after a boot of the lead's host: after a power cut all boot
 _URL = re.compile(r"https?://[!-.0-~][!-~]*")
 _HEADER = re.compile(r"[\t -~]*")
 
 
 class RunStart(NamedTuple):
-    """The start of a run: its spec, and whether the run is to resume.
+    """The start of a run: its spec, and whether the run resumes from a checkpoint.
 
-    ``needed``: a run that is to ``resume`` does not start without a checkpoint. ``source`` is the run whose checkpoint
-    it resumes from; None for the newest. ``detach``: the launcher leaves the run once it is up.
+    ``needed``: with ``resume``, the run does not start without a checkpoint. ``source`` is the run whose checkpoint the
+    new run resumes from; None for the newest. ``detach``: the launcher leaves the run once the run is up.
     """
 
     spec: Spec
@@ -53,7 +53,7 @@ class RunStart(NamedTuple):
 
 
 class Fragile(NamedTuple):
-    """Hosts of which each ends a detached run by a reboot, and the reason; "" for this machine."""
+    """Hosts whose reboot would end a detached run, and the reason; "" for this machine."""
 
     hosts: Tuple[str, ...]
     why: str
@@ -61,14 +61,14 @@ class Fragile(NamedTuple):
 
 @dataclass(frozen=True)
 class Draft:
-    """The draft of a run that would begin at ``begins``, which is part of its name."""
+    """The draft of a run that would begin at ``begins``; the run's name contains that time."""
 
     plan: Plan
-    requests: Dict[str, RunRequest] = field(repr=False)  # by host; they hold secrets
+    requests: Dict[str, RunRequest] = field(repr=False)  # by host; requests hold secrets
     code: Code = field(repr=False)
     begins: datetime
-    at: Callable[[datetime], "Draft"] = field(repr=False)  # the same run, should it begin then
-    fragile: Sequence[Fragile] = ()  # hosts whose reboot ends it, once the launcher has left it
+    at: Callable[[datetime], "Draft"] = field(repr=False)  # the same run with another time of its start
+    fragile: Sequence[Fragile] = ()  # hosts whose reboot ends the run, once the launcher has left it
 
     def a_second_later(self) -> "Draft":
         """Return the same run under the name of the next second."""
@@ -79,8 +79,8 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     """Return the draft of a run.
 
     Raises:
-      LaunchError: the job or a secret is missing, a secret makes no URL of a hook, or the cluster is too large to be
-        described to a process.
+      LaunchError: the job or a secret is missing, a hook's URL is invalid with its secret, or the cluster's description
+        is too long for a process.
     """
     spec, job = start.spec, target.job(start.spec)
     code = with_folder(launcher_code(), job)
@@ -111,7 +111,7 @@ def user() -> str:
     number = os.getuid()
     try:
         name = pwd.getpwuid(number).pw_name
-    except KeyError:  # as in a container
+    except KeyError:  # common in containers
         name = f"uid{number}"
     return f"{name}@{os.uname().nodename}"
 
@@ -125,11 +125,11 @@ def next_generation(highest: Iterable[int], now: float) -> int:
 
 
 class Numbered(NamedTuple):
-    """The request to each host with the run's generation, and what else the hosts know of a start.
+    """The request to each host with the run's generation, and two facts that the hosts report.
 
     Attributes:
       is_free: whether the run's own name is free on all hosts.
-      boot_obstacles: for each host the reason why no boot would start its agent again; None where one would.
+      boot_obstacles: for each host the reason why a boot would not restart its agent; None where a boot would.
     """
 
     requests: Dict[str, RunRequest]
@@ -142,7 +142,7 @@ def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbere
 
     Raises:
       CannotStart: a host cannot be asked.
-      HostProblem: its answer is not of the shape that is read.
+      HostProblem: a host's answer has another shape than expected.
       Interrupted: a signal came.
     """
     asked = {host: fleet.reference(host, request.run) for host, request in requests.items()}
@@ -160,7 +160,7 @@ def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbere
 def with_returns(
     plan: Plan, requests: Mapping[str, RunRequest], obstacles: Mapping[str, Optional[str]]
 ) -> Dict[str, RunRequest]:
-    """Return the requests of a detached run in which hosts return after a boot, where nothing is in the way."""
+    """Return the requests of a detached run, whose hosts return to it after a boot unless an obstacle prevents that."""
     reasons = boot_obstacles(plan, obstacles)
     returning = [host for host in plan.hosts if host not in reasons]
     return {host: _with_return(plan, request, returning) for host, request in requests.items()}
@@ -177,9 +177,9 @@ def _with_return(plan: Plan, request: RunRequest, returning: List[str]) -> RunRe
 
 
 def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[str, str]:
-    """Return the reason for each host whose boot would not start its agent again.
+    """Return the hosts whose boot would not restart their agents, each with the reason.
 
-    What the launcher starts on its own machine has the launcher's environment, which is nobody's to keep.
+    Agents on the launcher's machine inherit the launcher's environment, which must not be stored for a restart.
     """
     spec = plan.spec
     if spec.transport == "slurm":
@@ -191,7 +191,7 @@ def boot_obstacles(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> Dict[s
 
 
 def fragile(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> List[Fragile]:
-    """Return the hosts of which each ends a detached run by a reboot; those with one reason stand together."""
+    """Return the hosts whose reboot would end a detached run, grouped by reason."""
     reasons = boot_obstacles(plan, obstacles)
     by_reason: Dict[str, List[str]] = defaultdict(list)
     for host in plan.hosts if plan.spec.elastic is None else [plan.lead]:
@@ -201,10 +201,10 @@ def fragile(plan: Plan, obstacles: Mapping[str, Optional[str]]) -> List[Fragile]
 
 
 def refuse_unusable(spec: Spec, secrets: Mapping[str, str]) -> None:
-    """Refuse a spec whose hooks cannot be used with these secrets; the text has no part of any.
+    """Refuse a spec whose hooks cannot be used with these secrets; the message has no part of a secret.
 
     Raises:
-      CannotStart: names each such secret.
+      CannotStart: a URL or a header is invalid; the message names its secrets.
     """
     found = dict.fromkeys(problem for hook in spec.hooks for problem in _hook_problems(hook, secrets))
     if found:
@@ -212,7 +212,7 @@ def refuse_unusable(spec: Spec, secrets: Mapping[str, str]) -> None:
 
 
 def _hook_problems(hook: Hook, secrets: Mapping[str, str]) -> Iterator[Tuple[str, str]]:
-    """Yield the fact and the advice for each text that the secrets spoil."""
+    """Yield the problem and the advice for each text of a hook that the secrets make invalid."""
     if hook.url is not None and not _URL.fullmatch(fill(hook.url, secrets)):
         expected = "a URL of printable ASCII characters that begins with https:// or http://"
         yield f"on.{hook.event}: expected {expected}, found another value of {_names_of(hook.url)}", "export it again"

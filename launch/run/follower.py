@@ -1,7 +1,8 @@
-"""Receive a run's status and every change from its lead, over a connection that is renewed when it breaks.
+"""Receive a run's status and every change from its lead; renew the connection when it breaks.
 
-A follower looks at a run that somebody else has started: it renews no lease, so that the run does not notice it. The
-launcher that started a run is ``Attached``: it also lets the run begin, keeps the run alive, and stops it.
+A follower looks at a run that another process has started, and renews no lease. So a follower does not affect the run.
+The launcher that started a run uses ``Attached``, which also lets the run begin, keeps the run alive, and stops the
+run.
 """
 
 import time
@@ -19,18 +20,18 @@ from launch.status.task import TaskStatus
 from launch.view.plain_view import View
 
 BEAT_S = 1.0
-SILENT_S = 5.0  # beats are answered: after so long without one, the connection is made again
+SILENT_S = 5.0  # the lead answers beats: after this time without an answer, connect again
 
 
 class Follower:
-    """Follow one run until it has ended or a signal comes.
+    """Follow one run until the run has ended or a signal comes.
 
-    The lead answers every beat. The follower gives up where the lead is silent, and out of reach for ``LEASE_S``
+    The lead answers every beat. The follower gives up when the lead has been silent and out of reach for ``LEASE_S``
     seconds.
 
     Args:
-      fleet: its lead is that of the run.
-      status: the status that is known before the lead has sent any.
+      fleet: the hosts; the fleet's lead is the run's.
+      status: the status that is known before the lead sends the first one.
     """
 
     beat = "ping"
@@ -39,13 +40,13 @@ class Follower:
         self._fleet, self._view = fleet, view
         self._lead = fleet.lead
         self._reference = fleet.reference(fleet.lead, status.run)
-        self._status = status  # of whose tasks only ``_tasks`` is kept current
+        self._status = status  # the current tasks are in ``_tasks``
         self._tasks = by_name(status)
         self._beat_at = 0.0
         self._received_at = 0.0
         self._looked_at = time.monotonic()
 
-    # -- what a launcher that is attached does otherwise
+    # -- methods that an attached launcher overrides
 
     def attach(self) -> Conversation:
         """Open a conversation in which the lead reports every change of the run. Raises HostProblem."""
@@ -54,33 +55,33 @@ class Follower:
         return lead
 
     def relay(self, lead: Conversation) -> None:
-        """Pass the user's signals on to the lead, twice a second; here none, because they are for this process."""
+        """Pass signals on to the lead, twice a second; a follower passes none, as a signal ends only its process."""
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """React to a line that the lead has sent."""
 
     def is_over(self, lead: Conversation) -> bool:
-        """Return whether the follower has received enough, though the run goes on; asked twice a second."""
+        """Return whether the follower has received enough, though the run continues; called twice a second."""
         return self.is_unwanted()
 
     def is_unwanted(self) -> bool:
-        """Return whether nobody wants to receive more: a signal has come."""
+        """Return whether a signal has come, after which the follower receives no more."""
         return bool(self._fleet.interrupts.received)
 
     def restart_lead(self) -> bool:
-        """Restart the lead's agent, which has died, and return whether that was done. Raises HostProblem."""
+        """Restart the lead's dead agent, and return whether the method restarted it. Raises HostProblem."""
         return False
 
     def give_up(self, problem: HostProblem) -> None:
         """React to a lead out of reach for a whole lease; ``problem`` has the reason.
 
         Raises:
-          CannotStart: that reason, with the advice that the run may go on.
+          CannotStart: that reason, with the advice that the run may continue.
         """
         out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
         raise CannotStart([out_of_reach.with_advice("the run may continue there")])
 
-    # -- the same for both
+    # -- methods that both share
 
     def follow(self) -> RunStatus:
         """Follow the run, and return its last status. Raises HostProblem where its lead is out of reach now."""
@@ -90,10 +91,10 @@ class Follower:
             try:
                 if self._listen(lead):
                     break
-            except HostProblem as problem:  # a stream that broke is a stream that ended: both are said below
+            except HostProblem as problem:  # a broken stream is like one that ended: noted below
                 if problem.kind is ProblemKind.NOISE:
                     why = f" ({problem.reason})"
-                    time.sleep(BEAT_S)  # a program that always answers so is not asked without a pause
+                    time.sleep(BEAT_S)  # before another connection: a wrong program may always answer so
             finally:
                 lead.close()
             self._view.note(f"lost the connection to {self._lead}{why}; retrying")
@@ -105,7 +106,7 @@ class Follower:
         return replace(self._status, tasks=list(self._tasks.values()))
 
     def _listen(self, lead: Conversation) -> bool:
-        """Receive changes; return True when nothing more is to come, False on a broken stream.
+        """Receive changes; return True when no more will come, False on a broken stream.
 
         A lead that is silent for ``SILENT_S`` seconds counts as a broken stream.
         """
@@ -131,7 +132,7 @@ class Follower:
         return False
 
     def _knows_the_run(self) -> bool:
-        """Return True. Raises HostProblem where nothing was reported of the run before its end."""
+        """Return True. Raises HostProblem where the lead reported only the end of the run."""
         if not self._tasks:
             raise HostProblem(self._lead, ProblemKind.NOISE, "expected the run's status, found only its end")
         return True

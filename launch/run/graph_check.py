@@ -1,9 +1,10 @@
-"""Find a mistake in a job before any task starts: build the job's graph while the hosts are being reached.
+"""Find a mistake in a job before any task starts: build the job's graph while the launcher connects to the hosts.
 
-The launcher's own Python builds it first, in a copy of the job's folder, beside the start. This machine may lack what
-the hosts have, or have another TensorFlow. So a mistake found here ends no start: the chief's host builds the graph
-too, in the environment of the chief, and its word counts. A job whose graph can be built here waits for no host, but
-for ``train.warm_start``: its checkpoint lies on the chief's host, which alone can look at it.
+The launcher's own Python builds the graph first, in a copy of the job's folder, during the start. This machine may lack
+files or packages that the hosts have, or have another TensorFlow. So a mistake found here ends no start: the chief's
+host then builds the graph too, in the chief's environment, and that result counts. A job whose graph can be built here
+waits for no host. With ``train.warm_start`` the chief's host always builds the graph, since only that host can read the
+checkpoint.
 """
 
 import os
@@ -30,25 +31,25 @@ from launch.plan import estimate
 from launch.plan.plan import Plan
 from launch.signals import Interrupts
 
-PATIENCE_S = 5.0  # from the beginning of the start; a graph that takes longer is left to the tasks
+PATIENCE_S = 5.0  # from the beginning of the start; the tasks check a graph that takes longer
 ANSWER_S = 60.0  # for the chief's host
 LOOK_S = 0.2
 
 
 class GraphCheck:
-    """Build the graph of a plan's job in a process of its own, from ``with`` on."""
+    """Build the graph of a plan's job in a separate process, which begins at ``with``."""
 
     def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
         self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
         self._asks_at_once = useful and plan.spec.train.warm_start is not None
         self._building: Optional[subprocess.Popen[bytes]] = None
         self._until = 0.0
-        self._ending = ExitStack()  # of the process, and then of its folder
+        self._ending = ExitStack()  # ends the process, and then removes its folder
 
     def __enter__(self) -> "GraphCheck":
         self._until = time.monotonic() + PATIENCE_S
         if self._useful and not self._asks_at_once:
-            with suppress(OSError):  # then the tasks find out
+            with suppress(OSError):  # then the tasks find the mistake
                 self._building = self._begin()
         return self
 
@@ -56,7 +57,7 @@ class GraphCheck:
         folder, job = Path(tempfile.mkdtemp(prefix="launch-graph-")), self._job
         self._ending.callback(shutil.rmtree, str(folder), ignore_errors=True)
         if job.folder is not None:
-            # The job may write beside itself, and may be ended in the middle of that: it gets a copy.
+            # The job may write into its own folder, and may be killed while it writes. So it runs in a copy.
             unpack(self._code.bundles["job"], folder)
             job = replace(job, folder=folder)
         building = subprocess.Popen(
@@ -71,23 +72,23 @@ class GraphCheck:
         self._ending.close()
 
     def mistake(self, fleet: Fleet, request: RunRequest, before_asking: Callable[[], None]) -> Optional[LaunchError]:
-        """Return the mistake that this machine and the chief's host find; None where there is none, or a signal came.
+        """Return the mistake that this machine and the chief's host find; None without a mistake, or after a signal.
 
         Args:
-          request: the one to the chief's host.
-          before_asking: called before that host is asked, which takes seconds.
+          request: the request to the chief's host.
+          before_asking: a function to call before the request to that host, which takes seconds.
         """
         fails = self._asks_at_once or self._fails(fleet.interrupts)
         self._ending.close()
         if not fails or fleet.interrupts.received:
             return None
         before_asking()
-        with suppress(Interrupted):  # the caller looks for signals itself
+        with suppress(Interrupted):  # the caller checks for signals itself
             return _ask(fleet, request)
         return None
 
     def _fails(self, interrupts: Interrupts) -> bool:
-        """Return whether the graph cannot be built here, for a reason that no other machine can lack."""
+        """Return whether building the graph here failed by a mistake in the job."""
         while self._building is not None and not interrupts.received:
             left_s = self._until - time.monotonic()
             try:
@@ -101,7 +102,7 @@ class GraphCheck:
 def _end(building: "subprocess.Popen[bytes]") -> None:
     """End the process and its children."""
     if building.poll() is None:
-        os.killpg(building.pid, signal.SIGKILL)  # not reaped, so the number is still its own
+        os.killpg(building.pid, signal.SIGKILL)  # not reaped yet, so the pid is still its own
     building.wait()
 
 
@@ -115,9 +116,9 @@ def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:
 
 
 def is_useful(spec: Spec) -> bool:
-    """Return whether tasks on other machines would find a mistake later than this one.
+    """Return whether tasks on other machines would find a mistake later than this machine.
 
-    Where all tasks are here, the chief finds it as soon.
+    Where all tasks run here, the chief finds a mistake just as early.
     """
     away = not all(map(spec.is_here, spec.hosts))
     return away and spec.command is None and not spec.train.verify

@@ -1,8 +1,8 @@
-"""One run: start it, follow it, take it down, and print how it ended; begin it again where its chief's host is lost.
+"""One run: start it, follow it, take it down, and print its end; start a successor where its chief's host is lost.
 
-Only an attached launcher begins a run again, where the run is ``elastic`` and has copies of its checkpoints
-(``train.checkpoint.replicas``). The successor is a new run of the same name. Its chief is the first worker that is
-left, and it goes on from the newest copy.
+Only an attached launcher starts a successor, and only if the run is ``elastic`` and has copies of its checkpoints
+(``train.checkpoint.replicas``). The successor is a new run of the same name. The successor's chief is the first worker
+that is left, and training continues from the newest copy.
 """
 
 import time
@@ -33,8 +33,8 @@ from launch.view import run_end
 from launch.view.console import fold, say
 from launch.view.plain_view import View
 
-MARGIN_S = 2.0  # beyond the lease of a lost lead
-Ending = Callable[[RunStatus], List[str]]  # the last lines of a run, from its status
+MARGIN_S = 2.0  # after the lease of a lost lead
+Ending = Callable[[RunStatus], List[str]]  # returns the last lines of a run
 
 
 class Ended(NamedTuple):
@@ -44,7 +44,7 @@ class Ended(NamedTuple):
       code: the launcher's exit code.
       status: the run's last status.
       lead_lost_at: the time at which the launcher last received from a lost lead, by ``time.monotonic()``; else None.
-      out_of_reach: the hosts that could not be asked whether anything is left there.
+      out_of_reach: the hosts that could not report whether anything is left there.
     """
 
     code: int
@@ -54,7 +54,7 @@ class Ended(NamedTuple):
 
 
 def train_with_failover(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
-    """Train; each time the chief's host is lost, train on with the hosts that are left.
+    """Train; each time the chief's host is lost, continue with the hosts that are left.
 
     Raises:
       LaunchError: a run cannot start.
@@ -69,18 +69,19 @@ def train_with_failover(target: Target, start: RunStart, interrupts: Interrupts,
 
 
 def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
-    """Start a run, follow it to its end or until it is up, take it down, and print how it ended.
+    """Start a run, follow it to its end or until it is up, take it down, and print its end.
 
     Raises:
-      LaunchError: it cannot start.
+      LaunchError: the run cannot start.
     """
-    from launch.view.live_view import for_terminal  # launch.cli has loaded it; the Tab key does not need it
+    from launch.view.live_view import for_terminal  # launch.cli has loaded it, but not for the Tab key
 
     planned = draft(target, start, datetime.now(timezone.utc))
-    # The successor of a run that has trained, which alone needs no checkpoint, does not wait for its graph.
+    # A successor does not wait for its graph, because its predecessor has trained. Only a successor has ``needed``
+    # False.
     useful = is_useful(start.spec) and start.needed
     graph = GraphCheck(planned.plan, planned.code, target.job(start.spec), useful)
-    # The graph's process begins before the fleet loads what it needs for SSH.
+    # The graph's process begins before the fleet loads the modules for SSH.
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         with for_terminal() as view:
             run = _start(fleet, planned, target, start, view, graph)
@@ -94,10 +95,10 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
 
 
 def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
-    """Connect to every host, name the run, bring the checkpoint that it resumes from, and start its agents.
+    """Connect to every host, name the run, bring the checkpoint to resume from, and start the agents.
 
     Returns:
-      the draft whose requests the agents got.
+      the draft whose requests the agents received.
     """
     where = ", which are this machine (--local)" if start.spec.local else ""
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
@@ -114,7 +115,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
 
 
 def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
-    """Number the run's generation, under a name that no run of any host has; with ``detach`` prepare for reboots."""
+    """Set the run's generation, and a name that no run of any host has; with ``detach``, prepare for reboots."""
     numbered = with_generation(fleet, planned.requests)
     while not numbered.is_free:
         planned = planned.a_second_later()
@@ -127,7 +128,7 @@ def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
 
 
 def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
-    """Print how to follow and end a run that goes on without the launcher, and whose reboot would end it."""
+    """Print how to follow and end a detached run, and the hosts whose reboot would end the run."""
 
     def named(hosts: Sequence[str]) -> str:
         return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
@@ -138,7 +139,7 @@ def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
 
 
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:
-    """End what is left of the run, print how it ended, and return the hosts that are out of reach."""
+    """End what is left of the run, print the run's end, and return the hosts that are out of reach."""
     left = take_down(
         fleet,
         {host: fleet.reference(host, run=plan.run) for host in plan.hosts},
@@ -151,7 +152,7 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> L
 
 
 def _successor(start: RunStart, ended: Ended, interrupts: Interrupts) -> Optional[RunStart]:
-    """Wait until the successor of an ended run may begin, and return it; else None. Raises Interrupted."""
+    """Wait until an ended run's successor may begin, and return its start; else None. Raises Interrupted."""
     if ended.lead_lost_at is None or interrupts.received:
         return None
     spec = start.spec
@@ -177,7 +178,7 @@ def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:
 
 
 def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
-    """Replace lost ps by spares, until there are as many ps as before.
+    """Replace lost ps by spares, until the run has as many ps as before.
 
     Where too few spares are left, the result has fewer ps.
     """

@@ -1,8 +1,8 @@
 """``up --resume``: bring the newest checkpoint that any host of the file holds to the chief's host.
 
-A host holds the checkpoints of runs whose chief was there, and copies of those of other runs
-(``train.checkpoint.replicas``). So a run goes on also when the file has another chief, other hosts, or no longer
-the host that died.
+A host holds the checkpoints of runs whose chief was there, and copies of the checkpoints of other runs
+(``train.checkpoint.replicas``). So a run can also continue when the file has another chief or other hosts, or no longer
+names the host that died.
 """
 
 import secrets
@@ -25,15 +25,15 @@ from launch.plan.plan import Plan
 from launch.view.console import fold
 
 HELD_S = 60.0  # for a host to look through its runs
-QUIET_S = 120.0  # without a word from either side, a checkpoint does not move any more
+QUIET_S = 120.0  # after this time without a line from either host, the transfer has failed
 LOOK_S = 0.2
 
 
 class Held(NamedTuple):
     """The newest checkpoint that a host holds of a run.
 
-    Where ``run`` is None, the checkpoint is one in ``train.checkpoint.dir``. ``folder`` is the checkpoint's
-    folder on the host. Of two runs, the one with the higher ``generation`` began later.
+    Where ``run`` is None, the checkpoint is in ``train.checkpoint.dir``. ``folder`` is the checkpoint's folder on the
+    host. Of two runs, the one with the higher ``generation`` began later.
     """
 
     host: str
@@ -45,15 +45,15 @@ class Held(NamedTuple):
 
 
 def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
-    """Refuse to resume what the launcher does not know.
+    """Refuse to resume from checkpoints that the launcher does not know.
 
-    It knows no checkpoints of a program of others, and in ``train.checkpoint.dir`` no runs.
+    The launcher does not know the checkpoints of a ``command``, nor which runs wrote to ``train.checkpoint.dir``.
 
     Args:
-      source: the run whose checkpoint is wanted; None for the newest.
+      source: the run to resume from; None for the newest.
 
     Raises:
-      UsageError: the file has ``command``; or there is a ``source`` of another name, or beside that folder.
+      UsageError: the file has ``command``; or a ``source`` has another name, or is given together with that folder.
     """
     if spec.command is not None:
         raise UsageError(
@@ -74,10 +74,10 @@ def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
 
 
 def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
-    """Return the checkpoint to go on from: the newest step of the newest run.
+    """Return the checkpoint to continue from: the newest step of the newest run.
 
-    Only runs that left a checkpoint count. Of equal steps, the one on the chief's host counts. An older run may
-    have come further, but was given up when a newer run began without ``--resume``.
+    Only runs that left a checkpoint count. Of equal steps, the checkpoint on the chief's host is chosen. An older run
+    may have come further, but it was given up when a newer run began without ``--resume``.
     """
     _, run = max(((each.generation, each.run) for each in held if each.run is not None), default=(0, None))
     eligible = [each for each in held if each.run in (None, run)]
@@ -87,7 +87,7 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
 
 
 def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
-    """Return the checkpoint that is further than the one chosen: its run was given up when a newer one began."""
+    """Return the ignored checkpoint of the latest step; its run was given up when a newer run began."""
     further = sorted((each for each in held if each.step > chosen.step), key=lambda each: each.step)
     return further[-1] if further else None
 
@@ -102,15 +102,15 @@ def bring_newest(
 ) -> Dict[str, RunRequest]:
     """Bring the newest checkpoint to the lead's host, and name it in the lead's request.
 
-    The function returns the requests of all hosts. Where no host holds a checkpoint and one is ``needed``, the
-    lead's agent refuses to start and reports that. Otherwise the run begins at the beginning.
+    The function returns the requests of all hosts. Where no host holds a checkpoint and ``needed`` is True, the lead's
+    agent refuses to start and reports that. Otherwise the run begins at step 0.
 
     Args:
       source: the run whose checkpoints count; None for all.
 
     Raises:
-      UsageError: ``source`` has left none, or there is no such run.
-      CannotStart: a host cannot be asked, or the checkpoint does not arrive.
+      UsageError: ``source`` has left no checkpoint, or does not exist.
+      CannotStart: a host is out of reach, or the checkpoint does not arrive.
       Interrupted: a signal came.
     """
     directory = plan.spec.train.checkpoint.dir
@@ -142,7 +142,7 @@ def bring_newest(
 
 
 def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Callable[[str, str], str]) -> List[str]:
-    """Describe the chosen checkpoint in a line, and a further one left out in another."""
+    """Return a line about the chosen checkpoint, and a line about a later checkpoint that is ignored."""
     what = f"step {found.step} of {found.run or found.folder}"
     way = "" if found.host == lead else f" on {found.host}: {found.bytes / 2**20:.1f} MiB to {lead}"
     lines = [f"continuing from the checkpoint of {what}{way}"]

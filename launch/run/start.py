@@ -1,4 +1,4 @@
-"""Start a run's agents, and take back a start that did not succeed everywhere."""
+"""Start a run's agents, and undo a start that did not succeed on every host."""
 
 import threading
 from contextlib import closing, contextmanager, suppress
@@ -18,7 +18,7 @@ _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
 
 
 class LeaseKeeper:
-    """Renew the lease of a lead that is ready while other hosts' agents are still being started."""
+    """Renew the lease of a lead that is ready, while the agents of other hosts still start."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -29,16 +29,16 @@ class LeaseKeeper:
         return self
 
     def begin(self, host: Host, run: str) -> None:
-        """Start to send beats to the lead, unless that has begun."""
+        """Start to send beats to the lead, unless this keeper already sends them."""
         if self._beating is not None:
             return
-        # A thread of its own: the fleet's may all be busy with hosts that are slow to start.
+        # A separate thread, because all of the fleet's threads may be busy with hosts that are slow to start.
         self._beating = threading.Thread(target=self._beat, args=(host, run), daemon=True)
         self._beating.start()
 
     def _beat(self, host: Host, run: str) -> None:
         named = self._fleet.reference(host.name, run=run)
-        # Without the lead there is nothing to keep, and what became of it is seen when the launcher sends go.
+        # Without the lead no lease exists; the launcher notices a lost lead when it sends go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
             while not self._over.is_set():
                 lead.send({"do": "beat"})
@@ -54,7 +54,7 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the values of ``secrets:`` from this process's environment.
 
     Raises:
-      CannotStart: one of them is not set.
+      CannotStart: a secret is not set.
     """
     missing = [name for name in spec.secrets if name not in environ]
     if missing:
@@ -71,8 +71,8 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
 def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
     """Add the next step to each CannotStart that this block raises.
 
-    ``launch check`` finds everything that is in the way of a start. Where no SSH host among ``hosts`` is found, the
-    file may be meant for other machines, or as an example: ``--local`` trains without them.
+    ``launch check`` finds every obstacle to a start. Where no SSH host among ``hosts`` is found, the file may be meant
+    for other machines, or as an example. Then the advice includes ``--local``, which trains without these hosts.
     """
     try:
         yield
@@ -84,13 +84,13 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
-    """Start an agent on every host; on a failure, a signal or a mistake in the job, leave none.
+    """Start an agent on every host; on a failure, a signal or a mistake in the job, end all of them again.
 
-    The function returns lines about what each host had to end first, which earlier runs of the name had left there,
-    and about limits that no kernel enforces.
+    The function returns lines about leftovers of earlier runs of the name that a host had to end first. Further lines
+    name limits that no kernel enforces.
 
     Raises:
-      CannotStart: names every host whose agent did not get ready, and the reason.
+      CannotStart: an agent did not become ready; the error names every such host and the reason.
       Interrupted: a signal came.
       LaunchError: ``graph`` found a mistake in the job.
     """
@@ -103,7 +103,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Option
         return answer
 
     with LeaseKeeper(fleet) as keeping:
-        # Not interrupted half way: an agent that is just starting could not be taken back.
+        # Not interruptible: an agent that is just starting could not be ended.
         started, problems = fleet.each(start, list(requests), interruptible=False)
         lead = fleet.lead
         found = None if problems or graph is None else graph.mistake(
@@ -121,6 +121,6 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Option
 
 
 def _notes(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Tuple[str, str]]:
-    """Yield what each host reports of its start, as (host, line)."""
+    """Yield the lines that each host reports about its start, as (host, line)."""
     for host, answer in started.items():
         yield from ((host, line) for line in [*answer.get("ended", []), *answer.get("notes", [])])

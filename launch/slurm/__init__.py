@@ -1,9 +1,9 @@
-"""Hosts reached by ``srun``, inside an allocation of Slurm, where nodes refuse SSH from each other.
+"""Hosts reached by ``srun``, inside a Slurm allocation whose nodes refuse SSH from each other.
 
-    srun        the job around this process; one ``srun``: its command, environment, complaints, and its end
-    slurm_host  one host: each program on it is a step of the job, each connection to a port of it too
+    srun        the Slurm job of this process; one ``srun``: its command, environment, error messages, and end
+    slurm_host  one host: each program on the host, and each connection to one of its ports, is a step of the job
 
-Slurm ends every process of a step when the step's program ends, agents too. So the program that the launcher starts
-on a host waits for all that it has started (``srun.HOLD``): a step lasts as long as its agent. Its ``srun`` lasts as
-long, in a session of its own, so the launcher may go.
+Slurm ends every process of a step, even agents, when the step's program ends. So the program that the launcher starts
+on a host waits for all its descendants (``srun.HOLD``). A step therefore lasts as long as its agent. The step's
+``srun`` lasts as long too, in a separate session, so the launcher may end before.
 """

@@ -1,6 +1,6 @@
-"""A host reached by ``srun``: each program on it is a step of the job, and so is each connection to one of its ports.
+"""A host reached by ``srun``: each program on the host, and each connection to one of its ports, is a step of the job.
 
-The bytes of such a connection travel through the stdin and stdout of the step.
+The bytes of a connection pass through the stdin and stdout of the step.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ far.shutdown(socket.SHUT_WR)
 
 
 def relay_argv(python: str, port: int) -> List[str]:
-    """Return the program that joins its stdin and stdout to a port of its own machine."""
+    """Return the argv of a program that connects its stdin and stdout to a port of its own machine."""
     return [python, "-S", "-c", _PROGRAM, str(port)]
 
 
@@ -54,13 +54,13 @@ class Relayed:
         self._channel.send(data)
 
     def recv(self, size: int) -> bytes:
-        """Return some bytes, of no size in particular; b"" at the end."""
+        """Return some bytes, of any size; b"" at the end."""
         while True:
             with contextlib.suppress(Silence):
                 return self._channel.take_unread() or self._channel.receive(LOOK_S)
 
     def shutdown(self, how: int) -> None:
-        """Send nothing more."""
+        """Close the sending side."""
         self._channel.end()
 
     def close(self) -> None:
@@ -69,10 +69,10 @@ class Relayed:
 
 
 def connected(host: str, port: int, channel: Channel) -> Relayed:
-    """Return the connection that a channel's program has made.
+    """Return the connection that a channel's program has opened.
 
     Raises:
-      HostProblem: it has made none.
+      HostProblem: the program has opened no connection.
     """
     nobody = f"no answer at port {port}: "
     words = Words(broke=nobody, ended=nobody, late=f"no answer at port {port}", ended_kind=ProblemKind.UNREACHABLE)
@@ -98,7 +98,7 @@ class StepChannel(LocalChannel):
         return srun.complaint_of_program(super().complaint())
 
     def last_words(self) -> str:
-        """Return the last line that came; without one, what ``srun`` waits for."""
+        """Return the last line that arrived; without one, the last line of ``srun`` on stderr."""
         return super().last_words() or next(iter(super().complaint().splitlines()[-1:]), "")
 
     def _end(self) -> None:
@@ -109,11 +109,11 @@ class StepChannel(LocalChannel):
 
 
 class SlurmHost(Host):
-    """A node of the allocation, by Slurm's name of it.
+    """A node of the allocation, by its name in Slurm.
 
     Args:
-      environ: of every ``srun``, without secrets: ``srun.environment``.
-      ending: gets each step that is to end.
+      environ: the environment of every ``srun``, without secrets: ``srun.environment``.
+      ending: collects the steps that must end.
     """
 
     def __init__(
@@ -130,11 +130,11 @@ class SlurmHost(Host):
 
     @property
     def job(self) -> str:
-        """Return the job of Slurm of which the host is a node."""
+        """Return the Slurm job that has the host."""
         return self._allocation.job
 
     def connect(self) -> None:
-        """Check that the host is in the allocation. Each program makes a connection of its own."""
+        """Check that the host is in the allocation. Each program opens its own connection."""
         problem = self._allocation.problem_of(self.name)
         if problem is not None:
             raise problem

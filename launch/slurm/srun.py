@@ -1,7 +1,7 @@
-"""Slurm's job around this process, and one program on one of its nodes by ``srun``.
+"""The Slurm job of this process, and one program on one of the job's nodes by ``srun``.
 
-On stderr it writes why it started no step, and how the program of a step ended. Most of its processes end with what
-the launcher asks; some last as long as an agent.
+On stderr, ``srun`` reports why it started no step, and how a step's program ended. Most ``srun`` processes end with the
+launcher's request; some last as long as an agent.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ JOB, NODES = "SLURM_JOB_ID", "SLURM_JOB_NODELIST"
 
 @dataclass(frozen=True)
 class Allocation:
-    """A job and its nodes; () where the environment names a job and not its nodes, as outside of the job."""
+    """A job and its nodes; () where the environment names a job without nodes, as outside the job."""
 
     job: str
     nodes: Tuple[str, ...] = ()
 
     def problem_of(self, host: str) -> Optional[HostProblem]:
-        """Return the problem of a host that is none of the job's nodes; None where it is one."""
+        """Return the problem of a host that is not a node of the job; None for a node."""
         if not self.nodes or host in self.nodes:
             return None
         return HostProblem(
@@ -45,7 +45,7 @@ def find_allocation(environ: Mapping[str, str]) -> Allocation:
     """Return the allocation that the environment names.
 
     Raises:
-      HostProblem: there is none, or no ``srun`` to use it with.
+      HostProblem: no allocation exists, or ``srun`` is not on PATH.
     """
     if not environ.get(JOB):
         missing = f"transport: slurm: expected an allocation of Slurm ({JOB}), found none"
@@ -65,18 +65,18 @@ def _nodes(environ: Mapping[str, str]) -> Tuple[str, ...]:
         raise HostProblem.here(str(error)) from error
 
 
-# A step shares all of the job with the job's other steps, and takes all that the job has on the node: processors,
-# memory and GPUs. Everything that an environment or a partition may choose otherwise is chosen here.
+# A step shares the job's resources with its other steps, and takes all processors, memory and GPUs that the job has on
+# the node. The options fix every setting that an environment or a partition could change.
 _OPTIONS = (
     "--overlap", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--mpi=none", "--chdir=/", "--export=ALL",
     "--job-name=launch",
 )  # fmt: skip
-# Of Slurm's variables srun reads dozens as options; those of the batch job mean another step than ours.
+# srun reads dozens of Slurm's variables as options; the variables of the batch job describe another step.
 _KEPT = (JOB, "SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
 
-# The first process of a step, in a syntax that every Python can read. It starts another Python with the words that
-# follow in argv, adopts whatever that leaves, and ends last. A signal to the whole step is for the others: they end,
-# and then this does.
+# The first process of a step, in a syntax that every Python can read. The process starts another Python with the other
+# words in argv, adopts the processes that this Python leaves, and ends last. It ignores signals to the whole step, and
+# ends after the others have ended.
 HOLD = """\
 import ctypes, os, signal, sys
 def all_to(what):
@@ -99,41 +99,41 @@ while True:
 
 
 def command(host: str, argv: Sequence[str], before: Sequence[str] = (), raw: bool = False) -> List[str]:
-    """Return the ``srun`` that runs ``argv`` on a node, by a shell, for which a leading ``~/`` means home.
+    """Return the ``srun`` command that runs ``argv`` on a node in a shell; a leading ``~/`` means home.
 
     Args:
       before: commands for the shell.
-      raw: pass the program's output on byte by byte; else Slurm passes it on line by line.
+      raw: forward the program's output byte by byte; otherwise Slurm forwards it line by line.
     """
     options = [*_OPTIONS, *(["--unbuffered"] if raw else []), f"--nodelist={host}"]
     return ["srun", *options, "/bin/sh", "-c", command_line(argv, before)]
 
 
 def holding(argv: Sequence[str]) -> List[str]:
-    """Return the argv of a Python program that ends only after every process that it started, in any session."""
+    """Return the argv of a Python program that ends only after every process it started, in any session."""
     return [argv[0], "-S", "-c", HOLD, *argv[1:]]
 
 
 def environment(environ: Mapping[str, str], secrets: Collection[str]) -> Dict[str, str]:
-    """Return the environment of ``srun``, which exports it to the program: no secrets, and no options of a job."""
+    """Return the environment of ``srun`` and, by export, of the program: without secrets and options of a job."""
     kept = {name: value for name, value in environ.items() if name in _KEPT or not name.startswith(("SLURM_", "SRUN_"))}
     return {name: value for name, value in kept.items() if name not in secrets}
 
 
-# "srun: error: h2: task 0: Exited with exit code 1" says less than what the program itself wrote.
+# "srun: error: h2: task 0: Exited with exit code 1" is less helpful than the program's own output.
 _END_OF_TASK = re.compile(r"srun: error: \S+: task 0: ")
 _REASON = re.compile(r"srun: (?:error|fatal): (.*)")
 _OWN = "srun: "
 
 
 def complaint_of_program(text: str) -> str:
-    """Return what the program of a step wrote on stderr, or why there was no step; without srun's further lines."""
+    """Return the stderr of a step's program, or the reason for no step, without other lines of srun."""
     lines = [line for line in text.splitlines() if not _END_OF_TASK.match(line)]
     return "\n".join(line for line in lines if not line.startswith(_OWN) or _REASON.match(line))
 
 
 def problem(host: str, job: str, complaint: str) -> Optional[HostProblem]:
-    """Return the problem of a host on which ``srun`` started nothing; None where it gives no reason for that."""
+    """Return the problem of a host on which ``srun`` started no step; None where ``srun`` gives no reason."""
     reasons = [found[1] for found in map(_REASON.match, complaint.splitlines()) if found]
     if not reasons:
         return None
@@ -141,8 +141,8 @@ def problem(host: str, job: str, complaint: str) -> Optional[HostProblem]:
     return HostProblem(host, ProblemKind.UNREACHABLE, what, advice=f"see `scontrol show job {job}`")
 
 
-END_S = 5.0  # for steps whose programs have seen the end of their stdin
-_LEFT: List["subprocess.Popen[bytes]"] = []  # kept, since Python wants every child reaped
+END_S = 5.0  # for steps whose stdin is closed
+_LEFT: List["subprocess.Popen[bytes]"] = []  # kept, because every child must be reaped
 
 
 def leave(srun: "subprocess.Popen[bytes]") -> None:
@@ -151,14 +151,14 @@ def leave(srun: "subprocess.Popen[bytes]") -> None:
 
 
 class EndingSteps:
-    """The steps that are to end. The launcher waits for all of them together, at its own end."""
+    """The steps that must end. The launcher waits for all of them together, at its own end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sruns: List[subprocess.Popen[bytes]] = []
 
     def add(self, srun: "subprocess.Popen[bytes]") -> None:
-        """Note a step whose program has seen the end of its stdin."""
+        """Record a step whose stdin is closed."""
         with self._lock:
             self._sruns = [*_living(self._sruns), srun]
 
@@ -166,13 +166,13 @@ class EndingSteps:
         """Wait for all steps; end those that have not ended in time."""
         late = _outliving(self._sruns, END_S)
         for srun in late:
-            srun.terminate()  # it then ends its step; killed, it would leave the step running
+            srun.terminate()  # srun then ends its step; a killed srun would leave the step running
         for srun in _outliving(late, END_S):
             srun.kill()
 
 
 def _outliving(sruns: Sequence["subprocess.Popen[bytes]"], seconds: float) -> List["subprocess.Popen[bytes]"]:
-    """Return those that have not ended after so many seconds."""
+    """Return the processes that have not ended after ``seconds``."""
     until = time.monotonic() + seconds
     for srun in sruns:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -2,9 +2,9 @@
 
 Hosts run this package too, so it uses Python's standard library alone.
 
-run              the status of a run, its states and those of a task; a run as a host remembers it
-task             the status of a task, and the names of tasks
-incident_status  something that went wrong, what followed from it, what was done; the same in plain words
-hook_event       an event of a run, as receivers get it
-removals         what a host removes, or would: leftovers of a run, past runs and code
+run              the status of a run; the states of a run and of a task; a run as a host remembers it
+task             the status of a task; the names of tasks
+incident_status  an incident, its consequences, and the launcher's actions; the same in plain words
+hook_event       an event of a run, as sent to receivers
+removals         removals on a host, done or proposed: leftovers of a run, past runs and code
 """

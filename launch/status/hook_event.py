@@ -1,4 +1,4 @@
-"""An event of a run as a receiver gets it: one JSON object."""
+"""An event of a run as sent to a receiver: one JSON object."""
 
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
@@ -16,7 +16,7 @@ EVENTS = {
 
 @dataclass(frozen=True)
 class HookEvent:
-    """The JSON object that a command reads, and that a URL gets.
+    """The JSON object that a command reads on stdin, or that is posted to a URL.
 
     Attributes:
       id: Name of this one event. An event that arrives twice has the same id; no two events share one.
@@ -26,8 +26,8 @@ class HookEvent:
       name: Name of the run, without the time.
       state: State of the run, as in launch status.
       cause: Cause of the failure, of the stop or of the change, in one line; else null.
-      task: Name of the task that failed first, or that is slow; else null.
-      host: Host of that task, or that failed; else null.
+      task: Name of the task that failed first, or of the slow task; else null.
+      host: Host of that task, or the host that failed; else null.
       log: Path of that task's log on its host; else null.
       without: Hosts that an elastic run trains without; else empty.
       step: Newest global step; null before the first.

@@ -1,4 +1,4 @@
-"""The status of one incident: what went wrong, what followed, and what was done; and the same in plain words."""
+"""The status of one incident: the event, its consequences, and the launcher's actions; the same in plain words."""
 
 from dataclasses import dataclass, field
 from typing import List, Optional, Sequence
@@ -9,7 +9,7 @@ from launch.status.task import title_of
 
 @dataclass(frozen=True)
 class Consequence:
-    """One of ``followed`` of an incident: what went wrong only because of it.
+    """An item of ``followed`` of an incident: an event that the incident caused.
 
     Attributes:
       at_s: Seconds from the start of the run to the event.
@@ -41,7 +41,7 @@ class Consequence:
 
 @dataclass(frozen=True)
 class Deed:
-    """One of ``did`` of an incident.
+    """An item of ``did`` of an incident.
 
     Attributes:
       at_s: Seconds from the start of the run to the event.
@@ -54,7 +54,7 @@ class Deed:
 
 @dataclass(frozen=True)
 class IncidentStatus:
-    """One of ``incidents`` in ``status --json`` and ``report.json``.
+    """An item of ``incidents`` in ``status --json`` and ``report.json``.
 
     Attributes:
       number: Number of the incident, from 1. The last incident's number is the count.
@@ -75,15 +75,15 @@ class IncidentStatus:
       lines: Last lines of that log.
       stack: Stack of a frozen task; else null.
       followed[]: Consequences of the incident. A long list keeps the first and the newest.
-      followed_count: Number of consequences, with those that followed omits.
+      followed_count: Number of consequences, including those that followed omits.
       did[]: Actions of the launcher. A long list keeps the first and the newest.
       restarted_s: Seconds from the incident to the start of the task's next process; null before, and without a
         restart.
       again_s: Seconds from the incident until the task trained again; null before, and for a command.
-      resumed_from: Global step that training went back to; null where it did not go back, or where that is unknown.
+      resumed_from: Global step that training went back to; null where training did not go back, or the step is unknown.
       lost_steps: Number of steps that training went back; null until again_s is known, and for a command.
-      lost_seconds: Seconds until training made a step newer than any before; null while open is true, and for a
-        command.
+      lost_seconds: Seconds until training made a step newer than all steps before the incident; null while open is
+        true, and for a command.
     """
 
     number: int = 0
@@ -160,7 +160,7 @@ def what(incident: IncidentStatus) -> str:
 
 
 def _ending(incident: IncidentStatus) -> Optional[str]:
-    """Return how a process ended, where its error is known apart from that; else None."""
+    """Return the way in which a process ended, where its error is known separately; else None."""
     if incident.error is None or incident.exit_code is None:
         return None
     ending = _ENDS.get(incident.kind) if incident.signal or incident.kind == "exit" else None
@@ -183,7 +183,7 @@ def _followed(incident: IncidentStatus) -> List[str]:
 def _went_on(incident: IncidentStatus) -> List[str]:
     restarted_s = incident.restarted_s
     if incident.kind == "cut-short":
-        return []  # nobody waits for it to come back
+        return []  # no process waits for the task to come back
     if incident.again_s is not None:
         return [f"{_back(incident)} after {incident.again_s:.1f} s", *_lost(incident)]
     if restarted_s is None:

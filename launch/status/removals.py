@@ -1,6 +1,6 @@
-"""Removals on a host: leftovers of a run, and past runs and code: answers to look, down, sweep and prune.
+"""Removals on a host: leftovers of a run, past runs and code. The answers to look, down, sweep and prune.
 
-Parts of them stand in the JSON of these verbs.
+The JSON of these verbs contains parts of the answers.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class ProcessLeft:
       group: Process group: the process id of its leader.
       start: Start in clock ticks since the host booted; unique together with the process id.
       argv: Command line of the process.
-      waits_in: Kernel function in which the process hangs, if nothing can end it; else null.
+      waits_in: Kernel function in which the process hangs, if no signal can end the process; else null.
     """
 
     pid: int
@@ -31,7 +31,7 @@ class GpuMemory:
     """The memory of a GPU that a process of a run holds.
 
     Attributes:
-      gpu: Index of the GPU; a text where it is not known.
+      gpu: Index of the GPU; a text where the index is not known.
       pid: Process id of a holder of GPU memory.
       mib: Memory in MiB; null where the driver does not report it.
     """
@@ -62,7 +62,7 @@ class Leftovers:
 
 @dataclass(frozen=True)
 class _OfARun:
-    """The beginning of every answer about a run.
+    """The first field of every answer about a run.
 
     Attributes:
       run: Full name of the run; null where no run is known.
@@ -71,18 +71,18 @@ class _OfARun:
     run: Optional[str]
 
 
-# The fields of the last base come first.
+# The fields of the last base class come first.
 @dataclass(frozen=True)
 class RunLeftovers(Leftovers, _OfARun):
-    """Answer to look and down; ``run`` is None where no run of the name has been."""
+    """The answer to look and down; ``run`` is None where no run of the name has existed."""
 
 
 @dataclass(frozen=True)
 class RunEnded(RunLeftovers):
-    """Answer to down.
+    """The answer to down.
 
     Attributes:
-      after: Commands of the key `after` that have failed, with the reason; null where none has.
+      after: Commands of the key `after` that have failed, with the reason; null where no command has failed.
     """
 
     after: Optional[str]
@@ -90,7 +90,7 @@ class RunEnded(RunLeftovers):
 
 @dataclass(frozen=True)
 class SweepFinding(RunLeftovers):
-    """Leftovers of an earlier run, or, where ``run`` is None, of no run.
+    """Leftovers of an earlier run; where ``run`` is None, leftovers that belong to no run.
 
     Attributes:
       folders[]: Path of an unfinished folder.
@@ -101,7 +101,7 @@ class SweepFinding(RunLeftovers):
 
 @dataclass(frozen=True)
 class RunningAgent:
-    """A run that lives.
+    """A live run.
 
     Attributes:
       run: Full name of a live run, which sweep does not touch.
@@ -122,19 +122,19 @@ class SweepAnswer:
 
 
 def nothing() -> Leftovers:
-    """Return the leftovers of a run that has nothing on a host."""
+    """Return the leftovers of a run that has left nothing on a host."""
     return Leftovers([], [], [], [], [], [])
 
 
 @dataclass(frozen=True)
 class Removable:
-    """A folder that goes.
+    """A folder that a host removes.
 
     Attributes:
-      what: Kind of the folder: run, code, or rest for what an interrupted removal has left.
+      what: Kind of the folder: run, code, or rest for the remains of an interrupted removal.
       name: Full name of the run, hash of the code, or name of the rest.
-      bytes: Room that it takes, in bytes. A file that several runs share counts for each in equal parts.
-      why: Bound that it is beyond, in words.
+      bytes: Disk space of the folder, in bytes. A file that several runs share counts for each in equal parts.
+      why: Bound that the folder exceeds, in words.
     """
 
     what: str
@@ -145,12 +145,12 @@ class Removable:
 
 @dataclass(frozen=True)
 class Spared:
-    """A run that is beyond a bound and stays.
+    """A run that exceeds a bound and stays.
 
     Attributes:
-      run: Full name of a run that is beyond a bound and stays.
-      why: Bound that it is beyond, in words.
-      needed: Reason for which it stays, in words.
+      run: Full name of a run that exceeds a bound and stays.
+      why: Bound that the run exceeds, in words.
+      needed: Reason why the run stays, in words.
     """
 
     run: str
@@ -160,7 +160,7 @@ class Spared:
 
 @dataclass(frozen=True)
 class NotRemoved:
-    """A folder of which something could not be removed.
+    """A folder that could not be removed completely.
 
     Attributes:
       name: Name of the run, the code or the rest, as in going.
@@ -177,7 +177,7 @@ class PruneAnswer:
 
     Attributes:
       runs: Number of runs on the host, before the removal.
-      bytes: Room that these runs take, in bytes.
+      bytes: Disk space of these runs, in bytes.
     """
 
     runs: int

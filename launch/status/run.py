@@ -1,14 +1,14 @@
-"""The status of a run, and the states of a run and of a task, as ``status --json`` has them; a run as a host knows it.
+"""The status of a run as in ``status --json``; the states of a run and of a task; a run as a host knows it.
 
 States of a task:
 
-    starting    its process runs, but it has not reported any progress yet
-    running     it trains, or serves
-    restarting  it failed and waits for its next attempt
-    succeeded   it reported so itself (or, for foreign programs, left with exit code 0)
-    failed      it ended by itself otherwise, and is not started again
-    stopped     the run ended it, or it is a spare that waits
-    lost        its host's agent is out of reach, or was and has not been taken back yet
+    starting    the task's process runs, but has not reported any progress yet
+    running     the task trains, or serves
+    restarting  the task failed and waits for its next attempt
+    succeeded   the task reported success (or, for a command, ended with exit code 0)
+    failed      the task ended by itself otherwise, and is not started again
+    stopped     the run ended the task, or the task is a spare that waits
+    lost        the host's agent is out of reach, or has returned and is not yet part of the run again
 """
 
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ ALIVE = ("starting", "running", "restarting")  # of a task
 
 
 def utc(moment: float) -> str:
-    """Return seconds since 1970 in ISO 8601, wherever host and reader are: ``2026-11-20T15:59:02+00:00``."""
+    """Return seconds since 1970 in ISO 8601 and UTC, in any time zone: ``2026-11-20T15:59:02+00:00``."""
     return datetime.fromtimestamp(moment, timezone.utc).isoformat(timespec="seconds")
 
 
 def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:
-    """Return whether a status that was recorded is that of a run which has ended, or was about to end."""
+    """Return whether a recorded status is from a run that has ended, or was about to end."""
     return recorded is not None and (recorded.get("state") in ENDED or bool(recorded.get("cause")))
 
 
@@ -46,11 +46,11 @@ class FormationStatus:
       ps: Number of ps that hold variables now.
       of_ps: Number of ps at the start of the run.
       without: Hosts that are lost, or that wait to join again.
-      forming: True between two formations: the processes of the old one are ending.
+      forming: True between two formations, while the processes of the old formation end.
       drained: Tasks that `launch drain` left out.
       added: Spares that `launch drain --back` lets train.
       changing: True while processes for the next formation load, and the chief saves for it.
-      problem: Reason for which the newest change of `launch drain` was given up; else null.
+      problem: Reason why the newest change of `launch drain` was given up; else null.
     """
 
     number: int = 0
@@ -67,17 +67,17 @@ class FormationStatus:
 
     @property
     def tasks(self) -> str:
-        """Return the numbers of its tasks in words: ``3 of 4 workers, 2 of 2 ps``."""
+        """Return the numbers of tasks in words: ``3 of 4 workers, 2 of 2 ps``."""
         return f"{self.workers} of {self.of_workers} workers, {self.ps} of {self.of_ps} ps"
 
 
 @dataclass(frozen=True)
 class EffectiveTime:
-    """The time in which steps were trained that count, and where the rest of the time went.
+    """The time in which steps that count were trained, and the parts of the other time.
 
     Attributes:
       share: Effective training time as a share of all time, 0 to 1; null at the beginning.
-      seconds: Seconds in which steps were trained that count.
+      seconds: Seconds in which steps that count were trained.
       of_seconds: Seconds since the run began: the sum of all parts.
       start_s: Seconds until the first step.
       standing_s: Seconds without a new step: restarts, stalls, other pauses, and the time after the last step.
@@ -109,31 +109,31 @@ class RunStatus:
       examples_per_second: Recent examples per second, summed over all workers.
       loss: Loss of the chief's newest step; null before the first.
       checkpoint_step: Global step of the newest checkpoint; null before the first.
-      evaluation: Newest report of the evaluator: the step and each metric, null for one that is undefined. null before
-        the first, and without an evaluator.
+      evaluation: Newest report of the evaluator: the step and each metric, null for an undefined metric. null before
+        the first report, and without an evaluator.
       cause: Cause of the failure or stop in one line; else null.
-      training_metrics: Metrics of the newest examples that trained, null for one that is undefined; empty if the model
-        has none.
-      metrics: Metrics on the held-out data, at the end of the run, null for one that is undefined; empty before.
+      training_metrics: Metrics of the newest training examples, null for an undefined metric; empty if the model has no
+        metrics.
+      metrics: Metrics on the held-out data, at the end of the run, null for an undefined metric; empty before the end.
       best: Best checkpoint so far: the step and the metric of train.best; null before the first.
       best_checkpoint: Path of the best checkpoint, on the chief's host; null before the end.
-      ended_early: Reason for an end before the last step, by train.best; null for none.
-      warnings: Mistakes of the job's author that end no run, a sentence each; docs/jobs.md lists them.
+      ended_early: Reason for an end before the last step, by train.best; else null.
+      warnings: Mistakes in the job that end no run, one sentence each; docs/jobs.md lists them.
       checkpoint: Path of the final checkpoint, on the chief's host; null before the end.
       incidents[]: Incidents, oldest first. A long list keeps the first and the newest.
       silent: Hosts whose agents send nothing to the lead now.
-      cause_incident: Number of the incident that made the run fail; null for none.
-      lost_steps: Number of steps that training went back; `launch restart` of a ps counts, too.
+      cause_incident: Number of the incident that made the run fail; else null.
+      lost_steps: Number of steps that training went back, also by `launch restart` of a ps.
       lost_seconds: Seconds without progress, summed over all incidents.
       effective: Effective training time; null for a command, whose steps are not known.
-      waiting_share: Share of a step, 0 to 1, that the workers wait for the slowest one; null where no worker waits.
+      waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
       tasks[]: Every task of the run.
       replicas: For each host with copies of checkpoints: the step of its newest copy, null before the first.
       started: Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00.
       ended: End of the run, in the same format; null before the end.
       updated: Time of this status, in the same format. While the run lives, it is the time of the request.
-      departed: Host that was to leave, and without which the run had to save and stop; else null.
-      hook_problem: Newest problem of a receiver of events, by the key on, in one line; null where each takes them.
+      departed: Host that was about to leave, so that the run had to save and stop; else null.
+      hook_problem: Newest problem of a receiver of events, by the key on, in one line; null without a problem.
     """
 
     run: str = ""
@@ -173,15 +173,15 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One of ``runs`` in ``runs --json``. Everything from ``state`` on is the lead's word, by its own clock.
+    """An item of ``runs`` in ``runs --json``. The lead reports ``state`` and all fields after it, by its own clock.
 
     Attributes:
       run: Full name of the run: its name and the time of its start.
       name: Name of the run, without the time.
-      file: Hosts file of the run, with the options that verbs need beside it; null where none is known.
+      file: Hosts file of the run, with the options that verbs need in addition; null where the file is not known.
       user: User and machine that started the run: anna@desk7. For a run of an older version, the user on the host.
-      lead: Host whose agent leads the run; null where none is known.
-      hosts[]: Host that takes part, the lead first; none where the lead's host did not answer.
+      lead: Host whose agent leads the run; null where the lead is not known.
+      hosts[]: Host that takes part, the lead first; empty where the lead's host did not answer.
       state: State of the run: starting, running, succeeded, failed or stopped; null where the lead's host did not
         answer, or has no record.
       cause: First cause of the failure or stop in one line; else null.
@@ -218,8 +218,8 @@ class KnownRun:
     """A run that a host took part in.
 
     Attributes:
-      generation: a number above those of the runs of this name before it.
-      lives: whether its agent or keeper lives on this host.
+      generation: a number above the generations of all earlier runs of this name.
+      lives: whether the run's agent or keeper lives on this host.
     """
 
     generation: int
@@ -229,6 +229,6 @@ class KnownRun:
 
 @dataclass(frozen=True)
 class RunsAnswer:
-    """The answer to runs: those of every name, the one that began last first."""
+    """The answer to runs: the runs of every name, newest first."""
 
     runs: List[KnownRun]

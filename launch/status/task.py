@@ -1,4 +1,4 @@
-"""The status of one task, and the names of tasks: ``worker:1``, and with the host ``worker:1@gpu02``."""
+"""The status of one task, and the names of tasks: ``worker:1``, or with the host ``worker:1@gpu02``."""
 
 from dataclasses import dataclass, field
 from typing import List, Optional
@@ -16,7 +16,7 @@ def title_of(role: Optional[str], index: Optional[int], host: Optional[str]) -> 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """One of ``tasks`` in ``status --json``.
+    """An item of ``tasks`` in ``status --json``.
 
     Attributes:
       role: Role of the task: ps, chief, worker or evaluator.
@@ -25,21 +25,21 @@ class TaskStatus:
       address: Address of the task for the other tasks, host:port.
       gpus: Indices of the task's GPUs; empty without a GPU.
       state: State of the task: starting, running, succeeded, failed, restarting, stopped or lost.
-      doing: Current phase of the task's start, in words; null where it is unknown, and once the task runs.
+      doing: Current phase of the task's start, in words; null where the phase is unknown, and once the task runs.
       pid: Process id of the newest attempt; null before the first.
       exit_code: Exit code of the newest process that ended; negative: minus the signal's number. null before.
       restarts: Number of restarts.
       step: Newest step that the task reported; null before the first, and for a ps.
       step_time_ms: Recent time of one step, in milliseconds; null before the first.
       wait_ms: Time of one step that the task waits for the others, in milliseconds; null where no task waits.
-      bytes_in_per_second: Recent rate of bytes that the task receives over TCP; null where it is unknown.
-      bytes_out_per_second: Recent rate of bytes that the task sends over TCP; null where it is unknown.
+      bytes_in_per_second: Recent rate of bytes that the task receives over TCP; null where the rate is unknown.
+      bytes_out_per_second: Recent rate of bytes that the task sends over TCP; null where the rate is unknown.
       gpu_percent: Recent utilisation of the task's GPUs, 0 to 100, averaged over them; null without a GPU.
       gpu_memory_bytes: Memory in use on the task's GPUs, summed, in bytes; null without a GPU.
       dropped_gradients: Number of the task's gradients that arrived too late to count; 0 without backup workers.
       log: Path of the newest attempt's log, on the task's host; null before the first.
       cause: Cause of the failure in one line; null where the task has not failed.
-      straggler: True while the other workers wait for this one, because its steps take much longer.
+      straggler: True while other workers wait for this worker, because its steps take much longer.
     """
 
     role: str = ""

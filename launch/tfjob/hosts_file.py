@@ -1,4 +1,4 @@
-"""Write a hosts file for a TFJob: the host of each task, of which a manifest names none, and the text."""
+"""Write a hosts file for a TFJob: choose the host of each task, which a manifest does not name, and write the text."""
 
 import json
 import sys
@@ -13,14 +13,14 @@ from launch.hostfile.import_formats import split
 from launch.hostfile.writer import folded, refuse_invalid
 from launch.tfjob.jobs import Role, TFJob
 
-PLACEHOLDER = ".invalid"  # no such name exists (RFC 2606), so `launch check` refuses the host
+PLACEHOLDER = ".invalid"  # this domain never exists (RFC 2606), so `launch check` refuses the host
 
 
 def parsed_hosts(text: str, argument: str) -> List[str]:
     """Return the hosts of a text such as ``gpu[01-04],cpu01``.
 
     Raises:
-      UsageError: the text names no hosts, or one twice.
+      UsageError: the text names no hosts, or a host twice.
     """
     try:
         found = [host for part in split(text) for host in hosts(part.strip())]
@@ -36,11 +36,12 @@ def parsed_hosts(text: str, argument: str) -> List[str]:
 def dealt(roles: Sequence[Role], named: Optional[List[str]], for_ps: Optional[List[str]]) -> Dict[str, List[str]]:
     """Return the host of each task by role.
 
-    Hosts get one task after the other: first the chief, then workers, then the evaluator, and again from the first
-    host. The ps get theirs in the same way, from the first host. Without hosts, every task has a placeholder.
+    Tasks are assigned to the hosts in turn, beginning again with the first host after the last: first the chief, then
+    workers, then the evaluator. The ps are assigned in the same way, from the first host. Without hosts, every task has
+    a placeholder.
 
     Args:
-      for_ps: hosts for the ps alone.
+      for_ps: hosts for the ps only.
     """
     trainers, servers = cycle(named or [""]), cycle(for_ps or named or [""])
     found = {}
@@ -52,14 +53,14 @@ def dealt(roles: Sequence[Role], named: Optional[List[str]], for_ps: Optional[Li
 
 
 def written(source: str, job: TFJob, hosts: Mapping[str, Sequence[str]]) -> str:
-    """Return the text of a hosts file that ``launch up`` takes.
+    """Return the text of a hosts file that ``launch up`` accepts.
 
     Args:
       source: the manifest, for the file's first line.
       hosts: the host of each task, by role.
 
     Raises:
-      UsageError: the file would be refused; nothing is written.
+      UsageError: ``launch up`` would refuse the file.
     """
     text = "\n".join([f"# From {source}.", *_lines(job, hosts)]) + "\n"
     refuse_invalid(text)
@@ -88,7 +89,7 @@ def _by_role(key: str, values: Mapping[str, Any], same: str) -> Iterator[str]:
     """Yield the lines of a key that has a value for each role, or one value for all of them.
 
     Args:
-      same: the key below ``key`` for a value of all roles; "" where it stands at ``key`` itself.
+      same: the key below ``key`` for a value of all roles; "" where the value is at ``key`` itself.
     """
     given = list(values.values())
     if all(each == given[0] for each in given):
@@ -107,7 +108,7 @@ def _items(role: Role, names: Sequence[str]) -> Iterator[str]:
 
 
 def _turns(names: Sequence[str]) -> List[List[str]]:
-    """Return the names in pieces of which none has a name twice."""
+    """Return the names in consecutive lists, in which each name appears at most once."""
     turns: List[List[str]] = [[]]
     for name in names:
         if name in turns[-1]:
@@ -117,7 +118,7 @@ def _turns(names: Sequence[str]) -> List[List[str]]:
 
 
 def flow(value: Any) -> str:
-    """Return a value as YAML on one line; every text in it stands in quotes, but for keys and ``none``."""
+    """Return a value as YAML on one line; every text in it is quoted, except for keys and ``none``."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):

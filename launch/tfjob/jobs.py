@@ -33,7 +33,7 @@ _POLICIES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Role:
-    """The tasks of one role, which are all alike."""
+    """The tasks of one role, which are all equal."""
 
     role: str
     count: int
@@ -45,7 +45,7 @@ class Role:
 
 @dataclass(frozen=True)
 class TFJob:
-    """A TFJob in the words of a hosts file; ``restart_max`` is None where the manifest has no bound."""
+    """A TFJob in the terms of a hosts file; ``restart_max`` is None where the manifest has no bound."""
 
     name: Optional[str]
     roles: Tuple[Role, ...]
@@ -54,7 +54,7 @@ class TFJob:
 
 
 class _Job:
-    """One reading of a manifest."""
+    """The conversion of one manifest."""
 
     def __init__(self, manifest: ManifestEntry, entrypoint: Sequence[str]):
         self._manifest = manifest
@@ -107,7 +107,7 @@ class _Job:
             self._roles[role] = Role(role, count, command, environment.values, gpus, limits)
 
     def _secrets(self) -> Tuple[str, ...]:
-        """Return the secrets of all roles; a hosts file gives them to every task."""
+        """Return the secrets of all roles; with a hosts file, every task receives all of them."""
         secrets: List[str] = []
         for environment in self._environments.values():
             for name, entry in environment.secrets.items():
@@ -146,7 +146,7 @@ class _Job:
         return None if limit is None else int(limit)
 
     def _of_run(self, key: str) -> ManifestEntry:
-        """Return the place of a key of ``runPolicy``; older operators have them directly in ``spec``."""
+        """Return the entry of a key in ``runPolicy``; older operators have the key directly in ``spec``."""
         now, before = self._spec["runPolicy"][key], self._spec[key]
         return before if now.value is None and before.value is not None else now
 
@@ -156,7 +156,7 @@ class _Job:
             entry.problem("a fixed number of workers", "true", "the TF_CONFIG of such a job has another form")
 
     def _compare_success(self) -> None:
-        """Note where the run ends at another moment than the TFJob."""
+        """Add a note if the run ends at a different moment than the TFJob."""
         entry = self._spec["successPolicy"]
         given = entry.get(str, "AllWorkers")
         workers = self._roles.get("worker")
@@ -177,7 +177,7 @@ def _count(entry: ManifestEntry, role: str) -> int:
 
 
 def read_tfjob(document: Document, entrypoint: Sequence[str]) -> Tuple[TFJob, ManifestReader]:
-    """Return a TFJob, and its reader with all problems, in the order of the file, and notes."""
+    """Return a TFJob, and its reader with all problems and notes, in the order of the file."""
     reader = ManifestReader(document)
     job = _Job(ManifestEntry(reader), entrypoint).read()
     reader.problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))

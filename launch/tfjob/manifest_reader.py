@@ -1,6 +1,6 @@
-"""Read a manifest: the TFJob in a file of one or several YAML documents, its values, and those that nobody has read.
+"""Read a manifest: the TFJob in a file of one or several YAML documents, its values, and the values not read.
 
-Values that were not read are not carried over, and are reported.
+Values that were not read are not part of the result, and are reported.
 """
 
 import re
@@ -20,9 +20,9 @@ _BETWEEN = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield each document of a text, with empty lines before it, so that its lines keep their numbers.
+    """Yield each document of a text, after as many empty lines as needed to keep its line numbers.
 
-    YAML allows ``---`` at the beginning of a line only between documents.
+    In YAML, ``---`` at the beginning of a line always separates documents.
     """
     begins = [(0, 0), *(found.span() for found in _BETWEEN.finditer(text))]
     ends = [begin for begin, _ in begins[1:]] + [len(text)]
@@ -31,10 +31,10 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def find_tfjob(path: FilePath, name: Optional[str]) -> Document:
-    """Return the TFJob of a file: the only one, or the one of this name.
+    """Return the TFJob of a file: the only TFJob, or the TFJob named ``name``.
 
     Raises:
-      SpecError: the file cannot be read, or has no such TFJob, or has several.
+      SpecError: the file cannot be read, has no such TFJob, or has several.
     """
     found: List[Document] = []
     for piece in pieces(text_of(path, "a manifest")):
@@ -129,7 +129,7 @@ class ManifestReader:
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """A place in a manifest, with or without a value; ``entry["spec"]`` is the place below it."""
+    """A place in a manifest, with or without a value; ``entry["spec"]`` is the place of a key below."""
 
     reader: ManifestReader
     path: Path = ()
@@ -139,7 +139,7 @@ class ManifestEntry:
 
     @property
     def value(self) -> Any:
-        """Return the value, None where there is none; it does not count as read."""
+        """Return the value, or None without a value; the value does not count as read."""
         value = self.reader.document.value
         for key in self.path:
             if isinstance(key, int):
@@ -149,16 +149,16 @@ class ManifestEntry:
         return value
 
     def take(self) -> Any:
-        """Return the value, which counts as read with all that is below it."""
+        """Return the value, which counts as read with all values below it."""
         self.reader.read.add(self.path)
         return self.value
 
     def get(self, kinds: _Kinds, expected: str) -> Any:
-        """Return a value of these types, which counts as read; None for none, and for one of another type."""
+        """Return a value of these types, which counts as read; None without a value, or for another type."""
         return self._typed(self.take(), kinds, expected)
 
     def text(self) -> str:
-        """Return a text, which counts as read; a number or a boolean as it is written, and nothing for no value."""
+        """Return a text, which counts as read; a number or a boolean becomes its text, and a missing value ""."""
         value = self.get((str, int, float, bool), "a text")
         return "" if value is None else value if isinstance(value, str) else self.reader.document.written(self.path)
 
@@ -167,7 +167,7 @@ class ManifestEntry:
         return [self[index] for index in range(len(self._typed(self.value, list, expected) or []))]
 
     def mapping(self, expected: str) -> Mapping[str, Any]:
-        """Return a mapping whose values are read one by one; an empty one where there is none."""
+        """Return a mapping whose values are read one by one; an empty mapping without a value."""
         return self._typed(self.value, dict, expected) or {}
 
     def _typed(self, value: Any, kinds: _Kinds, expected: str) -> Any:
@@ -177,7 +177,7 @@ class ManifestEntry:
         return value if is_right else None
 
     def problem(self, expected: str, found: Optional[str] = None, hint: str = "") -> None:
-        """Report a mistake; what was found is the value by default."""
+        """Report a mistake; by default, ``found`` is the value."""
         document = self.reader.document
         shown = document.found(self.path) if found is None else found
         self.reader.problems.append(document.problem(self.path, expected, shown, hint))

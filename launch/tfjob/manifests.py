@@ -1,7 +1,7 @@
-"""Make a TFJob manifest from a spec whose tasks run a program of their own (``command``).
+"""Build a TFJob manifest from a spec whose tasks run a program under the key ``command``.
 
-Placeholders of a command that are the same for every task of a role are filled in. What differs between them, a TFJob
-has in ``TF_CONFIG`` alone, and so it has the addresses.
+Placeholders of a command that are the same for every task of a role are filled in. In a TFJob, the differences between
+tasks, and the addresses, are only in ``TF_CONFIG``.
 """
 
 import re
@@ -20,11 +20,11 @@ from launch.tfjob.jobs import ALL_WORKERS, KINDS, NEVER, ON_FAILURE
 from launch.tfjob.manifest_reader import KIND, VERSION
 from launch.tfjob.replica_container import CONTAINER, GPU, binary, escaped
 
-PORT = 2222  # the operator's, in every TF_CONFIG
+PORT = 2222  # the operator's port in every TF_CONFIG
 
 
 def values_of(spec: Spec, role: str, gpus: int, python: str) -> Dict[str, str]:
-    """Return the values of the placeholders that a manifest can have."""
+    """Return the values of the placeholders that can be filled in."""
     return {
         "python": python,
         "role": role,
@@ -40,7 +40,7 @@ def without_value(word: str, values: Dict[str, str]) -> List[str]:
     return [name for name in names_in(word) if name not in values]
 
 
-LONGEST_NAME = 63  # of a service, which the operator makes for each task: NAME-ROLE-INDEX
+LONGEST_NAME = 63  # of a service, which the operator creates for each task: NAME-ROLE-INDEX
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _CARRIED = ("name", "command", "cluster", "env", "secrets", "restart", "limits")
 _KUBERNETES = {"memory_gib": "memory", "processors": "cpu"}
@@ -66,7 +66,7 @@ _REASONS: Mapping[str, str] = {
 
 
 class Manifest(NamedTuple):
-    """A manifest, what is wrong with the spec for it, and a line for each key that it does not have."""
+    """A manifest, the problems of the spec, and a line for each key that is not in the manifest."""
 
     values: Dict[str, Any]
     problems: List[Problem]
@@ -79,7 +79,7 @@ def manifest(spec: Spec, document: Document, image: str, python: str) -> Manifes
     Args:
       document: the hosts file, for the places in messages.
       image: the image of every container.
-      python: the word for ``{python}`` in a command.
+      python: the value of ``{python}`` in a command.
     """
     if spec.job is not None:
         return Manifest({}, [_job(document)], [])
@@ -94,7 +94,7 @@ def _job(document: Document) -> Problem:
 
 
 class _Maker:
-    """One manifest in the making."""
+    """The construction of one manifest."""
 
     def __init__(self, spec: Spec, document: Document, image: str, python: str):
         self._spec, self._document = spec, document
@@ -205,18 +205,18 @@ def _hint(placeholder: str) -> str:
 
 
 def _alike(task: TaskSpec) -> Dict[str, Any]:
-    """Return the settings of a task that all tasks of its role must share."""
+    """Return the settings of a task that must be equal for all tasks of its role."""
     gpus = task.gpus if isinstance(task.gpus, str) else len(task.gpus)
     return {"gpus": gpus, "env": dict(task.env), "limits": task.limits}
 
 
 def as_text(values: Dict[str, Any]) -> str:
-    """Return a manifest as YAML, in which every text but a key and a plain name stands in quotes."""
+    """Return a manifest as YAML, in which every text is quoted, except for keys and plain names."""
     return str(yaml.dump(values, Dumper=_Quoting, sort_keys=False, default_flow_style=False, width=sys.maxsize))
 
 
 class _Quoting(yaml.SafeDumper):
-    """Quotes every text that could be read as another type, by any version of YAML."""
+    """A dumper that quotes every text that any version of YAML could read as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

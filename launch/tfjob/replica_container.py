@@ -1,8 +1,8 @@
 """The container of a replica: its command, its environment and its resources, in the notation of Kubernetes.
 
-In a container's command, arguments and environment, ``$(NAME)`` becomes the variable's value. Where the container has
-no such variable it stays as it is, so that ``sh -c "echo $(date)"`` works. ``$$`` becomes ``$``. Quantities are such as
-``500m`` processors or ``4Gi`` of memory.
+In a container's command, arguments and environment, ``$(NAME)`` becomes the variable's value. A ``$(NAME)`` without
+such a variable stays, so that ``sh -c "echo $(date)"`` works. ``$$`` becomes ``$``. Examples of quantities are ``500m``
+processors or ``4Gi`` of memory.
 """
 
 import re
@@ -18,7 +18,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """Return ``text`` with its references replaced; those that ``values`` does not have stay."""
+    """Return ``text`` with its references replaced; references without a value in ``values`` stay."""
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else values.get(found[1], found[0]), text)
 
 
@@ -38,7 +38,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def amount(text: str) -> Optional[Fraction]:
-    """Return the number that a quantity stands for; None for a text that is no quantity."""
+    """Return the number that a quantity means; None for a text that is not a quantity."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         return None
@@ -72,10 +72,10 @@ _SET_BY_LAUNCHER = re.compile(r"(?:TF_CONFIG|CUDA_VISIBLE_DEVICES)|LAUNCH_.*")
 
 @dataclass
 class ContainerVariables:
-    """The variables of a container: values by name, and names whose values the manifest does not have.
+    """The variables of a container: values by name, and names whose values are not in the manifest.
 
-    ``secrets`` are those of a Secret, by name with their place; ``elsewhere`` has every name without a value.
-    ``is_open``: the container has further variables, whose names the manifest does not have.
+    ``secrets`` has the variables from a Secret, by name with their place; ``elsewhere`` has every name without a value.
+    ``is_open``: whether the container has further variables, whose names are not in the manifest.
     """
 
     values: Dict[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class ContainerVariables:
     is_open: bool = False
 
     def forget(self, name: str) -> None:
-        """Drop a variable: of two with one name, Kubernetes takes the last."""
+        """Drop a variable: of two variables with one name, Kubernetes uses the last."""
         self.values.pop(name, None)
         self.secrets.pop(name, None)
         self.elsewhere.discard(name)
@@ -103,7 +103,7 @@ def find_container(replica: ManifestEntry) -> Optional[ManifestEntry]:
 
 
 def _take_ports(entry: ManifestEntry) -> None:
-    """Read the operator's own port, which the launcher's ports take the place of."""
+    """Read the operator's own port, which the launcher's ports replace."""
     ports = entry.value
     if isinstance(ports, list) and all(isinstance(port, dict) and port.get("name") == PORT for port in ports):
         entry.take()
@@ -155,10 +155,10 @@ def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:
 def read_command(
     container: ManifestEntry, environment: ContainerVariables, entrypoint: Sequence[str]
 ) -> Tuple[str, ...]:
-    """Return the words that the container runs.
+    """Return the words of the container's command.
 
     Args:
-      entrypoint: the words that the image runs where the container has no ``command``; empty if unknown.
+      entrypoint: the words of the image's command, used where the container has no ``command``; empty if unknown.
     """
     command = _words(container["command"], environment)
     if not command and not entrypoint:

@@ -1,15 +1,15 @@
-"""The differences of the hosts' clocks, from what cannot be otherwise: nothing ends before it was caused.
+"""The differences of the hosts' clocks, from one fact: no event comes before its cause.
 
-Every number here is of one host against the *reference*, the chief's host. A shift is added to the host's times and
-makes them times of the reference. Two kinds of evidence bound it:
+Every number compares one host with the *reference*, the chief's host. A shift, added to a host's times, gives times of
+the reference. Two kinds of evidence bound a shift:
 
 * **An exchange of times.** A host reads its clock after the launcher's question and before its answer.
 * **Common steps.** A synchronous step ends at a worker only when every worker has given its gradient. So a step ends
   on one host after the other host's worker has given its gradient, and the other way round. Over many steps the bounds
   become narrow, without a message.
 
-Within the bounds the shift is where common steps end at the same time, in the middle of all: the chief gives the word
-for all workers at once. Without common steps it is the middle of the bounds.
+The chief releases all workers at once, so common steps should end at the same time. Within the bounds, the shift is
+therefore the median difference of their ends. Without common steps, the shift is the middle of the bounds.
 """
 
 import math
@@ -20,14 +20,14 @@ from cluster.protocol.flight_records import Span
 
 
 class ClockShift(NamedTuple):
-    """A host's clock against the launcher's: seconds that it is ahead, and the largest error of that."""
+    """The seconds by which a host's clock is ahead of the launcher's, and the largest error of that number."""
 
     ahead_s: float
     error_s: float
 
 
 class Shift(NamedTuple):
-    """The seconds to add to a host's times, and the largest error; infinite where nothing bounds it."""
+    """The seconds to add to a host's times, and the largest error, which is infinite without evidence."""
 
     seconds: float
     error_s: float
@@ -41,11 +41,11 @@ class Bounds(NamedTuple):
 
     @property
     def is_possible(self) -> bool:
-        """Return whether any shift is left."""
+        """Return whether any shift is within the bounds."""
         return self.low <= self.high
 
     def within(self, other: "Bounds") -> "Bounds":
-        """Return the bounds of both."""
+        """Return the intersection of both bounds."""
         return Bounds(max(self.low, other.low), min(self.high, other.high))
 
 
@@ -58,9 +58,9 @@ def shifts(
     """Return the shift of every host.
 
     Args:
-      spans: by host, the spans of each of its tasks whose steps are common to all; none of tasks with other steps.
-      exchanged: by host, as far as known.
-      reference: the host whose times stay.
+      spans: by host, the spans of each task whose steps are common to all workers.
+      exchanged: by host, the clock as measured by an exchange, where one was made.
+      reference: the host whose times do not change.
     """
     fixed = [_steps(each) for each in spans.get(reference, ())]
     found = {}
@@ -90,18 +90,19 @@ def bounds_of_steps(steps: Mapping[int, Span], reference: Mapping[int, Span]) ->
 
 
 def _given(span: Span) -> float:
-    """Return a time before which a worker had not given its last gradient of a step.
+    """Return a time before which a worker cannot have sent its last gradient of a step.
 
-    Where a step waits once, that is when the wait began. Steps with a wait for each ps have no such moment.
+    Where a step has one wait, the time is the beginning of that wait. A step with a wait for each ps has no such
+    moment, so the time is the beginning of the step.
     """
     alone = span.waited_s is not None and span.longest is None
     return span.ended - (span.waited_s or 0.0) if alone else span.began
 
 
 def _steps(spans: Sequence[Span]) -> Dict[int, Span]:
-    """Return the synchronous steps of a task that it has taken once.
+    """Return the synchronous steps that a task has taken exactly once.
 
-    A step that was taken again after a rollback may be another one elsewhere.
+    After a rollback, the same step number may mean another step on another host.
     """
     found: Dict[int, Span] = {}
     again = set()
@@ -121,7 +122,7 @@ def _shift(exchanged: Bounds, pairs: Sequence[Sequence[Mapping[int, Span]]]) -> 
     if not by_steps.is_possible:  # no steps of the same training
         by_steps, ends = NONE, []
     both = exchanged.within(by_steps)
-    bounds = both if both.is_possible else by_steps  # a clock has jumped, or runs at another rate
+    bounds = both if both.is_possible else by_steps  # a clock has jumped, or runs at a different rate
     middle = median(ends) if ends else _middle(bounds)
     seconds = min(max(middle, bounds.low), bounds.high)
     return Shift(seconds, max(bounds.high - seconds, seconds - bounds.low))

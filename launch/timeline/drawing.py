@@ -1,10 +1,10 @@
-"""The time line of a run for people: in lines, and as JSON values that the page of the run draws.
+"""The time line of a run for people: as lines of text, and as JSON values that the page of the run draws.
 
-The lines have the stall now, the past steps, and what the time line does not know.
+The lines describe the current stall, the past steps, and the gaps in the data.
 
-The picture has two windows, with times in seconds before its end. *Newest* has the newest steps, each by itself. *All*
-has everything that is known; where a task has more spans than a picture has room for, consecutive steps are one piece,
-with the sum of their waits.
+The picture has two windows, with times in seconds before its end. *Newest* has the newest steps, each as one piece.
+*All* has all known spans. Where a task has more spans than fit, consecutive steps form one piece, with the sum of their
+waits.
 """
 
 import math
@@ -19,13 +19,13 @@ from launch.timeline.flights import TaskLine, TimeLine
 from launch.timeline.waits import LongSpan, Stall, WaitShares, gave_last, long_spans, stall, waited_longest_for
 
 MOST_NAMED = 6
-COARSE_S = 0.001  # an error of a clock that is worth a word
+COARSE_S = 0.001  # a smaller error of a clock is not reported
 NONE = "a ps and a program under `command:` have no flight recorder"
 PS = "a ps runs no steps of its own: what is known of it is what workers saw of their exchange with it"
 
 
 def lines(found: TimeLine) -> List[str]:
-    """Return the time line in lines; a line each for what there is to report."""
+    """Return the time line as lines of text."""
     if not any(line.spans for line in found.lines):
         return [f"no task has recorded a step; {NONE}"]
     now = stall(found)
@@ -40,14 +40,14 @@ def lines(found: TimeLine) -> List[str]:
 
 
 def stalled(found: Stall) -> List[str]:
-    """Return a stall in lines: ``step 841, since 12:03:04 UTC (35 s): worker:0 waits for worker:1, …``."""
+    """Return a stall as lines: ``step 841, since 12:03:04 UTC (35 s): worker:0 waits for worker:1, …``."""
     step = "a step" if found.step is None else f"step {found.step + 1}"
     when = f"{step}, since {clock(found.since)} ({found.until - found.since:.0f} s)"
     return [f"{when}: {line}" for line in (*_waits(found), *_unknown(found))]
 
 
 def _waits(found: Stall) -> Iterator[str]:
-    """Yield the tasks that wait, and those that they wait for."""
+    """Yield the tasks that wait, and the tasks that block them."""
     verb = "waits" if len(found.waiting) == 1 else "wait"
     if found.waiting and found.blockers:
         yield f"{_names(found.waiting)} {verb} for {_names([each.line for each in found.blockers])}"
@@ -57,7 +57,7 @@ def _waits(found: Stall) -> Iterator[str]:
 
 
 def _unknown(found: Stall) -> Iterator[str]:
-    """Yield the tasks of which nothing is known but that their step lasts."""
+    """Yield the tasks about which only the long duration of their step is known."""
     if found.unanswered:
         yield f"{_names(found.unanswered)} asked the ps, without an answer; look at the ps and the network"
     if found.undecided:
@@ -77,7 +77,7 @@ def _shares(what: str, found: WaitShares) -> Iterator[str]:
 
 
 def long_span(found: LongSpan) -> str:
-    """Return a long step, or a pause, with what happened meanwhile."""
+    """Return a long step, or a pause, with the events during that time."""
     span = found.span
     meanwhile = "; ".join(f"{line.title} {each.phase} {_seconds(each)}" for line, each in found.meanwhile[:MOST_NAMED])
     what = f"step {span.step}" if span.phase == "step" else f"{span.phase} at step {span.step}"
@@ -91,7 +91,7 @@ def _seconds(span: Span) -> str:
 
 
 def _exchanges(found: TimeLine) -> List[str]:
-    """Return what the steps of a worker exchange with each ps, as the first worker with that knowledge has it."""
+    """Return the exchange of a worker's step with each ps, from the first worker that reports it."""
     known: Sequence[Exchanged] = next((line.flight.exchanged for line in found.lines if line.flight.exchanged), [])
     return _first([
         f"ps:{index}: each step of a worker has {quantity(each.pushes, 'push', 'pushes')} and as many pulls,"
@@ -105,7 +105,7 @@ def _has_several_ps(found: TimeLine) -> bool:
 
 
 def limits(found: TimeLine) -> List[str]:
-    """Return what the time line does not know, in a bounded number of lines."""
+    """Return the gaps in the data of the time line, in a bounded number of lines."""
     others = [line for line in found.lines if line.role != "ps"]
     torn = [
         f"{line.title}: {quantity(line.flight.torn, 'torn record')} left out"
@@ -123,7 +123,7 @@ def _first(lines: List[str]) -> List[str]:
 
 
 def clock_errors(found: TimeLine) -> List[str]:
-    """Return how exact the times of hosts are against the clock of the time line."""
+    """Return the errors of the hosts' clocks, compared with the clock of the time line."""
     errors = {line.host: line.error_s for line in found.lines if line.spans}
     unknown = [host for host, error_s in errors.items() if math.isinf(error_s)]
     known = {host: error_s for host, error_s in errors.items() if COARSE_S <= error_s < math.inf}
@@ -141,8 +141,8 @@ def clock(seconds: float) -> str:
 
 
 NEWEST = 40  # steps in the window of the newest
-PIECES = 240  # of one task in the window of all
-DIGITS = 4  # of a second
+PIECES = 240  # pieces of one task in the window of all spans
+DIGITS = 4  # decimal places of a second
 
 Piece = List[Any]  # seconds before the end, seconds, phase, first step, last step, seconds of waiting or None
 
@@ -160,7 +160,7 @@ def drawn(found: TimeLine) -> Dict[str, Any]:
 
 
 def _newest_from(found: TimeLine) -> float:
-    """Return the begin of the window of the newest steps: the same number of steps of every task is in it."""
+    """Return the start of the window of the newest steps, which has the last ``NEWEST`` steps of every task."""
     steps = [[span for span in line.spans if span.phase in STEPS][-NEWEST:] for line in found.lines]
     return min((of_task[0].began for of_task in steps if of_task), default=found.until)
 
@@ -186,7 +186,7 @@ def _pieces(found: TimeLine, line: TaskLine, seen: Optional[Stall], since: float
 
 
 def _groups(spans: Sequence[Span], together: int) -> List[List[Span]]:
-    """Return consecutive steps of one phase, so many together; all other spans by themselves."""
+    """Group consecutive steps of one attempt, ``together`` in a group; every other span is its own group."""
     groups: List[List[Span]] = []
     for span in spans:
         last = groups[-1][-1] if groups else None
@@ -209,7 +209,7 @@ def _piece(until: float, began: float, spans: Sequence[Span]) -> Piece:
 
 
 def _current(found: TimeLine, line: TaskLine, seen: Optional[Stall], since: float) -> List[Piece]:
-    """Return the span that a task is in now, as far as is known."""
+    """Return the current span of a task; empty where the span is unknown."""
     if line.now is None or line.role == "ps" or not line.spans:
         return []
     began = max(since, line.spans[-1].ended)
@@ -218,7 +218,7 @@ def _current(found: TimeLine, line: TaskLine, seen: Optional[Stall], since: floa
 
 
 def _phase_now(line: TaskLine, seen: Optional[Stall]) -> str:
-    """Return ``waits`` or ``blocks`` for a task of a stall, else the phase of its sign."""
+    """Return ``waits`` or ``blocks`` for a task of a stall, else the phase in the task's last heartbeat."""
     if seen is not None:
         if any(each.line is line for each in seen.blockers):
             return "blocks"

@@ -11,11 +11,11 @@ from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.timeline.clock_shifts import ClockShift, Shift, shifts
 
-SILENT_S = 5.0  # a task gives a sign every second
+SILENT_S = 5.0  # a task sends a heartbeat every second
 
 
 class HostSpans(NamedTuple):
-    """The spans of a host's tasks, and its clock against the launcher's, None where that was not measured."""
+    """The spans of a host's tasks, and its clock compared with the launcher's; None if not measured."""
 
     flights: List[Flight]
     clock: Optional[ClockShift] = None
@@ -26,12 +26,12 @@ class TaskLine:
     """One task on the time line.
 
     Attributes:
-      flight: the answer of its host.
+      flight: the answer of the task's host.
       until: the time at which the host read the spans, on the clock of the reference.
-      error_s: the largest error of these times against those of the reference.
-      spans: oldest first, on that clock.
-      now: the task's current activity; None where it gives no sign of life, or has ended.
-      status: of the task, as the lead has it.
+      error_s: the largest error of these times on the clock of the reference.
+      spans: the task's spans on that clock, oldest first.
+      now: the task's current activity; None where the task sends no heartbeat, or has ended.
+      status: the task's status from the lead.
     """
 
     flight: Flight
@@ -54,7 +54,7 @@ class TaskLine:
 
     @property
     def gives_signs(self) -> bool:
-        """Return whether the task has given a sign of life recently."""
+        """Return whether the task has sent a heartbeat recently."""
         return self.now is not None and self.now.age_s < SILENT_S
 
     @property
@@ -72,7 +72,7 @@ class TimeLine:
 
     @property
     def until(self) -> float:
-        """Return the end of the time line: now where a task gives signs of life, else the end of the newest span."""
+        """Return the end of the time line: now while a task sends heartbeats, else the end of the newest span."""
         seen = [line.until for line in self.lines if line.gives_signs]
         return max(seen or [span.ended for line in self.lines for span in line.spans[-1:]], default=0.0)
 
@@ -86,10 +86,10 @@ def has_common_steps(spec: Spec) -> bool:
 def time_line(
     answers: Mapping[str, HostSpans], status: Optional[RunStatus], chief: str, common_steps: bool
 ) -> TimeLine:
-    """Return the time line of the answers of all hosts.
+    """Return the time line from the answers of all hosts.
 
     Args:
-      chief: the host whose clock the time line has; where it has no answer, the first host's.
+      chief: the host whose clock the time line uses; without an answer from it, the first host's clock is used.
       common_steps: see ``has_common_steps``.
     """
     reference = chief if chief in answers else next(iter(answers), chief)
@@ -114,7 +114,7 @@ def _line(host: str, flight: Flight, spans: Sequence[Span], shift: Shift, status
 
 
 def spans_of(flight: Flight) -> List[Span]:
-    """Return the newest spans in a host's answer; of what a host cannot have meant, none."""
+    """Return the newest spans in a host's answer, without invalid ones."""
     columns = zip(
         flight.attempt, flight.phase, flight.step, flight.began, flight.took_s, flight.waited_s, flight.longest_ps,
         flight.longest_s, flight.whole,

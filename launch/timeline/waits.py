@@ -1,9 +1,9 @@
-"""The waits of a run: which tasks wait now and for which, and in past steps who gave last and what took long.
+"""The waits of a run: the tasks that wait now, and their blockers; the last workers and the long spans of past steps.
 
-A worker in a late step asks the ps whether the step waits for it (``cluster.protocol.heartbeat``). A worker that
-*owes* nothing waits. It waits for the tasks that owe, and for those that take no part in the step: one that starts,
-saves, is stopped, or has no process. Who gave last needs no common clock: of the workers of one step, that one waited
-least.
+A worker in a late step asks the ps whether the step waits for that worker (``cluster.protocol.heartbeat``). If so, the
+worker *owes* its gradient; otherwise the worker waits. The waiting workers wait for the tasks that owe, and for tasks
+that take no part in the step: tasks that start, save, are stopped, or have no process. The last worker of a step is
+found without a common clock, because that worker waited least.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from cluster.protocol.heartbeat import LATE_S, STEPS
 from cluster.task import TRAINERS
 from launch.timeline.flights import TaskLine, TimeLine
 
-ANSWER_S = 5.0  # an answer of the ps takes at most three, and the next sign has it
+ANSWER_S = 5.0  # the ps answers within three seconds, and the next heartbeat has the answer
 ACTIVITIES = {
     "starting": "it is starting",
     "saving": "it writes a checkpoint",
@@ -36,11 +36,11 @@ class Stall(NamedTuple):
     """A step that lasts too long.
 
     Attributes:
-      step: the newest step that has ended, as far as is known; None before the first.
-      since: the time at which the last of its workers began the late step.
-      until: the time at which that was seen.
+      step: the newest step that is known to have ended; None before the first.
+      since: the time at which the last worker began the late step.
+      until: the time at which the stall was observed.
       waiting: the tasks that wait.
-      blockers: the tasks that they wait for; none where no task owes anything, as far as is known.
+      blockers: the tasks that the others wait for; empty where no task is known to owe anything.
       unanswered: tasks in a late step that have asked the ps, without an answer.
       undecided: tasks in a late step that have not asked yet.
     """
@@ -55,7 +55,7 @@ class Stall(NamedTuple):
 
 
 def stall(found: TimeLine) -> Optional[Stall]:
-    """Return the stall of a run now; None where no step is late."""
+    """Return the current stall of a run; None where no step is late."""
     late = [line for line in found.lines if _is_late(line)]
     if not late:
         return None
@@ -74,7 +74,7 @@ def stall(found: TimeLine) -> Optional[Stall]:
 
 
 def _is_late(line: TaskLine) -> bool:
-    """Return whether a task is in a step that lasts; its sign may be of the step before its newest span."""
+    """Return whether a task is in a late step; its last heartbeat may be older than its newest span."""
     now = line.now
     if now is None or not line.gives_signs or now.phase not in STEPS:
         return False
@@ -82,14 +82,14 @@ def _is_late(line: TaskLine) -> bool:
 
 
 def _began(line: TaskLine) -> float:
-    """Return the time at which a task's current phase began: when its last span ended, else as its sign counts it."""
+    """Return the start of a task's current phase: the end of its last span; without spans, by its heartbeat."""
     if line.spans:
         return line.spans[-1].ended
     return line.until - (line.now.phase_s if line.now else 0.0)
 
 
 def _owed(line: TaskLine, is_late: bool) -> Iterator[str]:
-    """Yield the reason why others wait for a task, if they do."""
+    """Yield the reason why other tasks wait for this one, if they wait."""
     state = line.status.state if line.status else "running"
     if line.role not in (*TRAINERS, "ps"):
         return
@@ -105,20 +105,20 @@ def _owed(line: TaskLine, is_late: bool) -> Iterator[str]:
         yield ACTIVITIES[line.now.phase]
 
 
-FEWEST = 20  # steps from which something follows
-LONG_S, LONG_TIMES = 1.0, 5.0  # a long step takes at least so many seconds, and so many times the median
+FEWEST = 20  # the least number of steps for a statement
+LONG_S, LONG_TIMES = 1.0, 5.0  # a long step takes at least both: these seconds, and this multiple of the median
 MOST_LONG = 5
 
 
 class WaitShares(NamedTuple):
-    """The tasks, or ps, by the number of steps in which each was the one; the largest number first."""
+    """The number of steps in which each worker was last, or each ps caused the longest wait; the largest first."""
 
     steps: int
     counts: List[Tuple[str, int]]
 
 
 class LongSpan(NamedTuple):
-    """A step that took long at a task, or a pause, and what tasks did meanwhile that was no step."""
+    """A long step or a pause of a task, and the spans of tasks during that time that were not steps."""
 
     line: TaskLine
     span: Span
@@ -131,7 +131,7 @@ def steps_of(line: TaskLine) -> List[Span]:
 
 
 def gave_last(found: TimeLine) -> WaitShares:
-    """Return how often each worker was the last to give its gradient."""
+    """Return how often each worker was the last to send its gradient."""
     waits: Dict[int, Dict[str, float]] = {}
     lines = [line for line in found.lines if any(span.waited_s is not None for span in line.spans)]
     for line in lines:
@@ -157,8 +157,8 @@ def _shares(each: Iterator[str]) -> WaitShares:
 def long_spans(found: TimeLine) -> List[LongSpan]:
     """Return the longest spans that are much longer than most steps, the longest first.
 
-    Of the spans of one kind at the same global step, only the longest is among them. The first start of a task, its
-    first steps and its end take their time in every run.
+    Of the spans of one kind at the same global step, the result has only the longest. The first start of a task, its
+    first steps and its end are omitted, because they take long in every run.
     """
     steps = [_took(span) for line in found.lines for span in steps_of(line)]
     if len(steps) < FEWEST:

@@ -1,25 +1,25 @@
-"""The command line: the verbs, which ``launch.cli`` joins. A module has one verb, or a few that belong together.
+"""The verbs of the command line, which ``launch.cli`` groups. A module has one verb, or a few related verbs.
 
-options       what verbs share: FILE, the options that change how it is read, and their completion at the Tab key
+options       the argument FILE and the options that verbs share, with their completion at the Tab key
 init          write a first job
-up            train what FILE describes
+up            train the job that FILE describes
 verify        compare the distributed run with one process
-plan          show what would run where
-check         find what would keep a run from starting
+plan          show the tasks and their hosts
+check         find the obstacles to a run
 setup         build the hosts' Python environments
-status        show how a run is
+status        show the state of a run
 runs          list the runs on the hosts of FILE
 logs          print tasks' logs
 board         open TensorBoard
 metrics       serve a status to Prometheus
 page          ``launch report`` and ``launch view``: print the page of a run, or serve it live
-task_changes  ``launch restart`` and ``launch drain``: restart tasks, or take them out of a run, or back
+task_changes  ``launch restart`` and ``launch drain``: restart tasks; take them out of a run, or back
 export        write a SavedModel
 down          end a run
-sweep         find what earlier runs left
+sweep         find the leftovers of earlier runs
 prune         remove past runs and unused code
-diagnose      collect everything that may explain a run
+diagnose      collect evidence that may explain the state of a run
 import_hosts  ``launch import``: a hosts file from another launcher's list
 tfjob         ``launch import tfjob`` and ``launch manifest``: a hosts file from a manifest of Kubernetes, and back
-completion    ``launch completion``: the shell's script, and what Bash's does
+completion    ``launch completion``: the scripts for shells, and the completion of Bash
 """

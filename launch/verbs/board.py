@@ -28,10 +28,10 @@ class _BoardServer(socketserver.ThreadingTCPServer):
 
 
 class Tunnel:
-    """Listen on 127.0.0.1 while entered, and join each connection to one that ``dial`` makes.
+    """Listen on 127.0.0.1 while entered, and join each connection to a new one from ``dial``.
 
     Args:
-      port: 0: any that is free; ``Tunnel.port`` has it.
+      port: 0 chooses a free port; ``Tunnel.port`` has the chosen port.
 
     Raises:
       CannotStart: the port is taken.
@@ -70,7 +70,7 @@ def _join(near: Any, dial: Dial) -> None:
 
 def _copy(source: Any, target: Any) -> None:
     """Copy bytes until ``source`` ends, then shut down the sending side of ``target``."""
-    with contextlib.suppress(OSError):  # either side may go at any time
+    with contextlib.suppress(OSError):  # either side may close at any time
         while True:
             data = source.recv(CHUNK)
             if not data:
@@ -86,13 +86,13 @@ ANSWER_S = 30.0
 
 
 class Board:
-    """Run TensorBoard beside the summaries of the newest run, while entered.
+    """Run TensorBoard on the host with the summaries of the newest run, while entered.
 
-    ``run``, the run's name, and ``dial`` are available then.
+    Then ``run``, the run's name, and ``dial`` are available.
 
     Raises:
-      HostProblem: TensorBoard cannot run there, or has ended.
-      Interrupted: a signal came before TensorBoard was there.
+      HostProblem: TensorBoard cannot run on that host, or has ended.
+      Interrupted: a signal came before TensorBoard was ready.
     """
 
     def __init__(self, fleet: Fleet):
@@ -133,10 +133,10 @@ class Board:
         raise HostProblem(self._lead, ProblemKind.SILENT, f"TensorBoard did not listen within {START_S:.0f} s")
 
     def _word(self) -> Optional[Dict[str, Any]]:
-        """Send a beat, and return the answer within its time; else None."""
+        """Send a beat, and return the answer; None where no answer comes in time."""
         lost = self._beat()
         try:
-            word = self._conversation.receive(BEAT_S)  # what has ended there may have sent the reason before
+            word = self._conversation.receive(BEAT_S)  # a program that has ended may have sent the reason before
         except Silence:
             if lost is not None:
                 raise lost from None
@@ -146,7 +146,7 @@ class Board:
         return word
 
     def _beat(self) -> Optional[HostProblem]:
-        """Send a beat; return the problem where nobody takes it."""
+        """Send a beat; return the problem where sending fails."""
         try:
             self._conversation.send({"beat": True})
         except HostProblem as problem:

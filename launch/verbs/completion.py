@@ -1,6 +1,6 @@
-"""``launch completion``, and the script of Bash's Tab key; zsh and fish use Click's.
+"""``launch completion``, and the completion of Bash's Tab key; zsh and fish use Click's completion.
 
-Bash breaks words at colons and equals signs, which tasks and overrides have.
+Bash splits words at colons and equals signs, which tasks and overrides contain.
 """
 
 import os
@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def paths(incomplete: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
-    """Yield wanted files and every folder that begin with the text typed."""
+    """Yield the wanted files, and all folders, whose paths begin with the typed text."""
     folder, name = os.path.split(incomplete)
     try:
         found = sorted(Path(os.path.expanduser(folder or ".")).iterdir())
@@ -32,7 +32,7 @@ def paths(incomplete: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
 
 
 def _words(line: str) -> List[str]:
-    """Return the words of a line as typed so far; a quote may still be open."""
+    """Return the words of a partly typed line, which may have an open quote."""
     try:
         return shlex.split(line)
     except ValueError:
@@ -40,7 +40,7 @@ def _words(line: str) -> List[str]:
 
 
 class Bash(BashComplete):
-    """Complete the whole line, and return only what belongs behind Bash's last break in it."""
+    """Complete the whole line, and return only the text after Bash's last split."""
 
     source_template = """
 %(complete_func)s() {

@@ -45,7 +45,7 @@ def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: f
     """
     with target.reach_hosts() as fleet:
         if fleet.run is not None:
-            with suppress(CannotStart):  # a host that does not answer may know the run, and is in the archive
+            with suppress(CannotStart):  # a silent host may know the run; the archive names the host
                 find_named(fleet, fleet.run)
         hosts = gather(fleet, deadline_s)
         found = Diagnosis(fleet.spec.name, hosts, time_line_of(hosts, fleet.spec))

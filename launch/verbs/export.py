@@ -27,7 +27,7 @@ from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 from launch.view.console import note
 
-QUIET_S = 120.0  # without a sign from the host, it does not go on any more
+QUIET_S = 120.0  # after this silence, the host counts as stuck
 LOOK_S = 0.2
 
 
@@ -40,7 +40,7 @@ class ExportAnswer:
       checkpoint: Name of the checkpoint that was exported.
       folder: Path of the SavedModel, on this machine.
       inputs: For each input of the signature, by name: `dtype`, and `shape` with null for any size.
-      outputs: The same for each output.
+      outputs: The same values for each output.
       tables: Rows of each embedding table, by name.
     """
 
@@ -53,10 +53,11 @@ class ExportAnswer:
 
 
 def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str]) -> ExportRequest:
-    """Return the request to the host of the run's chief; from here on ``fleet`` has the job's code, as it is now.
+    """Return the request to the host of the run's chief, and add the job's current code to ``fleet``.
 
     Args:
-      checkpoint: the step of one, or its path on that host; None for the newest, which a run that trains saves first.
+      checkpoint: the step of a checkpoint, or its path on that host; None for the newest. A live run then saves one
+        first.
 
     Raises:
       UsageError: the file has ``command``.
@@ -76,13 +77,13 @@ def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Opti
 
 
 def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
-    """Write the SavedModel into ``folder``, which does not exist; all of it is there, or nothing.
+    """Write the SavedModel into the new folder ``folder``, completely or not at all.
 
     Returns:
       the host's last answer.
 
     Raises:
-      HostProblem: the host cannot be reached, or has none to give.
+      HostProblem: the host is out of reach, or has no SavedModel to send.
       LaunchError: the folder cannot be written.
       Interrupted: a signal came.
     """
@@ -145,7 +146,7 @@ def _next(conversation: Conversation, interrupts: Interrupts) -> Dict[str, Any]:
 
 
 def _open(conversation: Conversation, folder: Path, name: str) -> IO[bytes]:
-    """Open a file of the SavedModel, which lies in ``folder`` whatever the host has named it."""
+    """Open a file of the SavedModel inside ``folder``, whatever name the host has sent."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name:
         raise conversation.noise_problem(f"expected the name of a file in a SavedModel, found {name[:200]!r}")
@@ -193,7 +194,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
 
 
 def in_lines(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the object of ``--json`` in lines for a person."""
+    """Yield the object of ``--json`` as lines for a person."""
     yield f"{values['checkpoint']} of {values['run']} is in {values['folder']}"
     for side in ("inputs", "outputs"):
         yield f"{side}: " + ", ".join(f"{name} {_typed(each)}" for name, each in values[side].items())

@@ -11,7 +11,7 @@ import click
 from launch.errors import SUCCEEDED, UsageError
 from launch.view.console import say
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")  # what the key name takes
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")  # a valid value of the key name
 _HOUSES = 500
 
 _JOB = '''\
@@ -111,7 +111,7 @@ def write(folder: Path) -> Dict[str, str]:
     """Write a first job into a new folder, and return the text of each file.
 
     Raises:
-      UsageError: the folder is there, cannot be made, or its name is none for a run.
+      UsageError: the folder exists, cannot be created, or its name is not valid for a run.
     """
     name = folder.name
     if not _NAME.fullmatch(name):
@@ -137,7 +137,7 @@ def texts(name: str) -> Dict[str, str]:
 
 
 def _table() -> str:
-    """Return made-up houses, always the same; a price is off by some thousands from a linear function."""
+    """Return made-up houses, always the same; each price is some thousands away from a linear function."""
     chance = random.Random(0)
     lines = ["area,rooms,age,price"]
     for _ in range(_HOUSES):

@@ -1,4 +1,4 @@
-"""``launch logs``, with times as a person writes them for ``--since`` and ``--until``."""
+"""``launch logs``; ``--since`` and ``--until`` take times as a person writes them."""
 
 import re
 from datetime import datetime, timedelta
@@ -22,11 +22,11 @@ def moment(text: str, now: datetime) -> float:
     The text is ``10m`` (ago), ``15:59`` (today) or ``2026-11-20T15:59:02``.
 
     Raises:
-      UsageError: the text is none of them.
+      UsageError: the text has none of these forms.
     """
     ago = _AGO.fullmatch(text)
     if ago:
-        # From the timestamp: a datetime less ten minutes no longer knows which of autumn's two equal hours it is in.
+        # From the timestamp: subtracting from a datetime loses which of autumn's two equal hours was meant.
         return now.timestamp() - timedelta(**{_UNITS[ago.group(2)]: float(ago.group(1))}).total_seconds()
     try:
         return _written(text, now).timestamp()

@@ -25,10 +25,10 @@ def metrics(target: Target, port: int, address: str) -> int:
     \b
     Example:  launch metrics hosts.yaml --port 9476
     """
-    from launch.monitoring.exporter import Exporter, RunCollector  # launch.cli has loaded it, for this verb alone
+    from launch.monitoring.exporter import Exporter, RunCollector  # launch.cli has loaded it for this verb
 
     with target.reach() as fleet:
-        with suppress(CannotStart):  # a host that cannot be asked now is asked again with every scrape
+        with suppress(CannotStart):  # every scrape asks a silent host again
             locate(fleet)
         lead = LeadConnection(fleet)
         newest = NewestAnswer(lead.ask)

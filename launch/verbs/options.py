@@ -1,4 +1,4 @@
-"""The argument FILE and the options of every verb about a hosts file, and what the Tab key makes of them.
+"""The argument FILE and the options of every verb about a hosts file, and their completion at the Tab key.
 
 The Tab key completes hosts files, their tasks and hosts, and keys; Click itself completes flags.
 """
@@ -22,7 +22,7 @@ YAML = (".yaml", ".yml")
 
 
 def complete_hosts_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """Return YAML files, and folders on the way to them."""
+    """Return YAML files, and folders that may contain them."""
     return list(paths(incomplete, lambda path: path.suffix in YAML))
 
 
@@ -33,9 +33,9 @@ def complete_host_list(ctx: click.Context, param: click.Parameter, incomplete: s
 
 
 def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """Return the tasks, roles and hosts of the file that was named before.
+    """Return the tasks, roles and hosts of the file that the line names before.
 
-    A file that cannot be read has none.
+    For a file that cannot be read, the list is empty.
     """
     try:
         spec = load(Path(ctx.params["file"]), ctx.params.get("overrides") or ())
@@ -86,7 +86,7 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
         overrides: Tuple[str, ...],
         include: Tuple[str, ...],
         exclude: Tuple[str, ...],
-        run: Optional[str] = None,  # of a verb with ``OF_RUN``
+        run: Optional[str] = None,  # for a verb with ``OF_RUN``
         **options: Any,
     ) -> int:
         return verb(Target(file, local, overrides, include, exclude, run), **options)
@@ -103,5 +103,5 @@ def port_option(default: int = 0) -> Callable[..., Any]:
 
 
 def tell(as_json: bool, values: Mapping[str, Any], lines: Sequence[str]) -> None:
-    """Print the findings of a verb: one JSON object, or lines for a person, on stdout."""
+    """Print the findings of a verb on stdout: one JSON object, or lines for a person."""
     say(*([json.dumps(values)] if as_json else lines))

@@ -17,28 +17,28 @@ from launch.target import Target
 from launch.verbs.options import OF_RUN, TASKS, port_option, with_hosts_file
 from launch.view.console import note, say
 
-ADDRESS = "127.0.0.1"  # and no other: the page has names of hosts and lines of logs
-MOST_TASKS = 32  # whose logs the page has, unless the user names more
-PATIENCE_S = 30.0  # with a host that has been asked
+ADDRESS = "127.0.0.1"  # only this one: the page has names of hosts and lines of logs
+MOST_TASKS = 32  # with logs on the page, unless the user names more
+PATIENCE_S = 30.0  # to wait for a host's answer
 
 
 def chosen(fleet: Fleet, patterns: Sequence[str]) -> List[AnyTask]:
-    """Return the tasks whose logs the page has: those that are named, else the chief and the first others.
+    """Return the tasks whose logs the page has: the named tasks, else the chief and the first other tasks.
 
     Raises:
-      UsageError: a pattern means no task.
+      UsageError: a pattern matches no task.
     """
     tasks = select(fleet.tasks, patterns)
     return tasks if patterns else sorted(tasks, key=_is_not_chief)[:MOST_TASKS]
 
 
 def _is_not_chief(task: AnyTask) -> Tuple[bool, bool]:
-    """Return the order of tasks: a chief first, without one the first worker."""
+    """Return a sort key that puts the chief first, or without a chief the first worker."""
     return task.role != "chief", (task.role, task.index) != ("worker", 0)
 
 
 def last_lines(fleet: Fleet, tasks: Sequence[AnyTask], patience_s: float = PATIENCE_S) -> Dict[str, Any]:
-    """Return ``lines``, the last lines by time, and ``missing``, the reasons why some are not there."""
+    """Return ``lines``, the last lines by time, and ``missing``, the reasons why some lines are missing."""
     lines: List[str] = []
     problems = print_logs(
         fleet, tasks, lambda line: lines.append(clean(line)), raw=True, tail=lines_of_each(len(tasks)),
@@ -92,7 +92,7 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     \b
     Example:  launch view hosts.yaml
     """
-    from launch.monitoring.web_server import WebServer  # only here: a report needs no server
+    from launch.monitoring.web_server import WebServer  # imported here: a report needs no server
 
     with target.reach() as fleet:
         status = newest_status(fleet, str(target), warn=note)

@@ -42,7 +42,7 @@ def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: flo
     spec = target.spec()
     job = target.job(spec)
     planned = make_plan(spec, job, run_name(spec.name, datetime.now(timezone.utc)), sys.executable)
-    with_folder(launcher_code(), job)  # refuses a folder that `up` would refuse
+    with_folder(launcher_code(), job)  # raises for a folder that `up` would refuse
     tasks = shown_tasks(planned, {task.name for task in select(spec.tasks, patterns)})
     if patterns and not as_json:
         for task in tasks:

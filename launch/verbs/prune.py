@@ -1,4 +1,4 @@
-"""``launch prune``: remove past runs and unused code on the hosts of a file, or show what would go."""
+"""``launch prune``: remove past runs and unused code on the hosts of a file, or show what a removal would delete."""
 
 import shlex
 import time
@@ -22,7 +22,7 @@ from launch.view.console import of_bytes
 ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
 
 
-# The fields of the last base come first.
+# The fields of the last base class come first.
 @dataclass(frozen=True)
 class HostPruned(PruneAnswer, AnyHost):
     """A host that has answered.
@@ -38,7 +38,7 @@ class PruneReport:
     """The object of ``prune --json``.
 
     Attributes:
-      removed: True with --yes: what goes has been removed, but for what failed.
+      removed: True with --yes: everything in going was removed, except for the folders in failed.
     """
 
     removed: bool
@@ -53,19 +53,19 @@ class Pruned(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Return whether something could not be removed."""
+        """Return whether a folder could not be removed."""
         return any(answer.failed for answer in self.answers.values())
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing goes."""
+        """Return whether no host has a folder to remove."""
         return not any(answer.going for answer in self.answers.values())
 
 
 def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
-    """Ask every host for what goes by its rules; with ``remove``, have it removed.
+    """Ask every host for the folders to remove by its rules; with ``remove``, the hosts remove them.
 
-    Hosts that are this machine share one folder, and are asked once.
+    Hosts that are this machine share one folder, and receive one request.
     """
     here = tuple(host for host in fleet.hosts if fleet.spec.is_here(host))
     names = {host: here if host in here else (host,) for host in fleet.hosts if host not in here[1:]}

@@ -1,4 +1,4 @@
-"""``launch runs``: a row for each run, and below it what went wrong."""
+"""``launch runs``: a row for each run, with the run's problems below the row."""
 
 from typing import Iterator, List, Optional, Sequence
 
@@ -17,10 +17,10 @@ INDENT = "  "
 
 
 def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
-    """Return the table of runs in lines of at most ``width`` characters; None: as long as they are."""
+    """Return the table of runs in lines of at most ``width`` characters; None for no limit."""
     cells = [[column.cell(run) for column in COLUMNS] for run in runs]
     natural = [max([len(column.heading), *(len(row[at]) for row in cells)]) for at, column in enumerate(COLUMNS)]
-    # Behind the last column there is no gap.
+    # The last column has no gap after it.
     given = fitting(COLUMNS, natural, None if width is None else width + GAP)
     found = [_row([column.heading for column in COLUMNS], given)]
     for run, row in zip(runs, cells):
@@ -39,7 +39,7 @@ def _row(cells: Sequence[str], given: Sequence[int]) -> str:
 
 
 def _trouble(run: RunRecord) -> Iterator[str]:
-    """Yield a line about a run's incidents and its first cause; none where nothing went wrong."""
+    """Yield a line about a run's incidents and its first cause; no line without a problem."""
     parts = [quantity(run.incidents, "incident")] if run.incidents else []
     if run.state is None:
         parts.append(f"state unknown: expected the lead's record on {run.lead or 'its host'}, found none")

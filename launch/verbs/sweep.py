@@ -1,4 +1,4 @@
-"""``launch sweep``: find what earlier runs of any name left on the hosts of a file, and end it."""
+"""``launch sweep``: find the leftovers of earlier runs of any name on the hosts of a file, and end them."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Union
@@ -54,12 +54,12 @@ class Swept(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Return whether every host answered and nothing of an earlier run is left on any."""
+        """Return whether every host answered and nothing of an earlier run is left on any host."""
         return not self.problems and not any(answer.left for answer in self.answers.values())
 
 
 def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
-    """Find what earlier runs left on every host; with ``kill``, end it."""
+    """Find the leftovers of earlier runs on every host; with ``kill``, end them."""
     asked_first = dict.fromkeys([*fleet.hosts, *fleet.spec.hosts])
     here = tuple(host for host in asked_first if fleet.spec.is_here(host))
     requests = {

@@ -1,4 +1,4 @@
-"""``launch restart`` and ``launch drain``: change tasks of a run, and wait until the run has taken the change."""
+"""``launch restart`` and ``launch drain``: change tasks of a run, and wait until the change has taken effect."""
 
 import time
 from typing import Callable, List, NamedTuple, Sequence, Tuple
@@ -17,18 +17,18 @@ from launch.target import Target
 from launch.verbs.options import OF_RUN, complete_task, with_hosts_file
 from launch.view.console import say
 
-CHANGES_S = 300.0  # loading TensorFlow on a busy host, finding the others, a save, the first step
+CHANGES_S = 300.0  # to load TensorFlow on a busy host, connect, save, and train a step
 LOOK_S = 0.5
 TO_CHANGE = click.argument("patterns", metavar="TASK...", nargs=-1, required=True, shell_complete=complete_task)
 
 
 class Change(NamedTuple):
-    """A change as far as it has come.
+    """The progress of a change.
 
     Attributes:
-      done: lines about what has changed.
-      pending: names of what has not changed yet.
-      problems: lines about what will not change.
+      done: lines about completed parts of the change.
+      pending: the names of tasks or runs that have not changed yet.
+      problems: lines about parts of the change that have failed.
     """
 
     done: List[str]
@@ -37,10 +37,10 @@ class Change(NamedTuple):
 
 
 def follow(look: Callable[[], Change], timeout_s: float, pause: Callable[[], None], late: str) -> Change:
-    """Wait until nothing is pending, at most ``timeout_s``.
+    """Wait until nothing is pending, at most ``timeout_s`` seconds.
 
-    ``look`` returns the change by the newest status, and ``pause`` waits between two looks. ``late`` is the problem,
-    without its name, of what is pending then.
+    ``look`` returns the change according to the newest status, and ``pause`` waits between two looks. After a timeout,
+    each pending name followed by ``late`` is a problem.
     """
     until = time.monotonic() + timeout_s
     while True:
@@ -60,15 +60,15 @@ def _ended(target: Target, fleet: Fleet, compare: Callable[[RunStatus], Change],
 
 
 def _reported(ended: Change) -> int:
-    """Print the end of a change, and return the exit code."""
+    """Print the result of a change, and return the exit code."""
     say(*ended.done, *ended.problems)
     return FAILED if ended.problems else SUCCEEDED
 
 
 def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
-    """Return the reasons that tasks cannot be restarted; empty where all can.
+    """Return the reasons why tasks cannot be restarted; empty where all can be restarted.
 
-    ``file`` is the argument of other verbs about the run.
+    ``file`` is the argument with which other verbs find the run.
     """
     if status.state in ENDED:
         return [f"{status.run} has {status.state}; start it with `launch up {file}`"]
@@ -83,12 +83,12 @@ def refusals(status: RunStatus, names: Sequence[str], file: str) -> List[str]:
 
 
 def _can_restart(task: TaskStatus) -> bool:
-    # An evaluator only watches: a run goes on without one that failed.
+    # A run continues without an evaluator that failed, so this evaluator can be restarted.
     return task.state in ALIVE or (task.role, task.state) == ("evaluator", "failed")
 
 
 def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
-    """Return in words what training loses by a restart of ``names``.
+    """Return a line about the loss of training by a restart of ``names``; empty without a loss.
 
     The variables on a ps exist nowhere else.
     """
@@ -152,7 +152,7 @@ def restart(target: Target, patterns: Tuple[str, ...]) -> int:
 
 
 def drained(run: str, now: RunStatus) -> Change:
-    """Return whether a run trains after a change of its tasks, or will not train with it."""
+    """Return the progress of a change of the run's tasks: done once the run trains with it."""
     formation = now.formation
     if now.run != run:
         return Change([], [], [_other_run(run, now)])

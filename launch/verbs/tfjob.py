@@ -1,4 +1,4 @@
-"""``launch import tfjob`` and ``launch manifest``: TFJobs of Kubernetes as hosts files, and the other way round."""
+"""``launch import tfjob`` and ``launch manifest``: convert TFJobs of Kubernetes into hosts files, and back."""
 
 import re
 import shlex

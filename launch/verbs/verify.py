@@ -1,4 +1,4 @@
-"""``launch verify``: prepare a hosts file for the comparison, and report what the chief has compared."""
+"""``launch verify``: prepare a spec for the comparison, and report the chief's result."""
 
 from dataclasses import replace
 from typing import Dict, List, Mapping
@@ -21,21 +21,22 @@ from launch.view import run_end
 
 _STEPS, _MODEL, _OPTIMIZER = "verified_steps", "verified_variables", "verified_optimizer_variables"
 _PLAIN, _BY_PARTS, _NOT_FINITE = "verified_plain_steps", "verified_plain_steps_by_parts", "not_compared_steps"
-_BY_DESIGN, _NOT_COMPARED = "differs_by_design/", "not_compared/"  # each with the name of a variable
+_BY_DESIGN, _NOT_COMPARED = "differs_by_design/", "not_compared/"  # followed by the name of a variable
 _TABLE, _RANDOM, _NOT_FULL = "not_compared_table/", "given_random_numbers", "not_compared_steps_of_shards"
-_MOST = 5  # variables of one kind that have a line
+_MOST = 5  # variables of one kind with a line each
 
 
 def prepared(spec: Spec, steps: int) -> Spec:
     """Return the spec of a run that is compared with one process.
 
-    It has no GPUs but as many towers, no evaluator, no spares, no restarts, no checkpoints, no hooks, and no notice.
+    The spec has no GPUs but the same number of towers, and no evaluator, spares, restarts, checkpoints, hooks or
+    notice.
 
     Args:
-      steps: how many to compare at most.
+      steps: the most steps to compare.
 
     Raises:
-      UsageError: some setting cannot be verified; names each.
+      UsageError: settings cannot be verified; the text names each.
     """
     refused = _refused(spec)
     if refused:
@@ -89,7 +90,7 @@ def _whole_numbers(status: RunStatus) -> Dict[str, int]:
 
 
 def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
-    """Return what was compared with plain TensorFlow, and what was not, a line each."""
+    """Return lines about the parts that were compared with plain TensorFlow, and the parts that were not."""
     if not metrics.get(_PLAIN):
         return ["not compared with plain TensorFlow: the log of the chief has the reason"]
     lines = [f"equals plain TensorFlow, but for rounding, in {quantity(metrics[_PLAIN], 'step')}"]
@@ -106,7 +107,7 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
 
 
 def _given(metrics: Mapping[str, int]) -> List[str]:
-    """Return what both sides have from the run, a line each."""
+    """Return lines about the values that both sides take from the run."""
     lines = ["random numbers differ by design: both sides have those of the run"] if metrics.get(_RANDOM) else []
     return lines + _named(metrics, _TABLE, "not compared: both sides have the rows of the run's table")
 

@@ -1,6 +1,6 @@
-"""Lines for a person on stdout, the columns for which a line has room, hosts folded into ranges, amounts with a unit.
+"""Lines for a person on stdout; the columns that fit into a line; hosts folded into ranges; amounts with a unit.
 
-Columns give way by their rank.
+Where a line has too little room, the columns of the highest rank are left out first.
 """
 
 import shutil
@@ -27,12 +27,13 @@ class Column(Generic[Row, Cell]):
     """A column of a table.
 
     Attributes:
-      heading: its first line.
-      rank: of two columns, the one with the higher rank gives way; a column of rank 0 is never cut.
-      cell: return what stands in a row.
-      is_number: whether it is aligned to the right.
-      least: the width to which the column may be cut, its texts with an ellipsis; None for a column never cut.
-      shown_for: the column is there if this holds for any row; None for a column that is always there.
+      heading: the first line of the column.
+      rank: of two columns, the column with the higher rank is left out first; a column of rank 0 is never cut.
+      cell: returns the content of the column in a row.
+      is_number: whether the column is aligned to the right.
+      least: the width to which the column may be cut, with an ellipsis in its texts; None for a column that is never
+        cut.
+      shown_for: returns whether a row needs the column; None for a column that is always shown.
     """
 
     heading: str
@@ -46,11 +47,11 @@ class Column(Generic[Row, Cell]):
 def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: Optional[int]) -> List[int]:
     """Return the width of each column, 0 for a column that has no room.
 
-    ``natural`` has the width of each column's longest text. Room goes to the columns in the order of their rank.
+    ``natural`` has the width of each column's longest text. Columns of lower rank are given room first.
     """
     if width is None:
         return list(natural)
-    given, room = [0] * len(columns), width  # rich counts a gap behind the last column, too
+    given, room = [0] * len(columns), width  # rich also adds a gap after the last column
     for index in sorted(range(len(columns)), key=lambda index: columns[index].rank):
         least = columns[index].least
         needed = natural[index] if least is None else min(least, natural[index])
@@ -61,34 +62,34 @@ def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: 
 
 
 def cut(text: str, width: Optional[int]) -> str:
-    """Return a text of at most so many characters; where it is cut, with an ellipsis at its end."""
+    """Return a text of at most ``width`` characters; a text that is cut ends with an ellipsis."""
     return text if width is None or len(text) <= width else f"{text[: max(0, width - 1)]}…"
 
 
-WIDE = 400  # characters of a line where nothing is cut
+WIDE = 400  # characters of a line in which nothing is cut
 
 
 def say(*lines: str) -> None:
-    """Print human lines on stdout."""
+    """Print lines for a person on stdout."""
     for line in lines:
         click.echo(without_controls(line))
 
 
 def note(*lines: str) -> None:
-    """Print human lines on stderr, beside data on stdout."""
+    """Print lines for a person on stderr, because stdout may have data."""
     for line in lines:
         click.echo(without_controls(line), err=True)
 
 
 def make_console(wide: bool = False) -> Any:
-    """Return rich's console on stdout; outside a terminal, or if ``wide``, wide enough that nothing is cut."""
-    from rich.console import Console  # its callers have loaded it; most verbs need no rich, and nor does the Tab key
+    """Return rich's console on stdout; outside a terminal, or with ``wide``, so wide that nothing is cut."""
+    from rich.console import Console  # the callers have loaded rich; most verbs and the Tab key do not need it
 
     return Console(width=WIDE) if wide or not sys.stdout.isatty() else Console()
 
 
 def width() -> Optional[int]:
-    """Return the characters of a line on stdout; None outside a terminal, where nothing is cut."""
+    """Return the number of characters of a line on stdout; None outside a terminal, where nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 

@@ -1,4 +1,4 @@
-"""The progress of many hosts with one piece of work; hosts at the same stage are folded into one name."""
+"""The progress of many hosts with one piece of work; hosts at the same stage are folded into ranges."""
 
 import time
 from collections import Counter
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from launch.view.console import fold
 
-EVERY_S = 2.0  # between two lines where they stay
+EVERY_S = 2.0  # between two lines, outside a terminal
 MOST_STAGES = 4  # in one line
 
 
@@ -21,7 +21,7 @@ class HostProgress:
     Any thread may report the progress of a host.
 
     Args:
-      output: the stream of the lines; a terminal gets one line that changes in place.
+      output: the stream of the lines; on a terminal, one line changes in place.
     """
 
     def __init__(self, hosts: Sequence[str], output: TextIO, now: Callable[[], float] = time.monotonic):
@@ -43,7 +43,7 @@ class HostProgress:
         self._live.stop()
 
     def show(self, host: str, stage: str) -> None:
-        """Report the stage that a host is at."""
+        """Report the stage of a host."""
         with self._lock:
             self._stages[host] = stage
             self._tell()
@@ -56,14 +56,14 @@ class HostProgress:
             self._tell()
 
     def failed(self, host: str) -> None:
-        """Report that a host cannot go on; the reason is printed at the end."""
+        """Report that a host cannot continue; the reason is printed at the end."""
         with self._lock:
             self._stages.pop(host, None)
             self._failed += 1
             self._tell()
 
     def look(self) -> None:
-        """Print the progress, if a change came too early to be printed."""
+        """Print the progress, if the last change came too soon after the previous line."""
         with self._lock:
             self._tell()
 

@@ -1,7 +1,7 @@
-"""The view of an attached run in a terminal: a picture for the room that there is, drawn again as the run changes.
+"""The view of an attached run in a terminal: a picture that fits the terminal, redrawn as the run changes.
 
-What matters comes first, then as many tasks as fit: one line a task, and the columns for which there is room. Columns
-give way by their rank. The name of a task is never cut. ``plain_view`` has the lines for anywhere else.
+The most important lines come first, then as many tasks as fit, one line each. The table has the columns that fit, by
+their rank. The name of a task is never cut. Outside a terminal, ``plain_view`` prints lines.
 """
 
 import sys
@@ -36,11 +36,12 @@ URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
 
 
 def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: Optional[int] = None) -> Table:
-    """Return a table with one row a task.
+    """Return a table with one row for each task.
 
     Args:
-      width: the most characters of a line; None for as many as there are.
-      most: the most rows; None for all tasks. Of more tasks, the table has those in trouble first, and counts the rest.
+      width: the most characters of a line; None for no limit.
+      most: the most rows; None for all tasks. With more tasks, the table has the tasks in trouble first, and counts the
+        rest.
     """
     rows = list(tasks) if most is None or len(tasks) <= most else sorted(tasks, key=_urgency)[: max(1, most - 1)]
     columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, rows))]
@@ -77,7 +78,7 @@ def _state(task: TaskStatus) -> Text:
 def _number(
     heading: str, rank: int, field: str, text: Callable[[Any], str] = str, if_known: bool = False
 ) -> Column[TaskStatus, Text]:
-    """Return the column of a number that may be unknown; with ``if_known``, it is there if any task's is known."""
+    """Return the column of a number that may be unknown; ``if_known`` shows it only where a task has the number."""
 
     def known(task: TaskStatus) -> bool:
         return getattr(task, field) is not None
@@ -101,7 +102,7 @@ COLUMNS: Sequence[Column[TaskStatus, Text]] = (
     _number("gpu memory", 11, "gpu_memory_bytes", of_bytes, if_known=True),
     _number("restarts", 6, "restarts"),
     _number("pid", 8, "pid"),
-    Column("address", 12, lambda task: Text(task.address)),  # as Text: one of IPv6 would be taken for markup
+    Column("address", 12, lambda task: Text(task.address)),  # as Text: rich would read an IPv6 address as markup
     _number("in/s", 13, "bytes_in_per_second", of_bytes, if_known=True),
     _number("out/s", 14, "bytes_out_per_second", of_bytes, if_known=True),
     replace(_number("dropped", 15, "dropped_gradients"), shown_for=lambda task: task.dropped_gradients > 0),
@@ -110,12 +111,12 @@ COLUMNS: Sequence[Column[TaskStatus, Text]] = (
 
 
 class Picture:
-    """A run as rich draws it.
+    """A picture of a run, which rich draws.
 
     Args:
-      losses: the losses so far, for their curve.
-      height: the lines that there are; None for as many as the picture needs.
-      wide: every column in full, however long a line becomes.
+      losses: the losses so far, for the curve.
+      height: the available lines; None for as many as the picture needs.
+      wide: whether every column is shown in full, however long a line becomes.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Picture:
         self._status, self._losses, self._height, self._wide = status, losses, height, wide
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw the head, what is wrong, and the table of tasks in the lines that are left."""
+        """Draw the head, the problems, and the table of tasks in the remaining lines."""
         above = [*self._head(options.max_width), *self._troubles(console, options)]
         yield from above
         most = None
@@ -142,7 +143,7 @@ class Picture:
         else:
             if status.steps:
                 yield ProgressBar(total=status.steps, completed=status.global_step, width=min(BAR_WIDTH, width))
-                yield Text("")  # the bar ends no line
+                yield Text("")  # the bar does not end its line
             yield from _texts([run_text.progress(status), *self._curve(width), *run_text.training_metrics(status)])
             yield from _texts([*run_text.checkpoint(status), *run_text.best(status)])
         yield from _texts([*run_text.evaluation(status), *run_text.metrics(status)])
@@ -192,7 +193,7 @@ class LiveView(View):
         self._terminal.close()
 
     def _draw(self) -> None:
-        self._terminal.enter_context(unechoed(sys.stdin))  # the ^C of a Ctrl-C would tear the picture
+        self._terminal.enter_context(unechoed(sys.stdin))  # an echoed ^C would damage the picture
         self._live.start(refresh=True)
         self._terminal.callback(self._live.stop)
 
@@ -219,7 +220,7 @@ def for_terminal() -> View:
 
 
 def print_status(status: RunStatus, wide: bool = False) -> None:
-    """Print ``launch status`` for a person; outside a terminal, or if ``wide``, with every task and column."""
+    """Print ``launch status`` for a person; outside a terminal, or with ``wide``, with every task and column."""
     console = make_console(wide)
     whole = wide or not sys.stdout.isatty()
     console.print(Picture(status, height=None if whole else console.height, wide=whole))

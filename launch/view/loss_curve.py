@@ -1,4 +1,4 @@
-"""The loss of a run over its steps, as somebody who follows the run records it, and as a curve in one line of text."""
+"""The loss of a run over its steps, recorded by a process that follows the run, and drawn as one line of text."""
 
 from typing import List, Optional, Sequence, Tuple
 
@@ -10,14 +10,14 @@ BARS = "▁▂▃▄▅▆▇█"
 def sparkline(points: Sequence[float], width: int) -> str:
     """Return points as bars, at most ``width`` of them: the smallest is ``▁``, the largest ``█``.
 
-    Each bar is the mean of its part of the points. Points that are no finite number have no bar.
+    Each bar is the mean of its part of the points. Points that are not finite have no bar.
     """
     finite = [point for point in points if abs(point) < float("inf")]
     if len(finite) < 2 or width < 2:
         return ""
     count = min(width, len(finite))
     largest: float = max(abs(point) for point in finite) or 1.0
-    scaled = [point / largest for point in finite]  # a sum of these is finite, even of a loss that has exploded
+    scaled = [point / largest for point in finite]  # so that sums are finite, even of a loss that has exploded
     parts = [scaled[len(finite) * bar // count : len(finite) * (bar + 1) // count] for bar in range(count)]
     means = [sum(part) / len(part) for part in parts]
     low, span = min(means), max(means) - min(means)
@@ -27,8 +27,8 @@ def sparkline(points: Sequence[float], width: int) -> str:
 class LossCurve:
     """The points of the newest run, recorded from now on, in a bounded memory: [(step, loss)].
 
-    Where the memory is full, every second point goes, and from then on points are recorded twice as far apart.
-    Another run begins a new curve.
+    When the memory is full, every second point is dropped, and later points are recorded twice as far apart. Another
+    run begins a new curve.
     """
 
     def __init__(self, most: int = 1000):
@@ -40,7 +40,7 @@ class LossCurve:
         self.points: List[Tuple[int, float]] = []
 
     def add(self, status: RunStatus) -> None:
-        """Record the loss of a status; training that went back to an earlier step continues from there."""
+        """Record the loss of a status; if training went back to an earlier step, the curve continues from that step."""
         if status.run != self._run:
             self._begin(status.run)
         step, loss = status.global_step, status.loss

@@ -1,4 +1,4 @@
-"""A run in plain lines, as it changes: for a log, a pipe, or a file. Loads no rich, which takes a tenth of a second."""
+"""A run in plain lines for a log, a pipe, or a file. The module does not load rich, which takes a tenth of a second."""
 
 import math
 import sys
@@ -38,19 +38,19 @@ class View:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing, because there is nothing to undo."""
+        """Do nothing, because this view has nothing to undo."""
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Leave the terminal as others expect it."""
+        """Restore the terminal for other programs."""
         yield
 
     def note(self, text: str) -> None:
-        """Print a line of its own."""
+        """Print a separate line."""
         print(f"[{time.monotonic() - self._began:6.1f} s] {without_controls(text)}", file=self._output, flush=True)
 
     def show(self, status: RunStatus) -> None:
-        """Print what is new: changes of state at once, progress every ``EVERY_S`` seconds."""
+        """Print changes of state at once, and progress every ``EVERY_S`` seconds."""
         for line in self._news(status):
             self.note(line)
 
@@ -77,7 +77,7 @@ class View:
         return lines + self._progress(status)
 
     def _is_new(self, what: Any, value: Any) -> bool:
-        """Return whether this value has not just been shown, and take it for shown."""
+        """Return whether this value differs from the last shown one, and record the value as shown."""
         is_new = what not in self._shown or self._shown[what] != value
         self._shown[what] = value
         return is_new

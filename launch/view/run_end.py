@@ -35,7 +35,7 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
 
 
 def saved(status: RunStatus, asked: str) -> List[str]:
-    """Return a line with the newest checkpoint of a run that was cut off, and the command that goes on from it."""
+    """Return a line with the newest checkpoint of a run that was cut off, and the command that continues from it."""
     if status.steps is None or status.global_step is None:
         return []
     if status.checkpoint_step is None:
@@ -47,7 +47,7 @@ def saved(status: RunStatus, asked: str) -> List[str]:
 
 
 def what_happened(status: RunStatus) -> List[str]:
-    """Return the run's incidents, unless the cause already explains the only one."""
+    """Return lines about the run's incidents; none where the cause already explains the only incident."""
     incidents = status.incidents
     plain = len(incidents) == 1 and not incidents[0].followed and not incidents[0].did
     return [] if plain and status.state == "failed" else incident_status.lines(incidents)
@@ -58,9 +58,9 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
 
     Args:
       asked: the argument with which other verbs find the run.
-      fragile: the hosts of which each ends the run by a reboot, and why nothing starts its agent again; "" for no text.
+      fragile: the hosts whose reboot ends the run, and the reason why no agent is restarted there; "" for no text.
       resumes: whether the launcher knows the run's checkpoints.
-      slurm_job: the job of Slurm in which it runs; "" for none.
+      slurm_job: the Slurm job that has the hosts; "" for none.
     """
     lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
     lines += [f"a reboot of {hosts} ends it" + (f": {why}" if why else "") for hosts, why in fragile]
@@ -73,10 +73,10 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
 
 
 def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
-    """Return the exit code of ``up``: the run's, or 128+n after signal n.
+    """Return the exit code of ``up``: the run's exit code, or 128+n after signal n.
 
-    Signal n counts where the run has not succeeded. A run that stopped because a host left ends as by SIGTERM. A run
-    of which no task has ever had a process has not failed: that run could not start.
+    Signal n counts where the run has not succeeded. A run that stopped because a host left ends as by SIGTERM. A run in
+    which no task ever had a process could not start: its exit code is ``CANNOT_START``.
     """
     if status.state == "succeeded":
         return SUCCEEDED
@@ -88,15 +88,15 @@ def exit_code(status: RunStatus, signals: Sequence[int]) -> int:
 
 
 def is_chief(status: RunStatus, task: TaskStatus) -> bool:
-    """Return whether a task is the run's chief: the chief, or without one worker:0."""
+    """Return whether a task is the run's chief: the task of that role, or without such a task, worker:0."""
     roles = {each.role for each in status.tasks}
     return (task.role, task.index) == ("chief" if "chief" in roles else "worker", 0)
 
 
 def culprit(status: RunStatus) -> Optional[TaskStatus]:
-    """Return the task of the incident that the run has failed for.
+    """Return the task of the incident that made the run fail.
 
-    The result is None where the incident is of a host, or where there is no such incident.
+    The result is None where the incident is about a host, or where no incident made the run fail.
     """
     cause = _fatal(status)
     if cause is None:
@@ -105,9 +105,9 @@ def culprit(status: RunStatus) -> Optional[TaskStatus]:
 
 
 def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatus]:
-    """Return the fatal incident of an attempt of ``task`` before its newest; else None.
+    """Return the fatal incident, if it is about an earlier attempt of ``task`` and has log lines; else None.
 
-    The fatal incident is the one that the run has failed for. The incident must have lines of a log.
+    The fatal incident is the incident that made the run fail.
     """
     cause = _fatal(status)
     if cause is None or not cause.lines or cause.title != task.title:
@@ -116,7 +116,7 @@ def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatu
 
 
 def _which(of: Union[TaskStatus, IncidentStatus]) -> Tuple[Any, ...]:
-    """Return what an incident and its task have in common."""
+    """Return the values that an incident and its task have in common."""
     return of.role, of.index, of.host
 
 

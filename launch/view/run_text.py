@@ -1,4 +1,4 @@
-"""The parts of a run's status in words, a line each."""
+"""The parts of a run's status in words, one line each."""
 
 from collections import Counter
 from datetime import datetime
@@ -32,18 +32,18 @@ def elapsed(status: Union[RunStatus, RunRecord]) -> Optional[float]:
         return None
     try:
         began, ended = (_moment(text) for text in (status.started, until))
-    except ValueError:  # a host has sent something else
+    except ValueError:  # a host has sent another text
         return None
     return max(0.0, (ended - began).total_seconds())
 
 
 def _moment(text: str) -> datetime:
-    """Return a time of a status; both are of one clock, in UTC. Raises ValueError."""
+    """Return a time of a status as a datetime, in UTC. Raises ValueError."""
     return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
 
 
 def left(status: RunStatus) -> Optional[float]:
-    """Return the seconds that training takes at its recent rate; None where nothing is known, or left."""
+    """Return the remaining seconds at the recent rate; None where the rate is unknown or no step is left."""
     if status.state != "running" or not status.steps or status.global_step is None or not status.steps_per_second:
         return None
     return max(0, status.steps - status.global_step) / status.steps_per_second or None
@@ -61,7 +61,7 @@ def progress(status: RunStatus) -> str:
 
 
 def checkpoint(status: RunStatus) -> List[str]:
-    """Return a line with the newest checkpoint and its age; nothing before the first, and after the end."""
+    """Return a line with the newest checkpoint and its age; empty before the first checkpoint, and after the end."""
     if status.checkpoint_step is None or status.state in ENDED:
         return []
     steps = max(0, (status.global_step or 0) - status.checkpoint_step)
@@ -70,12 +70,12 @@ def checkpoint(status: RunStatus) -> List[str]:
 
 
 def training_metrics(status: RunStatus) -> List[str]:
-    """Return a line with the metrics of the newest examples that trained; nothing where the model has none."""
+    """Return a line with the metrics of the newest training examples; empty where the model has no metrics."""
     return [f"while training: {_listed(status.training_metrics)}"] if status.training_metrics else []
 
 
 def best(status: RunStatus) -> List[str]:
-    """Return a line with the best checkpoint: ``best checkpoint: step 800, auc 0.8123``; nothing before the first."""
+    """Return a line with the best checkpoint: ``best checkpoint: step 800, auc 0.8123``; empty before the first."""
     found = dict(status.best or {})
     step = found.pop("step", None)
     return [] if step is None else [f"best checkpoint: step {step:.0f}, {_listed(found)}"]
@@ -87,7 +87,7 @@ def metrics(status: RunStatus) -> List[str]:
 
 
 def _listed(metrics: Mapping[str, Optional[float]]) -> str:
-    """Return metrics in a line, those of slices only as far as there is room."""
+    """Return metrics in one line, with as many metrics of slices as the line has room for."""
     listed = [metric(*each) for each in metrics.items()]
     more = len(listed) - MOST_METRICS
     return ", ".join(listed if more < 2 else [*listed[:MOST_METRICS], f"and {more} more (launch status --json)"])
@@ -101,7 +101,7 @@ def metric(name: str, value: Optional[float]) -> str:
 
 
 def evaluation(status: RunStatus) -> List[str]:
-    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``; nothing before the evaluator's first report."""
+    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``; empty before the evaluator's first report."""
     found = dict(status.evaluation or {})
     step = found.pop("step", None)
     where = "an unknown step" if step is None else f"step {step:.0f}"
@@ -109,7 +109,7 @@ def evaluation(status: RunStatus) -> List[str]:
 
 
 def formation(status: RunStatus) -> List[str]:
-    """Return a run's formation in a line; nothing while the run is as it began.
+    """Return a run's formation in one line; empty while the formation is the first one and complete.
 
     Example: ``formation 2: 3 of 4 workers, 2 of 2 ps; without gpu03``.
     """
@@ -122,7 +122,7 @@ def formation(status: RunStatus) -> List[str]:
 
 
 def effective(status: RunStatus) -> List[str]:
-    """Return a line with the effective training time, and where the rest of the time went.
+    """Return a line with the effective training time, and the parts of the other time.
 
     Example: ``87 % effective: 1:27 of 1:40; start 6.1 s, standing 4.0 s, saving 2.9 s``.
     """
@@ -139,7 +139,7 @@ def effective(status: RunStatus) -> List[str]:
 
 
 def starting(status: RunStatus) -> List[str]:
-    """Return a line with the activities of starting tasks, the most common first; nothing if no task starts.
+    """Return a line with the activities of starting tasks, the most common first; empty if no task starts.
 
     Example: ``builds its graph: worker:0, worker:1; loads TensorFlow: ps:0``.
     """
@@ -162,7 +162,7 @@ def count(status: RunStatus) -> str:
 
 
 def slowness(status: RunStatus) -> List[str]:
-    """Return a line about the tasks that are slow; nothing where none is.
+    """Return a line about the slow tasks; empty where no task is slow.
 
     Example: ``slow: worker:3@gpu02 45.2 ms of own work per step; the other workers wait 31 % of each step``.
     """
@@ -180,7 +180,7 @@ def own_ms(task: TaskStatus) -> float:
 
 
 def silence(status: RunStatus) -> List[str]:
-    """Return a line with the hosts whose agents the lead receives nothing from right now.
+    """Return a line with the hosts whose agents now send nothing to the lead.
 
     A run that has ended has no such line.
     """
@@ -189,10 +189,10 @@ def silence(status: RunStatus) -> List[str]:
 
 
 def warnings(status: RunStatus) -> List[str]:
-    """Return a line for each mistake of the job's author that ends no run."""
+    """Return a line for each mistake in the job that ends no run."""
     return [f"warning: {text}" for text in status.warnings]
 
 
 def hook_problem(status: RunStatus) -> List[str]:
-    """Return a line with the newest problem of a receiver of events; nothing where each takes them."""
+    """Return a line with the newest problem of a receiver of events; empty without a problem."""
     return [f"hook {status.hook_problem}"] if status.hook_problem else []
