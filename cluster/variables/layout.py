@@ -3,9 +3,9 @@
 A piece is a variable, whole or a slice. In a checkpoint a piece has another name, or is a part of a tensor.
 
 Buckets are the pieces that a step sends over the network. Each slice of a large variable
-(``cluster.variables.placement``)
- is a bucket of its own. Small variables on the same server share a bucket, because every request costs time
-whatever its size. Every worker must find the same buckets in the same order, so buckets depend on the variables alone.
+(``cluster.variables.placement``) is a bucket of its own. Small variables on the same server share a bucket, because
+every request costs time whatever its size. Every worker must find the same buckets in the same order, so buckets depend
+on the variables alone.
 """
 
 import re
