@@ -1,4 +1,4 @@
-"""Draw a trace: python -m cluster.trace step_100.worker_1.json > step.svg"""
+"""Draws a trace: python -m cluster.trace step_100.worker_1.json > step.svg"""
 
 import json
 import sys

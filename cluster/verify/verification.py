@@ -85,8 +85,7 @@ class Verification:
         self.steps += 1
 
     def _structures(self) -> List[Any]:
-        """Return the batch structure of each worker's dataset; begin to read it, unless workers report their batches.
-        """
+        """Return the batch structure of each worker's dataset; begin to read it unless workers report batches."""
         run, sent = self._run, self._replica.reports.structure
         if sent is not None:
             self._readers = []
