@@ -118,7 +118,7 @@ class Job:
         """Return the output of ``model`` as loss and metrics per example, [batch] each.
 
         For several losses by name, the model is trained on their sum, and each loss is a metric. A metric may also be
-        one of ``cluster.metrics``, or a pair of such tensors, a label and a score. It may also be a result of
+        one of ``cluster.metrics``, or a pair of such tensors, a label and a score. A metric may also be a result of
         ``tf.metrics``: a value of no dimensions, and its update.
 
         Raises:

@@ -34,7 +34,7 @@ class Metric:
 def auc(label: Any, score: Any, weight: Any = None) -> Metric:
     """Return the area under the ROC curve.
 
-    This is the probability that a positive example has a higher score than a negative one; equal scores count one half.
+    The area is the probability that a positive example has a higher score than a negative one; equal scores count half.
 
     Args:
       label: above 0.5 for a positive example.

@@ -136,7 +136,7 @@ def copied(variable: Any) -> Any:
 
 
 def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
-    """Return the variables in groups, none of them larger than a piece."""
+    """Return the variables in groups that are not larger than a piece."""
     groups: List[List[Saved]] = []
     room = 0
     for each in saved:

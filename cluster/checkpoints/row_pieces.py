@@ -3,7 +3,7 @@
 A package whose rows change a few at a time during training implements ``SavedRows``.
 
 Rows that a checkpoint need not write again are in files next to the checkpoints; a delta continues from these files. A
-delta has all rows. Hard links let the file system store only once what checkpoints have in common. So each checkpoint
+delta has all rows. With hard links the file system stores the common rows of checkpoints only once. So each checkpoint
 can be read, copied and removed without the others.
 """
 

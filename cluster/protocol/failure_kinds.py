@@ -52,8 +52,8 @@ _NAMED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?::|$)")  # the last line of a trace
 def kind_of(error: BaseException) -> str:
     """Return the kind of the error that ends a task.
 
-    The cause of an error of ours counts only where memory ran out: a lost connection of the job's own names no lost
-    task.
+    The cause of an error of ours counts only where memory ran out. A job may connect to other programs itself, and a
+    connection that it loses is not a lost task.
     """
     if not isinstance(error, ClusterError):
         return foreign_kind(_classes(error), str(error)) or EXCEPTION

@@ -4,7 +4,7 @@ The file is a ring of ``SLOTS`` records of ``SLOT`` bytes, after a header of ``H
 slot n modulo ``SLOTS``, so a new record replaces the oldest. A record ends in a checksum over its other bytes. The
 reader skips a record that is only partly written, and counts the record as ``torn``.
 
-Times are those of the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
+Times are from the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
 starts the clock at 0. So a record contains a number of its boot, and records of another boot cannot be placed in time.
 """
 

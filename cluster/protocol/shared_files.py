@@ -1,8 +1,9 @@
 """Small files in folders where other programs write too: opened only if regular, read with a limit, replaced whole.
 
 The expected name may belong to a FIFO, which blocks the program that opens it. The name may belong to an endless
-device, or to a link to a FIFO or a device. This module opens none of these, and never waits. JSON of another program is
-read as a dataclass with the right types and sizes, or not at all. Replacing a file works on a full disk, too.
+device, or to a link to a FIFO or a device. This module opens only regular files, and never waits. JSON of another
+program is read as a dataclass with the right types and sizes, or not at all. Replacing a file works on a full disk,
+too.
 """
 
 import contextlib

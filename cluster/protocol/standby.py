@@ -1,4 +1,4 @@
-"""A task's process that starts before its cluster does. The process prepares what it can, and then waits for its turn.
+"""A task's process that starts before its cluster does, prepares as much as possible, and then waits for its turn.
 
 Meanwhile another process of the same task trains. So the waiting process writes only the file ``ready`` into the task's
 folder. Its turn comes as a line on its standard input. If the input ends without a line, the process ends, too.

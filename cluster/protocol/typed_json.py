@@ -2,7 +2,7 @@
 
 A reader may be older or newer than the writer. So a reader skips unknown fields, and missing fields have their
 defaults. Fields are texts, numbers, truth values, lists, mappings with texts as keys, and dataclasses of these. Each
-may be ``Optional``.
+field may be ``Optional``.
 """
 
 import collections.abc

@@ -47,7 +47,7 @@ def _number_in(text: str, name: str) -> int:
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and steps take back what they need in as many
+TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and steps take the memory back in as many
 _LIBC = ctypes.CDLL(None)
 
 

@@ -31,8 +31,8 @@ def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> 
     step is given up while it waits for the lock; then two steps may be inside.
 
     Args:
-      needed: tensors used by ``work`` that are fed, or that a worker computes in this step. They arrive before the step
-        takes the lock: a session that closes may leave a step that waits for its inputs without end.
+      needed: tensors used by ``work`` that are fed, or that a worker computes in this step. The step waits for these
+        tensors before it takes the lock: a session that closes may leave a step that waits for its inputs without end.
       work: returns the tensors or operations that it creates.
 
     Returns:

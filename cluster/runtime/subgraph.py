@@ -15,7 +15,7 @@ _STATELESS = (*_VOCABULARIES, "LookupTableFind", "LookupTableFindV2")
 def needs_state(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
     """Return the operations behind ``tensors``, up to ``inputs``, that may give another result at another time.
 
-    They are variables, random numbers, Python functions, loops and branches.
+    Such operations are variables, random numbers, Python functions, loops and branches.
     """
     return sorted((op for op in _between(tensors, inputs) if _has_state(op)), key=lambda op: str(op.name))
 

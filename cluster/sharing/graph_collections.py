@@ -1,6 +1,6 @@
 """Show one copy of a model only its own entries in the graph's collections, and its own counts of variable scopes.
 
-A copy finds the entries that it added itself, as if no other copy existed. It also finds entries from before all
+A copy finds the entries that it added itself, as if no other copy existed. A copy also finds entries from before all
 copies. Copies share variables. So a copy also finds entries that joined a collection while a variable was created. Only
 the first copy creates them: the variable, and the regularization loss of ``get_variable(regularizer=)``.
 

@@ -82,7 +82,7 @@ class Sharing:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[None]:
-        """Keep what is built inside apart from other copies: one call of the model, and gradients of its result.
+        """Separate one call of the model inside, and gradients of its result, from other copies.
 
         Inside, collections of the graph have only entries of this copy, and so have the losses of a layer that several
         copies call.
@@ -143,7 +143,7 @@ class Sharing:
         if self._keras_names is None:
             self._keras_names = keras_graphs.names()
         keras_graphs.rename_from(self._keras_names)
-        # The first call creates the variables, or finds them as the caller's scope says; later calls reuse them.
+        # The first call creates the variables, or finds them if the caller's scope reuses; later calls reuse them.
         making: Callable[[], Any] = contextlib.nullcontext
         if is_first:
             making = self._made_for_all

@@ -1,4 +1,4 @@
-"""The hosts file: one cluster, and what it trains.
+"""The hosts file: one cluster, and the job that it trains.
 
 ``load`` reads the file, or refuses the file with all of its mistakes: for each the line, the expected value and the
 value found. ``schema`` is the JSON Schema that editors read. The package needs PyYAML, jsonschema and ClusterShell, so

@@ -1,4 +1,4 @@
-"""The nouns of a hosts file. A spec is one cluster, and what the cluster trains."""
+"""The nouns of a hosts file. A spec is one cluster, and the job that it trains."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -34,7 +34,7 @@ class Document:
     def place(self, path: Path, at_key: bool = False) -> Place:
         """Return the place of the value at ``path``, or of its key with ``at_key``.
 
-        A missing value has the place of the nearest value around it.
+        For a missing value, the result is the place of the nearest value around it.
         """
         return Place.of(self._at(path)[0 if at_key else 1].start_mark)
 

@@ -204,7 +204,7 @@ def _push_of(op: Any) -> str:
 
 
 def _users(op: Any) -> Iterator[Tuple[Any, int]]:
-    """Yield the operations that take what one makes, whatever its shape, each with the position among its inputs."""
+    """Yield the users of an operation's outputs, whatever their shape, each with the position among its inputs."""
     for output in op.outputs:
         for user in output.consumers():
             if user.type in _SHAPES and user.inputs[0] is output:

@@ -82,8 +82,8 @@ def _of_device(device: Any, payload: NamesOf) -> Iterator[TraceSpan]:
 def count_unrecorded(devices: Iterable[Any]) -> int:
     """Count the transferred tensors that TensorFlow did not record.
 
-    Every task switches recording on as the step begins, but TensorFlow waits for none of the tasks. So the record
-    misses a tensor that a ps requested earlier. Some versions record only once a tensor that a device receives twice.
+    Every task starts to record as the step begins, but TensorFlow does not wait for the tasks. So the record lacks a
+    tensor that a ps requested earlier. Some versions record only once a tensor that a device receives twice.
     """
     expected: Dict[str, Set[str]] = {}
     recorded: Dict[str, Set[str]] = {}

@@ -76,7 +76,7 @@ def _is_outside(op: Any) -> bool:
 
 
 def _adds_one(op: Any) -> bool:
-    """Return whether a change of the step adds 1. It may be in a branch, where an optimizer skips a step."""
+    """Return whether a change of the step adds 1. The change may be in a branch, where an optimizer skips a step."""
     if op.inputs[0].op.type in _LOOPS:
         return False
     if op.type == "AssignAdd":

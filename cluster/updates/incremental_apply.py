@@ -21,7 +21,7 @@ class ZeroSlots:
     def slot(self, optimizer: Any, variable: Any, kind: str, name: str) -> Any:
         """Return the optimizer's slot of this kind for a variable; create a missing slot.
 
-        This replaces ``tf.train.Optimizer._zeros_slot`` for reference variables (``use_resource=False``).
+        The method replaces ``tf.train.Optimizer._zeros_slot`` for reference variables (``use_resource=False``).
         """
         if variable.dtype == variable.dtype.base_dtype:
             return type(optimizer)._zeros_slot(optimizer, variable, kind, name)

@@ -1,9 +1,9 @@
 """The gradients that an optimizer computes, on workers and on servers.
 
-An optimizer's ``compute_gradients`` may act before TensorFlow's own: scale the loss. It may act after it: clip, or
-freeze by name. Each worker must do the first part; the second needs the mean of all gradients. So a worker uses only
-the result of TensorFlow's own method (``own_gradients``). On the servers TensorFlow's own method returns the mean, and
-the optimizer does the rest (``changed_gradients``).
+An optimizer's ``compute_gradients`` may act before TensorFlow's own, and scale the loss. It may also act afterwards:
+clip, or freeze by name. Each worker must do the first part; the second part needs the mean of all gradients. So a
+worker uses only the result of TensorFlow's own method (``own_gradients``). On the servers TensorFlow's own method
+returns the mean, and the optimizer does the rest (``changed_gradients``).
 
 This package never calls ``minimize``, but only its two halves. A ``minimize`` that only passes its arguments on to
 TensorFlow's own may be skipped; that of every optimizer with decoupled weight decay is like that. To find out, the

@@ -123,7 +123,7 @@ class Masters:
     def _slice_info(self, name: str, piece: Piece) -> Any:
         """Return the place of a piece in the variable of a checkpoint.
 
-        An author may also have cut a variable by a partitioner. The result is None for a variable that nobody has cut.
+        An author may also have cut a variable by a partitioner. The result is None for a variable that is not cut.
         """
         own = self._mirrors[name]._get_save_slice_info()
         if own is None and piece.name == name:

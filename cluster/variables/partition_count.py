@@ -76,8 +76,8 @@ class BandwidthProbe:
 def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
     """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
 
-    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
-    its way to the server, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S``
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. The server returns nothing while the first slice
+    is on its way to it, and the worker sends nothing while it receives the last. A step also takes ``num_ps s PUSH_S``
     of a worker's processor. That time counts more when less of the processor is idle while the network is busy. Before
     the first step, ``num_ps s BUILD_S`` pass.
 

@@ -1,7 +1,8 @@
 """The distributed synchronous run compared with one process, step by step (``launch verify``).
 
-All train on the same batches. One process computes with the code of the run, and must agree to the bit. Plain
-TensorFlow computes with the author's functions alone, and must agree except for rounding.
+The run, the one process and plain TensorFlow train on the same batches. One process computes with the code of the run,
+and must agree to the bit. Plain TensorFlow computes with the author's functions alone, and must agree except for
+rounding.
 
 digests         each worker's batch and gradients, in two numbers, which it reports to the chief in every step
 givens          random numbers and rows of tables, which only the workers have

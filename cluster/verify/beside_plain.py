@@ -45,7 +45,7 @@ class BesidePlain:
       structures: the structure of a batch from the dataset of each worker.
 
     Attributes:
-      problem: the reason why no comparison is possible; None while one is possible.
+      problem: the reason why no comparison is possible; None while the comparison is possible.
       steps: the number of compared steps; ``steps_by_parts`` of them part by part.
       by_design: in how many steps a variable differed because only one part updates it, by name.
       missing: names of variables that only one side has.

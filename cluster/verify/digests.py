@@ -45,8 +45,7 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
 
 
 def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Optional[str]:
-    """Name the first worker whose batch differs from the batch that the chief has read for it; None where all are
-    equal.
+    """Name the first worker whose batch differs from the chief's copy of the batch; None where all are equal.
 
     Args:
       found: digests of the workers' batches; ``expected`` has the digests of the batches that the chief has read.
@@ -107,8 +106,8 @@ class DigestReports:
       structure: the batch, where it is sent; else None.
       given: the argument ``given``.
       send: the operation by which this worker reports its step.
-      received: the ``DigestReport`` of each worker. It waits until every worker has reported its next step (chief
-        only).
+      received: the ``DigestReport`` of each worker, for the chief only. The operation waits until every worker has
+        reported its next step.
     """
 
     def __init__(

@@ -97,8 +97,8 @@ class OneProcess:
         computed = [*model.losses, *tensors_of([each for worker in workers for each in worker.values()])]
         self._settle_state(computed, ancestors([*computed, *model.updates]))
         following = model.step.read_value() + 1  # an optimizer may count the step, or leave it out
-        # The optimizer changes nothing before all values are computed, and before the model's updates have read what
-        # the optimizer changes. These updates may change what the optimizer reads.
+        # The optimizer changes nothing before all values are computed, and before the model's updates have read the
+        # variables that it changes. The model's updates may change variables that the optimizer reads.
         ready = [following, *tensors_of(list(sums.values())), *self._digests, *model.updates]
         with tf.control_dependencies(ready), showing(model.collections):
             updated = self._update({name: copy_gradient(grad) for name, grad in self._divided(sums).items()})

@@ -41,8 +41,7 @@ class VerifiedRun(NamedTuple):
         return len(self.devices) * self.train.accumulate
 
     def fresh_job(self) -> Job:
-        """Return the job from a new execution of its file: an object that it creates once, such as a layer, fits one
-        graph.
+        """Return the job from a new execution of its file: objects that it creates once, such as layers, fit one graph.
 
         Modules that the file imports are not executed again. If the functions do not come from one file, they are used
         unchanged.
@@ -75,7 +74,7 @@ class BatchReader:
     """
 
     def __init__(self, run: VerifiedRun, task: Task):
-        job = run.fresh_job()  # outside the graph, as on a worker: what the job's file creates is not part of the graph
+        job = run.fresh_job()  # outside the graph, as on a worker: objects of the job's file are not part of the graph
         with tf.Graph().as_default() as graph:
             set_seed(task, run.args)
             tf.train.get_or_create_global_step()
