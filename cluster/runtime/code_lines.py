@@ -46,7 +46,7 @@ def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional
 
 
 def is_of_optimizer(error: BaseException) -> bool:
-    """Return whether TensorFlow's optimizer raised the error."""
+    """Return whether the error was raised within a call of TensorFlow's optimizer."""
     return any(frame.filename.endswith(_OPTIMIZER) for frame in traceback.extract_tb(error.__traceback__))
 
 

@@ -1,7 +1,7 @@
 """Small functions of tensors, of few operations each: fingerprints, constants, calls, a choice of branches.
 
 After ``tf.enable_control_flow_v2`` a branch is a function, and variables reach it by their values. TensorFlow reads the
-values before it knows the taken branch, even where only that branch ensures that a variable has a value. And a function
+values before it knows the taken branch, even where the branch is taken only if a variable has a value. And a function
 cannot assign to a variable. So ``cond`` behaves the same whichever control flow the job's file has switched on.
 """
 
