@@ -11,11 +11,11 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
     """Return the path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
 
     Args:
-      described_at: where the data set and its format are described; printed in errors.
+      described_at: the description of the data set and its format; printed in errors.
 
     Raises:
-      JobError: no folder was given.
-      MissingDataError: neither file is in it.
+      JobError: the job has no folder.
+      MissingDataError: the folder has neither file.
     """
     folder = args.get("data_dir")
     if not isinstance(folder, str):
@@ -34,10 +34,10 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
 
 
 def fixed_records(path: str, size: int) -> Any:
-    """Return a dataset of the records of ``size`` bytes that a file, not gzipped, consists of.
+    """Return a dataset of the records of ``size`` bytes in a file that is not gzipped.
 
     Raises:
-      JobError: the file is not of such records.
+      JobError: the file does not consist of such records.
     """
     if os.path.getsize(path) % size or path.endswith(".gz"):
         raise damaged(path, f"records of {size} bytes, unpacked", f"{os.path.getsize(path)} bytes")
@@ -45,7 +45,7 @@ def fixed_records(path: str, size: int) -> Any:
 
 
 def damaged(path: str, expected: str, found: object) -> JobError:
-    """Return the error for a file that is not in the format that its name promises."""
+    """Return the error for a file whose content does not fit the format in its name."""
     return JobError(f"{path}: expected {expected}, found {found}; copy the file again")
 
 

@@ -1,16 +1,16 @@
-"""Everything that can be wrong on the cluster's side.
+"""Every error on the cluster's side.
 
     ClusterError
     ├── SpecError       the hosts file is wrong; nothing was started
     ├── TaskError       the environment of a task process is wrong (TF_CONFIG, settings)
-    ├── JobError        the job's own code is wrong; starting it again would not help
+    ├── JobError        the job's own code is wrong; a restart would not help
     │   └── MissingDataError   this host lacks the data that the job reads
-    └── TrainingError   training cannot go on from here
+    └── TrainingError   training cannot continue from here
         ├── CheckpointError   a checkpoint cannot be written or read
         └── NonFiniteError    a loss or a gradient is not a finite number
 
-An error's text is what a person reads: the object, what was expected, what was
-found, and the next step. Code decides by the class, and by its ``kind``.
+An error's text is for a person: the object, the expected value, the value found, and the next step. Code decides by the
+class, and by its ``kind``.
 """
 
 from typing import NamedTuple, Optional, Sequence
@@ -19,7 +19,7 @@ from typing import NamedTuple, Optional, Sequence
 class ClusterError(Exception):
     """Root of the errors that ``cluster`` raises.
 
-    ``kind`` is written into the outcome of the task that the error ends; "" for none.
+    ``kind`` is written into the outcome of a task that ends with the error; "" for no kind.
     See ``cluster.protocol.failure_kinds``.
     """
 
@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 
 
 class SpecError(ClusterError):
-    """The hosts file cannot be used. Lists every problem found, not only the first."""
+    """The hosts file cannot be used. The error lists every problem, not only the first."""
 
     def __init__(self, problems: Sequence[Problem]):
         self.problems = tuple(problems)
@@ -57,7 +57,7 @@ class TaskError(ClusterError):
 
 
 class JobError(ClusterError):
-    """The job's own code is wrong. Not for failures that a restart may heal."""
+    """The job's own code is wrong. Failures that a restart may resolve are not job errors."""
 
 
 class MissingDataError(JobError):
@@ -65,7 +65,7 @@ class MissingDataError(JobError):
 
 
 class TrainingError(ClusterError):
-    """Training cannot go on from here, and a restart would fail the same way."""
+    """Training cannot continue from here, and a restart would fail the same way."""
 
 
 class CheckpointError(TrainingError):

@@ -1,17 +1,18 @@
-"""A job: what is trained, as three to five plain functions in one file.
+"""A job: the model and its data, as three to five plain functions in one file.
 
 inputs(task, args)    -> tf.data.Dataset of {name: tensor}; this worker's shard, repeated, batched by task.batch_size
 model(**batch)        -> loss per example [batch], or (loss, {metric: value per example [batch]}), whose means are
                          reported; a metric may also be one of ``cluster.metrics``, or a pair (label, score), which
-                         is ``metrics.auc`` of them; a model with a parameter ``args`` gets the job's args in it,
-                         and one with a parameter ``training`` whether it trains (True) or is evaluated (False)
+                         becomes their ``metrics.auc``; a model with a parameter ``args`` receives the job's args in it;
+                         a parameter ``training`` is True for training and False for evaluation
 optimizer(args)       -> tf.train.Optimizer
 evaluate(task, args)  -> optional; a finite dataset of held-out examples, batched
 predict(**batch)      -> optional; {name: tensor} of a batch without labels, for ``cluster.serving``
 
-The batch of ``model`` is one part of a step's: of one tower of one worker, in one of its accumulated batches. The loss
-of an example must not depend on the others, as with negatives from the same batch, weights that are divided by their
-sum, or the batch's mean. With more than one part it is another loss than in one process; docs/jobs.md has remedies.
+The batch of ``model`` is one part of a step's batch: the part of one tower of one worker, in one of its accumulated
+batches. The loss of an example must not depend on other examples. Negatives from the same batch, weights divided by
+their sum, and the batch's mean break this rule. With more than one part, such a loss differs from that of one process;
+docs/jobs.md has remedies.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ _FUNCTIONS = ("inputs", "model", "optimizer")
 
 @dataclass(frozen=True)
 class Job:
-    """The functions of a job and the file they are from."""
+    """The functions of a job and their file."""
 
     path: str
     inputs: Callable[..., Any]
@@ -71,9 +72,10 @@ class Job:
             raise JobError(self.blamed(error)) from error
 
     def blamed(self, error: Exception) -> str:
-        """Return an error of building the graph with the place in this job that is at fault.
+        """Return an error of building the graph, with the place in this job that is at fault.
 
-        Without a line of its own it is that of the function that was called wrongly, or whose optimizer failed.
+        An error without a line in this job has the place of the function that was called wrongly, or whose optimizer
+        failed.
         """
         place = place_of(self.path, error)
         if place == self.path:
@@ -83,7 +85,7 @@ class Job:
         return described_at(place, error)
 
     def place(self, function: str) -> str:
-        """``file:line`` where one of the job's functions begins."""
+        """Return ``file:line`` of the beginning of one of the job's functions."""
         found = inspect.unwrap(getattr(self, function))
         while isinstance(found, functools.partial):
             found = found.func
@@ -91,11 +93,11 @@ class Job:
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":
-        """Return this job, for training, with ``args`` bound to its model if that has such a parameter."""
+        """Return this job, for training, with ``args`` bound to its model, if the model has such a parameter."""
         return self._bound(args=args, training=True)
 
     def for_evaluation(self) -> "Job":
-        """Return this job with ``training`` False for its model, if that has such a parameter."""
+        """Return this job with ``training`` False for its model, if the model has such a parameter."""
         return self._bound(training=False)
 
     def _bound(self, **values: Any) -> "Job":
@@ -104,7 +106,7 @@ class Job:
         return replace(self, model=functools.partial(self.model, **values)) if values else self
 
     def check(self, function: str, expected: str, found: Any, ok: bool) -> None:
-        """Refuse ``found``, which one of the job's functions returned, unless ``ok``.
+        """Refuse ``found``, the result of one of the job's functions, unless ``ok``.
 
         Raises:
           JobError: ``ok`` is false.
@@ -115,12 +117,12 @@ class Job:
     def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
         """Return the output of ``model`` as loss and metrics per example, [batch] each.
 
-        Several losses by name are trained on their sum, and each is a metric. A metric may be one of
-        ``cluster.metrics`` instead, or a pair of such tensors, a label and a score. It may also be what ``tf.metrics``
-        returns: a value of no dimensions, its update.
+        For several losses by name, the model is trained on their sum, and each loss is a metric. A metric may also be
+        one of ``cluster.metrics``, or a pair of such tensors, a label and a score. A metric may also be a result of
+        ``tf.metrics``: a value of no dimensions, and its update.
 
         Raises:
-          JobError: the output is neither losses nor a pair of losses and a mapping, or not one value per example.
+          JobError: the output is neither losses nor a pair of losses and a mapping, or has not one value per example.
         """
         loss, metrics = output if isinstance(output, tuple) and len(output) == 2 else (output, {})
         self.check(
@@ -153,16 +155,16 @@ class Job:
 
 
 def _rank(value: Any) -> Optional[int]:
-    """Return a tensor's number of dimensions; None where unknown, -1 for anything else."""
+    """Return a tensor's number of dimensions; None where it is unknown, -1 for any other value."""
     found: Optional[int] = getattr(getattr(value, "shape", None), "ndims", -1)
     return found
 
 
 def load(name: str, folder: Path) -> Job:
-    """Return the job called ``name``: a path to a .py file, a dotted module, or a bare name in ``folder``.
+    """Return the job of this name: a path to a .py file, a dotted module, or a bare name in ``folder``.
 
     Raises:
-      JobError: there is no such job, or importing it fails; names file and line.
+      JobError: the job does not exist, or its import fails; names file and line.
     """
     if name.endswith(".py") or "/" in name:
         return Job.from_module(_from_file(Path(name)))
@@ -177,7 +179,7 @@ def load(name: str, folder: Path) -> Job:
 def _jobs_in(folder: Path) -> List[str]:
     """Return the sorted names of the files in ``folder`` that define a model.
 
-    Other files there are no jobs.
+    Other files in the folder are not jobs.
     """
     return sorted(path.stem for path in folder.glob("*.py") if "\ndef model(" in path.read_text())
 
@@ -191,7 +193,7 @@ def _from_file(path: Path) -> ModuleType:
         raise JobError(f"job {path}: expected a Python file, found a name that does not end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
-    sys.path.append(str(path.parent))  # so that a job may import what lies beside it
+    sys.path.append(str(path.parent))  # so that a job may import modules next to it
     with _import_blamed(str(path)):
         spec.loader.exec_module(module)
     return module

@@ -1,7 +1,7 @@
-"""Layers for a job's model on ``tf.get_variable``: they work alike on TensorFlow 1.15 and 2.x.
+"""Layers for a job's model on ``tf.get_variable``, with the same behaviour on TensorFlow 1.15 and 2.x.
 
-TensorFlow 2.x with Keras 3 has no ``tf.layers``, so these few stand in for it. Every ``name``
-is a variable scope of its own.
+TensorFlow 2.x with Keras 3 has no ``tf.layers``; these few layers replace it. Every ``name`` is a separate variable
+scope.
 """
 
 from typing import Any, Dict, Tuple
@@ -26,16 +26,16 @@ def convolution(name: str, x: Any, filters: int, size: int = 3, stride: int = 1,
 
 
 def batch_norm(name: str, x: Any, training: bool, momentum: float = 0.9, epsilon: float = 1e-3) -> Any:
-    """Batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
+    """Return the batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
 
-    In training a tower's own batch gives mean and variance, and the moving averages are
-    updated by operations in ``tf.GraphKeys.UPDATE_OPS``: the chief's first tower runs them,
-    once with each of its gradients. Otherwise the moving averages are used.
+    In training a tower's own batch gives mean and variance, and operations in ``tf.GraphKeys.UPDATE_OPS`` update the
+    moving averages: the chief's first tower runs them, once with each of its gradients. Otherwise the layer uses the
+    moving averages.
 
     Args:
       x: float32 [batch, …, channels], of known rank and channels.
-      training: what a model gets in its parameter ``training``.
-      momentum: how much of a moving average a step keeps.
+      training: the model's parameter ``training``.
+      momentum: the part of a moving average that a step keeps.
 
     Returns:
       A tensor like ``x``.
@@ -58,7 +58,7 @@ def batch_norm(name: str, x: Any, training: bool, momentum: float = 0.9, epsilon
 def classified(logits: Any, labels: Any) -> Tuple[Any, Dict[str, Any]]:
     """Return the loss and the accuracy of a model of classes, per example.
 
-    The loss is the cross entropy of each example; the accuracy is 1 where its class was found, else 0.
+    The loss is the cross entropy of each example; the accuracy is 1 where the predicted class is the label, else 0.
 
     Args:
       logits: float32 [batch, classes].
@@ -70,9 +70,9 @@ def classified(logits: Any, labels: Any) -> Tuple[Any, Dict[str, Any]]:
 
 
 def _move(average: Any, value: Any, momentum: float) -> Any:
-    """Make the operation that moves ``average`` towards ``value``, on its server: only ``value`` travels.
+    """Return the operation that moves ``average`` towards ``value``, on its server: only ``value`` is sent.
 
-    A value that is not finite is passed over: one bad batch must not spoil the average for good.
+    A value that is not finite is skipped: one bad batch must not spoil the average permanently.
     """
     with tf.device(average.device):
         before = average.read_value()

@@ -1,4 +1,4 @@
-"""Metrics for a model to return beside its loss, measured on held-out examples and while training.
+"""Metrics that a model returns in addition to its loss, measured on held-out examples and during training.
 
     return loss, {
         "auc": metrics.by(country, metrics.auc(label, score)),
@@ -6,8 +6,8 @@
         "calibration": metrics.calibration(label, score),
     }
 
-Every argument is a tensor with one value per example, of shape [batch]. The batch may be a part of the model's own,
-for example those examples that have a label.
+Every argument is a tensor with one value per example, of shape [batch]. The batch may be a part of the model's own
+batch, for example the examples that have a label.
 """
 
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ _SLICES = 20
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a model; ``kind`` is the function that made it.
+    """One metric of a model; ``kind`` is the name of its function.
 
     Attributes:
-      tensors: its tensors by their parts: label, score, weight, group, value, slice.
+      tensors: the tensors of the metric by part: label, score, weight, group, value, slice.
       most: the number of slices with results of their own; 0 for a metric without slices.
     """
 
@@ -34,7 +34,7 @@ class Metric:
 def auc(label: Any, score: Any, weight: Any = None) -> Metric:
     """Return the area under the ROC curve.
 
-    This is the probability that a positive example has a higher score than a negative one; equal scores count one half.
+    The area is the probability that a positive example has a higher score than a negative one; equal scores count half.
 
     Args:
       label: above 0.5 for a positive example.
@@ -47,8 +47,8 @@ def auc(label: Any, score: Any, weight: Any = None) -> Metric:
 def grouped_auc(label: Any, score: Any, group: Any, weight: Any = None) -> Metric:
     """Return the mean of each group's area under the ROC curve, weighted by the examples of the group.
 
-    It is called GAUC where a group is a user (Zhou et al., "Deep Interest Network", 2018). A group whose examples are
-    all of one kind has no area, and does not count.
+    Where a group is a user, the metric is known as GAUC (Zhou et al., "Deep Interest Network", 2018). A group whose
+    examples are all of one kind has no area, and does not count.
 
     Args:
       group: integers or strings. A string counts by its 63-bit fingerprint.
@@ -61,7 +61,7 @@ def logloss(label: Any, score: Any, weight: Any = None) -> Metric:
 
     Args:
       label: from 0 to 1.
-      score: probabilities. One nearer than 1e-7 to 0 or 1 counts as 1e-7 from it.
+      score: probabilities. A score nearer than 1e-7 to 0 or 1 counts as 1e-7 from it.
     """
     return _metric("logloss", label=label, score=score, weight=weight)
 
@@ -70,7 +70,7 @@ def calibration(label: Any, score: Any, weight: Any = None) -> Metric:
     """Return the mean score over the mean label: above 1 where the model predicts too much.
 
     Args:
-      score: probabilities, or predictions of any other quantity that ``label`` has.
+      score: probabilities, or predictions of another quantity that ``label`` measures.
     """
     return _metric("calibration", label=label, score=score, weight=weight)
 
@@ -81,17 +81,17 @@ def mean(value: Any, weight: Any = None) -> Metric:
 
 
 def by(slices: Any, metric: Metric, most: int = _SLICES) -> Metric:
-    """Return the same metric, measured for each slice of the data as well.
+    """Return the same metric, which is also measured for each slice of the data.
 
     With the name ``auc``, the slice FR has the name ``auc/FR``.
 
     Args:
       slices: integers, booleans or strings.
-      most: how many slices have a result of their own, those with the most examples, 1 to 100. The examples of all
-        other slices are measured together, as ``others``.
+      most: the number of slices with results of their own, 1 to 100; the slices with the most examples have them. The
+        examples of all other slices are measured together, as ``others``.
 
     Raises:
-      ValueError: ``metric`` is none of this module, or has slices already, or ``most`` is out of bounds.
+      ValueError: ``metric`` is not from this module, or already has slices, or ``most`` is out of bounds.
     """
     if not isinstance(metric, Metric) or metric.most:
         raise ValueError(f"metrics.by: expected a metric of cluster.metrics without slices, found {metric!r}")
@@ -101,9 +101,10 @@ def by(slices: Any, metric: Metric, most: int = _SLICES) -> Metric:
 
 
 def metrics_of(values: Mapping[str, Any]) -> Dict[str, Metric]:
-    """Return those of a model's metrics that this module measures.
+    """Return the metrics of a model that this module measures.
 
-    A pair of label and score is ``auc`` of them; a pair whose first tensor has no dimensions is one of ``tf.metrics``.
+    A pair of label and score becomes their ``auc``; a pair whose first tensor has no dimensions is one of
+    ``tf.metrics``.
     """
     found: Dict[str, Metric] = {}
     for name, value in values.items():

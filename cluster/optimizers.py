@@ -16,7 +16,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate, number
 
 _Made = Tuple[Callable[..., Any], Dict[str, float]]
-# Of each name: what makes it from a learning rate, and its other settings with their defaults.
+# For each name: a function of a learning rate that returns the optimizer, and its other settings with their defaults.
 _OPTIMIZERS: Dict[str, _Made] = {
     "sgd": (tf.train.GradientDescentOptimizer, {}),
     "momentum": (tf.train.MomentumOptimizer, {"momentum": 0.9}),
@@ -32,13 +32,13 @@ _OPTIMIZERS: Dict[str, _Made] = {
 
 
 def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
-    """Return the ``tf.train.Optimizer`` that ``args`` describe; other keys in them are the job's own.
+    """Return the ``tf.train.Optimizer`` that ``args`` describe; their other keys are the job's own.
 
     Args:
-      defaults: the job's values for keys that ``args`` do not have: ``optimizer="momentum", learning_rate=0.1``.
+      defaults: the job's values for keys that ``args`` lack: ``optimizer="momentum", learning_rate=0.1``.
 
     Raises:
-      JobError: a value cannot be used; names the key, what was expected and found.
+      JobError: a value cannot be used; names the key, the expected value and the value found.
     """
     given: Any = args
     values = ChainMap(given, defaults, {"optimizer": "adam", "learning_rate": 0.001})  # reads no other key of args

@@ -5,7 +5,7 @@
     decay: {kind: exponential, every: 1000, factor: 0.96}              the rate times 0.96 ** (step / 1000)
     decay: {kind: cosine, steps: 9000, floor: 0.01}                    half a cosine down to 0.01 of the rate
 
-Warmup and decay multiply; steps are absolute global steps, so a resumed run goes on where it was.
+Warmup and decay multiply; steps are absolute global steps, so a resumed run continues at the same rate.
 """
 
 import math
@@ -18,7 +18,7 @@ from cluster.runtime.tf_compat import tf
 def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup: float = 0) -> Any:
     """Return the learning rate of the current global step.
 
-    It is ``rate`` itself where nothing changes the rate, else a float32 scalar.
+    The result is ``rate`` itself where nothing changes the rate, else a float32 scalar.
 
     Raises:
       JobError: a key is unknown or missing, or its value cannot be used.
@@ -36,10 +36,10 @@ def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup
 
 
 def number(key: str, value: Any, low: float = -math.inf) -> float:
-    """``value``, if it is a finite number of at least ``low``.
+    """Return ``value``, if it is a finite number of at least ``low``.
 
     Raises:
-      JobError: it is not.
+      JobError: the value is no such number.
     """
     ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= low
     expected = "a number" if low == -math.inf else f"a number from {low:g}"
@@ -87,7 +87,7 @@ def _cosine(values: Mapping[str, Any]) -> Callable[[Any], Any]:
     return lambda step: floor + (1 - floor) * 0.5 * (1 + tf.cos(math.pi * tf.minimum(1.0, step / steps)))
 
 
-# Of each kind: what makes it, and its keys with their defaults; None for a key that must be there.
+# For each kind: its function, and its keys with their defaults; None for a required key.
 _KINDS: Dict[str, Any] = {
     "piecewise": (_piecewise, {"steps": None, "factors": None}),
     "exponential": (_exponential, {"every": None, "factor": None}),

@@ -1,14 +1,14 @@
 """Model parallelism: the layers of one copy of the model on several devices.
 
-A model states the part of itself that a layer is, and not the device that runs it:
+A model states the position of a layer in the model, and not the device that runs the layer:
 
     def model(x, y):
         for index in range(8):
             with stage(index, of=8):
                 x = layer(x)
 
-With two devices a tower, layers 0 to 3 are built on the first and 4 to 7 on the second; with
-one device, or outside of any tower, ``stage`` does nothing.
+With two devices a tower, layers 0 to 3 are built on the first and 4 to 7 on the second; with one device, or outside
+every tower, ``stage`` does nothing.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from typing import Any, Callable, Iterator, Sequence, Union
 
 from cluster.runtime.tf_compat import tf
 
-Device = Union[str, Callable[[Any], str]]  # whatever tf.device takes
+Device = Union[str, Callable[[Any], str]]  # any argument of tf.device
 _OPEN = "cluster/open_towers"  # the collection of the towers being built in a graph, the innermost last
 
 
 @contextlib.contextmanager
 def tower_on(devices: Sequence[Device]) -> Iterator[None]:
-    """Place everything built inside on one tower's first device, unless a ``stage`` places it."""
+    """Place all operations built inside on one tower's first device, unless a ``stage`` places them."""
     open_towers = tf.get_collection_ref(_OPEN)
     open_towers.append(devices)
     try:
@@ -34,12 +34,12 @@ def tower_on(devices: Sequence[Device]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stage(index: int, of: int) -> Iterator[None]:
-    """Place everything built inside as part ``index`` of ``of`` consecutive parts of the model.
+    """Place all operations built inside as part ``index`` of ``of`` consecutive parts of the model.
 
     Each device of the tower takes its share of consecutive parts.
 
     Raises:
-      ValueError: there is no such part.
+      ValueError: ``index`` is not from 0 to ``of`` - 1.
     """
     if not 0 <= index < of:
         raise ValueError(f"stage {index}: expected a number from 0 to {of - 1}, as there are {of}")

@@ -1,11 +1,11 @@
-"""One task of a cluster: its identity, and the settings it trains with.
+"""One task of a cluster: its identity, and its settings for training.
 
-A *task* is one process of a run. Its *role* is ``ps`` (holds variables), ``worker``
-(computes gradients), ``chief`` (a worker that also initialises, saves and ends the
-run) or ``evaluator``. Without a ``chief`` in the cluster, ``worker:0`` is the chief.
+A *task* is one process of a run. Its *role* is ``ps`` (holds variables), ``worker`` (computes gradients), ``chief`` (a
+worker that also initialises, saves and ends the run) or ``evaluator``. Without a ``chief`` in the cluster, ``worker:0``
+is the chief.
 
-The environment contract is TensorFlow's own: ``TF_CONFIG`` names the cluster and the
-task. So what the launcher starts can also be started by hand.
+The interface of the environment is TensorFlow's own: ``TF_CONFIG`` names the cluster and the task. So a task of the
+launcher can also be started by hand.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Type, TypeVar, 
 from cluster.errors import TaskError
 
 TRAINERS = ("chief", "worker")  # they compute gradients
-MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but is no part of it
+MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but does not belong to it
 ROLES = (*MEMBERS, "evaluator")
 UNFIT_FOR_STOCK = (
     "wire",
@@ -31,10 +31,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder, interval and copies of the chief's checkpoints. ``dir`` None: under the run's own folder.
+    """The folder, interval and copies of the chief's checkpoints. ``dir`` None: below the run's own folder.
 
-    ``delta_every_s``: seconds between checkpoints that write only the rows of embedding tables that have changed; None
-    for none. ``replicas``: the number of further hosts on which the agents keep copies.
+    ``delta_every_s``: seconds between checkpoints that write only the changed rows of embedding tables; None for no
+    such checkpoints. ``replicas``: the number of further hosts on which the agents keep copies.
     """
 
     dir: Optional[str] = None
@@ -48,8 +48,8 @@ class Checkpoint:
 class Best:
     """The metric on held-out data by which a checkpoint is the best.
 
-    One of ``max`` and ``min`` names the metric, or neither does. ``patience`` is the number of measurements without a
-    better one after which training ends; None for no such end.
+    At most one of ``max`` and ``min`` names the metric. Training ends after ``patience`` measurements without a better
+    one; None for no such end.
     """
 
     max: Optional[str] = None
@@ -58,7 +58,7 @@ class Best:
 
     @property
     def metric(self) -> str:
-        """Return the metric; "" for none."""
+        """Return the metric; "" for no metric."""
         return self.max or self.min or ""
 
     @property
@@ -71,8 +71,9 @@ class Best:
 class WarmStart:
     """The first values of a new run that come from the checkpoint of another model.
 
-    ``checkpoint`` is its prefix, or a folder of checkpoints, on the chief's host. ``only`` has names or patterns of
-    this model's variables and tables; None for all. ``rename`` maps beginnings of names here to those there.
+    ``checkpoint`` is the prefix of that checkpoint, or a folder of checkpoints, on the chief's host. ``only`` has names
+    or patterns of this model's variables and tables; None for all. ``rename`` maps beginnings of names in this model to
+    those in the checkpoint.
     """
 
     checkpoint: str = ""
@@ -86,16 +87,15 @@ class Train:
 
     ``steps`` is the absolute global step to stop at, None for the end of the data alone. ``epochs`` is how often each
     example of ``cluster.shards`` is trained, None for no limit. ``tower_batch_size``, the key batch_size, counts
-    examples of one tower. ``accumulate`` is how many such batches each tower sums to one step.
-    ``towers`` is ``auto`` (as many as the GPUs suffice for, one without) or a number.
-    ``stages`` is how many devices a tower has. ``sync`` is the maker of synchronous steps: this project,
-    which overlaps pushes and pulls where it can (``overlapped``) or never (``plain``), or TensorFlow's own class
-    (``stock``). ``replication`` gives every worker a graph of its own (``between-graph``) or the chief one
-    for all (``in-graph``). ``evaluate_batches`` is how many
-    held-out batches an evaluation takes at most, None for all. ``table_staleness`` is how many updates the rows of
-    embedding tables in a step may miss. ``trace`` is the global step whose making every worker traces, None for no
-    step. ``warm_start`` names the checkpoint that gives a new run some of its first values, None for none. ``verify``
-    is no key of a hosts file: ``launch verify`` sets it, and the run is compared with one process after each step.
+    examples of one tower. ``accumulate`` is the number of such batches that each tower sums to one step. ``towers`` is
+    ``auto`` (as many as the GPUs allow, one without GPUs) or a number. ``stages`` is the number of devices of a tower.
+    ``sync`` is the implementation of synchronous steps. This project's overlaps pushes and pulls where it can
+    (``overlapped``) or never (``plain``); ``stock`` is TensorFlow's own class. ``replication`` gives every worker a
+    graph of its own (``between-graph``) or the chief one graph for all (``in-graph``). ``evaluate_batches`` is the
+    maximum number of held-out batches in an evaluation, None for all. ``table_staleness`` is the number of updates that
+    the rows of embedding tables in a step may miss. ``trace`` is the global step that every worker traces, None for no
+    step. ``warm_start`` names the checkpoint for some first values of a new run, None for none. ``verify`` is not a key
+    of a hosts file: ``launch verify`` sets it, and compares the run with one process after each step.
     """
 
     mode: str = "sync"
@@ -121,7 +121,7 @@ class Train:
 
     @property
     def last_step(self) -> int:
-        """Return the step to stop at; one that no run reaches, if the data alone end the run."""
+        """Return the step to stop at; a step that no run reaches, if only the data end the run."""
         return NO_LIMIT if self.steps is None else self.steps
 
     @property
@@ -133,7 +133,7 @@ class Train:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":
-        """Return the settings of a parsed JSON or YAML mapping; keys left out take their default.
+        """Return the settings in a parsed JSON or YAML mapping; missing keys have their defaults.
 
         Raises:
           TaskError: a key is unknown.
@@ -154,7 +154,7 @@ class Train:
 
 
 def tf_config(cluster: str, role: str, index: int) -> str:
-    """The value of ``TF_CONFIG`` for one task; ``cluster`` is JSON already, since it is the same for all of them."""
+    """Return the value of ``TF_CONFIG`` for one task; ``cluster`` is already JSON, since all tasks share it."""
     return f'{{"cluster": {cluster}, "task": {{"type": "{role}", "index": {index}}}}}'
 
 
@@ -178,10 +178,9 @@ def _key(name: str) -> str:
 class Task:
     """One process of a cluster.
 
-    ``cluster`` maps a role to the addresses (``host:port``) of its tasks, the evaluator
-    left out. ``batch_size`` is the worker's batch size, the number of examples that it gives to one step: the
-    batch size of a tower, times its towers, times the batches that are accumulated; it is what a job's ``inputs``
-    batches by.
+    ``cluster`` maps a role to the addresses (``host:port``) of its tasks; the evaluator is left out. ``batch_size`` is
+    the worker's batch size, the number of examples that it gives to one step: the batch size of a tower, times its
+    towers, times the accumulated batches. A job's ``inputs`` batches by this number.
     """
 
     role: str
@@ -194,7 +193,7 @@ class Task:
         """Return the task that ``TF_CONFIG`` in ``environ`` describes.
 
         Raises:
-          TaskError: ``TF_CONFIG`` is missing, no JSON, or names a task outside the cluster.
+          TaskError: ``TF_CONFIG`` is missing, not JSON, or names a task outside the cluster.
         """
         text = environ.get("TF_CONFIG")
         example = '{"cluster": {"ps": ["host:2222"], "worker": ["host:2223"]}, "task": {"type": "worker", "index": 0}}'
@@ -222,12 +221,12 @@ class Task:
 
     @property
     def name(self) -> str:
-        """``worker:1``"""
+        """Return the name, such as ``worker:1``."""
         return f"{self.role}:{self.index}"
 
     @property
     def chief_role(self) -> str:
-        """Return the role of the chief, which is the first task of it."""
+        """Return the role of the chief, which is the first task of that role."""
         return "chief" if self.cluster.get("chief") else "worker"
 
     @property
@@ -237,14 +236,14 @@ class Task:
 
     @property
     def num_workers(self) -> int:
-        """Return the tasks that compute gradients, the chief included."""
+        """Return the number of tasks that compute gradients, including the chief."""
         return sum(len(self.cluster.get(role, ())) for role in TRAINERS)
 
     @property
     def worker_index(self) -> int:
-        """Rank among the ``num_workers`` tasks that compute gradients; the chief is 0.
+        """Return the rank among the ``num_workers`` tasks that compute gradients; the chief is 0.
 
-        It is also the shard of the data that this worker reads:
+        The rank is also the index of the data shard that this worker reads:
         ``dataset.shard(task.num_workers, task.worker_index)``.
         """
         return self.index + (len(self.cluster.get("chief", ())) if self.role == "worker" else 0)

@@ -1,9 +1,8 @@
 """Several devices of one worker: a tower on each, one set of variables.
 
-A *tower* is a copy of the model on one device that takes an equal share of the worker's
-batch. All towers read the same variables; their gradients are added up on the worker, so
-that however many towers there are, a variable travels once to the worker and a gradient
-once back.
+A *tower* is a copy of the model on one device that takes an equal share of the worker's batch. All towers read the same
+variables; the worker sums their gradients. So a variable is sent once to the worker, and a gradient once back, whatever
+the number of towers.
 """
 
 import re
@@ -19,7 +18,7 @@ from cluster.sharing.variables import Sharing
 from cluster.sharing.variables import refuse_new_variables as refuse_new_variables
 from cluster.stages import Device, tower_on
 
-Devices = Union[Device, Sequence[Device]]  # of one tower: one, or one for each of its stages
+Devices = Union[Device, Sequence[Device]]  # of one tower: one device, or one for each of its stages
 GradsAndVars = List[Tuple[Any, Any]]
 _INDIVISIBLE = re.compile(r"\[([^\[\]]*: expected a batch that divides among \d+ towers, found)\] \[(\d+)")
 
@@ -27,24 +26,24 @@ _INDIVISIBLE = re.compile(r"\[([^\[\]]*: expected a batch that divides among \d+
 def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]], **batch: Any) -> Any:
     """Run ``fn`` on every device, each on an equal part of the batch, with shared variables.
 
-    Gradients of what it returns are computed on the towers' devices if the optimizer is
-    called with ``colocate_gradients_with_ops=True``.
+    Gradients of the result are computed on the towers' devices if the optimizer is called with
+    ``colocate_gradients_with_ops=True``.
 
     Args:
-      fn: takes tensors, or structures of them, by name and returns a tensor, or a structure
-        of tensors, of shape [batch, …]. It makes the same variables in each call.
-      devices: a number, or what ``tf.device`` takes for each tower: GPUs, CPU devices in
-        their place, or devices of other tasks (``/job:worker/task:1/device:GPU:0``). A tower
-        may have a list of devices for the stages of its model; see ``cluster.stages``.
-      **batch: tensors of shape [batch, …], sparse and ragged ones too, or structures of them;
-        batch must be a multiple of the towers.
+      fn: takes tensors, or structures of tensors, by name and returns a tensor, or a structure of tensors, of shape
+        [batch, …]. ``fn`` creates the same variables in each call.
+      devices: a number, or an argument of ``tf.device`` for each tower: GPUs, CPU devices instead of GPUs, or devices
+        of other tasks (``/job:worker/task:1/device:GPU:0``). A tower may have a list of devices for the stages of its
+        model; see ``cluster.stages``.
+      **batch: tensors of shape [batch, …], also sparse and ragged ones, or structures of tensors; batch must be a
+        multiple of the number of towers.
 
     Returns:
-      What ``fn`` would return for the whole batch.
+      The result of ``fn`` for the whole batch.
 
     Raises:
-      ValueError: the batch does not divide among the towers, or ``fn`` made variables
-        that the towers would not share.
+      ValueError: the batch does not divide among the towers, or ``fn`` created variables that the towers would not
+        share.
     """
     towers = device_names(devices) if isinstance(devices, int) else devices
     outputs = tower_outputs(fn, towers, batch)
@@ -52,7 +51,7 @@ def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]]
 
 
 def tower_outputs(fn: Callable[..., Any], devices: Sequence[Devices], batch: Dict[str, Any]) -> List[Any]:
-    """Return what ``fn`` returns on each device for its part of ``batch``; see ``make_parallel``."""
+    """Return the result of ``fn`` on each device for its part of ``batch``; see ``make_parallel``."""
     return outputs_of(fn, devices, split_batch(batch, len(devices)), training=None)
 
 
@@ -63,10 +62,10 @@ def outputs_of(
     sharing: Optional[Sharing] = None,
     training: Optional[bool] = True,
 ) -> List[Any]:
-    """Return what ``fn`` returns on each device for the part of the batch that is already that tower's.
+    """Return the result of ``fn`` on each device, for parts of the batch that are already split.
 
     Args:
-      sharing: what the towers share, of which a later copy of the model in this graph may have a part.
+      sharing: the variables that the towers share; a later copy of the model in this graph may also share them.
       training: see ``Sharing.call``.
     """
     sharing, outputs = sharing or Sharing(), []
@@ -77,7 +76,7 @@ def outputs_of(
 
 
 def stages_of(devices: Devices) -> Sequence[Device]:
-    """Return the devices of one tower as a list, which holds one for a model without stages."""
+    """Return the devices of one tower as a list, which has one device for a model without stages."""
     return [devices] if isinstance(devices, str) or callable(devices) else devices
 
 
@@ -87,8 +86,8 @@ def split_batch(batch: Dict[str, Any], towers: int) -> List[Dict[str, Any]]:
     Sparse and ragged tensors are split along their first axis, too.
 
     Raises:
-      ValueError: a batch of known size does not divide. One whose size is known only when
-        it runs fails then, with ``tf.errors.InvalidArgumentError`` and the same words.
+      ValueError: a batch of known size does not divide. If the size is known only when the batch runs, the step fails
+        instead, with ``tf.errors.InvalidArgumentError`` and the same words.
     """
     if towers == 1:
         return [batch]
@@ -118,7 +117,7 @@ def _split_sparse(name: str, value: Any, towers: int) -> Sequence[Any]:
     parts: Sequence[Any] = tf.sparse.split(sp_input=whole, num_split=towers, axis=0)
     if value.shape.ndims is None:
         return parts
-    # A layer needs to know as much of the shape of a part as of the whole's.
+    # A layer needs to know as much about the shape of a part as about that of the whole.
     rows = shape[0] // towers if known[0] is None else known[0] // towers
     sizes = [rows, *(shape[axis] if size is None else size for axis, size in enumerate(known) if axis)]
     sizes = tf.stack([tf.cast(size, tf.int64) for size in sizes])
@@ -148,7 +147,7 @@ def _checks(name: str, size: Optional[int], shape: Any, towers: int) -> List[Any
 
 
 def indivisible(error: Any) -> Optional[str]:
-    """Return what is wrong with a batch that did not divide, from the error of a session; None for another error."""
+    """Return the problem with a batch that did not divide, from the error of a session; None for another error."""
     found = _INDIVISIBLE.search(str(error.message))
     return f"{found[1]} {found[2]} examples; batch with drop_remainder=True" if found else None
 
@@ -156,7 +155,7 @@ def indivisible(error: Any) -> Optional[str]:
 def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
     """Return the sum over the towers of each variable's gradient, on the current device.
 
-    It is that of the sum of the towers' losses.
+    The result is the gradient of the sum of the towers' losses.
 
     Args:
       tower_grads: towers × variables × (gradient, variable).
@@ -170,17 +169,18 @@ def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
 def average_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
     """Return the mean over the towers of each variable's gradient, on the current device, for a loop written by hand.
 
-    It is that of the mean of the towers' losses. The trainer adds weighted parts instead (``add_gradients``).
+    The result is the gradient of the mean of the towers' losses. The trainer adds weighted parts instead
+    (``add_gradients``).
 
     Args:
       tower_grads: towers × variables × (gradient, variable), as each tower's ``compute_gradients`` returns them.
 
     Returns:
-      variables × (gradient, variable). A tower without a gradient counts as one of zeros; the gradient is None where no
-      tower has one. It is of rows (``tf.IndexedSlices``) where all are.
+      variables × (gradient, variable). A tower without a gradient counts as a tower with zeros; the gradient is None
+      where no tower has one. The gradient is sparse (``tf.IndexedSlices``) where all gradients are.
 
     Raises:
-      ValueError: towers have gradients of other variables, or in another order.
+      ValueError: towers have gradients of different variables, or in different orders.
     """
     for row in zip_longest(*tower_grads, fillvalue=(None, None)):
         if any(variable is not row[0][1] for _, variable in row):

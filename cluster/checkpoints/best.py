@@ -1,7 +1,7 @@
-"""Decide which checkpoint is the best by a metric on held-out data, and whether training has stopped to get better.
+"""Decide which checkpoint is the best by a metric on held-out data, and whether training has stopped improving.
 
-The decision is a record, ``best.json``, beside the checkpoints. So a chief that starts again, and a run that is
-resumed, go on with the same patience.
+The decision is a record, ``best.json``, next to the checkpoints. So a chief that restarts, and a run that is resumed,
+continue with the same patience.
 """
 
 import json
@@ -20,14 +20,14 @@ _LARGEST = 4096  # bytes of the file
 
 @dataclass(frozen=True)
 class BestSoFar:
-    """The best measurement so far, and what followed it.
+    """The best measurement so far, and the measurements since then.
 
     Attributes:
-      metric, goal: what is compared, and whether its ``max`` or its ``min`` is best.
-      step, value: of the best checkpoint; None before one had a value.
-      newest: the last step that was measured.
-      worse: how many measurements since the best one were not better.
-      last, why: the step at which training ends, and the reason, once that is decided.
+      metric, goal: the compared metric, and whether its ``max`` or its ``min`` is best.
+      step, value: of the best checkpoint; None before any checkpoint had a value.
+      newest: the last measured step.
+      worse: the number of measurements since the best one that were not better.
+      last, why: the step at which training ends, and the reason; None before the decision to end.
     """
 
     metric: str
@@ -43,7 +43,7 @@ class BestSoFar:
 def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
     """Return the record with which a chief begins.
 
-    A record of another metric does not count. Nor does a decision to end, where the patience is longer now.
+    A record of another metric does not count. A decision to end does not count if the patience is longer now.
     """
     if found is None or (found.metric, found.goal) != (settings.metric, settings.goal):
         return BestSoFar(settings.metric, settings.goal)
@@ -53,11 +53,11 @@ def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
 def measured(record: BestSoFar, step: int, value: Optional[float]) -> BestSoFar:
     """Return the record after a checkpoint was measured.
 
-    A step may be measured again, after training went back to an earlier one. It counts once for the patience. A
-    checkpoint that was written again replaces the best one of the same step.
+    A step may be measured again after training returned to an earlier step. The step counts once for the patience. A
+    checkpoint that was written again replaces the best checkpoint of the same step.
 
     Args:
-      value: None, or NaN, where the metric is not defined: never better.
+      value: None, or NaN, where the metric is undefined; such a value is never better.
     """
     is_new = step > record.newest
     newest = max(record.newest, step)
@@ -74,7 +74,7 @@ def _is_better(record: BestSoFar, value: float) -> bool:
 
 
 def is_patient(settings: Best, record: BestSoFar) -> bool:
-    """Return whether training goes on."""
+    """Return whether training continues."""
     return settings.patience is None or record.worse < settings.patience
 
 
@@ -88,11 +88,11 @@ def reason(record: BestSoFar) -> str:
 
 
 def read(folder: Path) -> Optional[BestSoFar]:
-    """Return the record in a folder; None where there is none.
+    """Return the record in a folder; None where the folder has none.
 
     Raises:
-      OSError: it cannot be read.
-      ValueError: it is no record.
+      OSError: the record cannot be read.
+      ValueError: the file contains no record.
     """
     try:
         return read_record(folder / BEST, BestSoFar, _LARGEST)

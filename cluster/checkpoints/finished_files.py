@@ -1,6 +1,6 @@
-"""The files of one finished checkpoint: they get its name, are opened, and are read by tasks of other hosts.
+"""The files of one finished checkpoint: give them its name, open them, and send them to tasks of other hosts.
 
-A task gets files from the chief's host through its TensorFlow server: no shared filesystem, no SSH.
+A task fetches files from the chief's host through its TensorFlow server: no shared filesystem, no SSH.
 """
 
 import os
@@ -13,14 +13,14 @@ from cluster.runtime.server_state import kept
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 
-NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words for a variable, by which callers know the error
+NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words, by which callers recognise a missing variable
 
 
 def publish(merged: str, path: str) -> None:
-    """Give a finished checkpoint its name; the index goes first and comes last, so that no half of one counts."""
+    """Give a finished checkpoint its name. The index is removed first and added last, so that no half of one counts."""
     if os.path.exists(f"{path}.index"):
         os.unlink(f"{path}.index")
-    for old in _data_files(path):  # of which there may be more, or fewer
+    for old in _data_files(path):  # the old checkpoint may have more files, or fewer
         old.unlink()
     for file in _data_files(merged):
         os.replace(str(file), path + file.name[len(os.path.basename(merged)) :])
@@ -38,7 +38,7 @@ def open_reader(path: str) -> Any:
 
 
 def _data_files(path: str) -> List[Path]:
-    """Return the files of a checkpoint, without its index."""
+    """Return the files of a checkpoint except its index."""
     start = os.path.basename(path) + ".data-"
     return [file for file in Path(path).parent.iterdir() if file.name.startswith(start)]
 
@@ -46,8 +46,8 @@ def _data_files(path: str) -> List[Path]:
 def largest_file(path: str) -> int:
     """Return the size of the largest file of a checkpoint; no tensor in it is larger.
 
-    To read a part of a tensor, TensorFlow reads all of what was written at once. So another program's
-    checkpoint is not read in pieces smaller than its own.
+    To read a part of a tensor, TensorFlow reads the whole slice that was written at once. So this project does not read
+    another program's checkpoint in pieces smaller than that program's own.
     """
     return max((file.stat().st_size for file in _data_files(path)), default=0)
 
@@ -59,8 +59,8 @@ _NEWEST = "newest_checkpoint"
 class Noticeboard:
     """Publish the path of the newest checkpoint on the chief's server, for any task.
 
-    The path is in a variable on the chief itself, in no collection: neither saved nor part of the model.
-    Make a ``Noticeboard`` in the chief's graph.
+    The path is in a variable on the chief itself. The variable is in no collection, so it is neither saved nor part of
+    the model. Create a ``Noticeboard`` in the chief's graph.
     """
 
     def __init__(self, host: str):
@@ -69,14 +69,14 @@ class Noticeboard:
             self._write = tf.assign(_newest(), self._path)
 
     def show(self, session: Any, path: str) -> None:
-        """Publish ``path`` as that of the newest checkpoint."""
+        """Publish ``path`` as the path of the newest checkpoint."""
         session.run(self._write, {self._path: path})
 
 
 class ChiefFiles:
-    """The chief's checkpoints, as a task on another host gets them.
+    """The chief's checkpoints, from the view of a task on another host.
 
-    Every call is bounded in time and raises ``tf.errors.OpError`` when the chief does not answer.
+    Every call has a time limit and raises ``tf.errors.OpError`` when the chief does not answer.
     """
 
     def __init__(self, task: Task):
@@ -93,14 +93,14 @@ class ChiefFiles:
         self._session = tf.Session(f"grpc://{self.address}", graph=graph, config=config)
 
     def newest(self) -> Optional[str]:
-        """Return the path of the newest checkpoint on the chief's host; None before there is one."""
+        """Return the path of the newest checkpoint on the chief's host; None before the first checkpoint."""
         if not self._run(self._known):
             return None
         path: str = self._run(self._newest).decode()
         return path
 
     def fetch(self, path: str, folder: str) -> str:
-        """Copy a checkpoint into ``folder``, one file after the other; return its path there."""
+        """Copy a checkpoint into ``folder``, file by file; return the path of the copy."""
         for name in self._files(path):
             with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
                 file.write(self._run(self._content, name))

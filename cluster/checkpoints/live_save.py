@@ -1,12 +1,12 @@
-"""One checkpoint of a run that trains on: most of it is written while the chief takes steps.
+"""One checkpoint saved while training continues: most of it is written while the chief takes steps.
 
-ahead    a thread writes rows (``row_pieces``), again and again those that have changed meanwhile
-write    between two steps, the chief itself writes what has changed since, and all else
-publish  a thread makes a checkpoint of these pieces, and removes old ones
+ahead    a thread writes rows (``row_pieces``), and repeatedly those rows that have changed meanwhile
+write    between two steps, the chief itself writes the rows changed since then, and everything else
+publish  a thread merges these pieces into a checkpoint, and removes old checkpoints
 
-What has changed last is one run of all servers, which holds training up only until all of it is read. A server reads
-rows and copies small variables into memory of its own, and reports that to the chief. What is read is sent and written
-afterwards, while training goes on.
+The last changed rows are one ``session.run`` for all servers, which delays training only until all values are read. A
+server reads rows and copies small variables into memory of its own, and reports the end of the reads to the chief. The
+values are sent and written afterwards, while training continues.
 """
 
 import threading
@@ -19,7 +19,7 @@ from cluster.runtime.tf_compat import tf
 
 
 class Background:
-    """Begin ``work``, which asks the function that it is given whether to go on."""
+    """Start ``work`` in a thread. ``work`` calls the function that it receives to ask whether to continue."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], None]):
         self._work = work
@@ -32,7 +32,7 @@ class Background:
     def _run(self) -> None:
         try:
             self._work(self._goes_on)
-        except BaseException as error:  # the chief raises it, where it asks for the result
+        except BaseException as error:  # the chief raises the error when it asks for the result
             self._error = error
 
     def _goes_on(self) -> bool:
@@ -41,12 +41,12 @@ class Background:
 
     @property
     def quiet_s(self) -> float:
-        """Return for how long the work has not asked whether to go on."""
+        """Return the seconds since ``work`` last asked whether to continue."""
         return time.monotonic() - self._moved_at
 
     @property
     def is_over(self) -> bool:
-        """Return whether the work has ended, well or not."""
+        """Return whether the work has ended, with or without an error."""
         return not self._thread.is_alive()
 
     def ask_to_end(self) -> None:
@@ -54,36 +54,36 @@ class Background:
         self._is_stopped.set()
 
     def stop(self, timeout_s: Optional[float] = None) -> bool:
-        """Ask the work to end, wait for that, and return whether it has ended in time.
+        """Ask the work to end, wait for its end, and return whether it has ended in time.
 
-        A chief waits without limit, as for a piece that it writes itself: its agent notices when that hangs.
+        A chief waits without limit, as for a piece that it writes itself: its agent notices a wait that hangs.
         """
         self.ask_to_end()
         self._thread.join(timeout_s)
         return self.is_over
 
     def result(self) -> None:
-        """Raise what the work has raised, once it is over."""
+        """Raise the error of the work, once the work has ended."""
         self._thread.join()
         if self._error is not None:
             raise self._error
 
 
 class PieceFiles(NamedTuple):
-    """Pieces of a checkpoint: the paths of all, of those with rows, and what still writes some of them."""
+    """Pieces of a checkpoint: the paths of all pieces, the paths of pieces with rows, and any unfinished writes."""
 
     paths: List[str]
     of_rows: List[str]
     work: Optional[Background] = None
 
     def wait(self) -> None:
-        """Wait until all are written. Raises what a write has raised."""
+        """Wait until all pieces are written. Raises the error of a write."""
         if self.work is not None:
             self.work.result()
 
 
 class LastPieces:
-    """Write small variables, and the rows that are left. Make it on the device of the process that writes."""
+    """Write small variables, and the remaining rows. Create the object on the device of the process that writes."""
 
     def __init__(self, small: Sequence[SmallVariables], rows: Sequence[SavedRows], fed: Fed):
         self._rows, self._path = list(rows), fed.path
@@ -91,7 +91,7 @@ class LastPieces:
         copies = [each.copies() for each in small]
         with tf.control_dependencies([tf.group(*copies, *(each.read_last for each in rows))]):
             self._report = tf.py_func(self._note_read, [], [])
-        with tf.control_dependencies([self._report]):  # the writes would take all threads of this process
+        with tf.control_dependencies([self._report]):  # otherwise the writes would occupy all threads of this process
             self._variables = [
                 each.write_copies(some, f"-copies-{number}") for number, (each, some) in enumerate(zip(small, copies))
             ]
@@ -102,9 +102,9 @@ class LastPieces:
         self._is_read.set()
 
     def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> PieceFiles:
-        """Begin to write pieces, whose paths begin with ``path``; return once all is read that they will have.
+        """Begin to write pieces, whose paths begin with ``path``; return once all their values are read.
 
-        In a rehearsal no row has changed.
+        In a rehearsal no row counts as changed.
         """
         last = [each.last(is_rehearsal) for each in self._rows]
         variables = [each.operation for each in self._variables]
@@ -122,15 +122,16 @@ class LastPieces:
         try:
             _, found, _ = session.run(operations, feed)
         finally:
-            self._is_read.set()  # also where a server has failed
+            self._is_read.set()  # also after a server has failed
         for rows, ran in zip(self._rows, found):
             rows.note_last(ran)
 
 
 class LiveSave:
-    """Begin the save with ``ahead``, which asks the function that it is given whether to go on.
+    """Begin the save with ``ahead``, which calls the function that it receives to ask whether to continue.
 
-    ``step`` is that of the checkpoint, None before it is written. ``work`` is what is under way.
+    ``step`` is the step of the checkpoint, None before the chief has written it. ``work`` is the current background
+    work.
     """
 
     def __init__(self, ahead: Callable[[Callable[[], bool]], None]):
@@ -138,14 +139,14 @@ class LiveSave:
         self.work = Background(ahead)
 
     def go_on(self, step: int, write: Callable[[], Any], publish: Callable[[Any], None]) -> bool:
-        """Between two steps, take what can be taken without a wait; return whether the checkpoint is there.
+        """Between two steps, do the work that needs no wait; return whether the checkpoint exists.
 
         Args:
-          step: the last that was taken.
-          publish: gets what ``write`` returns.
+          step: the last step that was taken.
+          publish: called with the result of ``write``.
 
         Raises:
-          Exception: what any of the three has raised.
+          Exception: the error of ``ahead``, ``write`` or ``publish``.
         """
         if not self.work.is_over:
             return False
@@ -158,14 +159,14 @@ class LiveSave:
         return False
 
     def give_up(self, timeout_s: float) -> bool:
-        """End the save, whatever it has come to, and return whether that has ended in time.
+        """End the save in whatever state, and return whether it has ended in time.
 
-        A checkpoint that is being published has all the time that its disk takes.
+        A checkpoint that is being published may take all the time that its disk needs.
         """
         return self.work.stop(None if self.step is not None else timeout_s)
 
     def end(self) -> bool:
-        """End the save now, and return whether the checkpoint is there. Raises what the work has raised."""
+        """End the save now, and return whether the checkpoint exists. Raises the error of the work."""
         self.work.stop()
         self.work.result()
         return self.step is not None

@@ -1,19 +1,19 @@
-"""The folder of a run's checkpoints: one chief at a time writes into it, and the newest that can be read is restored.
+"""The folder of a run's checkpoints. One chief at a time writes into it, and restores its newest readable checkpoint.
 
-The rule also holds when two hosts share the folder. The chief that opens leaves a note, ``owner.json``, and looks at
-the note before every save. A chief that finds the note of another one has been replaced while it was cut off: it
-stops, and writes nothing.
+The rule also holds when two hosts share the folder. The chief that opens the folder leaves a note, ``owner.json``, and
+reads the note before every save. A chief that finds another chief's note has been replaced while it was cut off. Then
+it stops, and writes nothing.
 
     what a chief finds when it opens            what it does
-    no note, or one that cannot be read         leaves its own
+    no note, or an unreadable one               leaves its own
     an earlier attempt of its own run           leaves its own
     a later attempt of its own run              stops
-    another run, and this is its own first      leaves its own: the run was begun by somebody who
-      attempt                                     wants it here
+    another run, and this is its own first      leaves its own: somebody has started the run with
+      attempt                                     this folder on purpose
     another run, and this is a later attempt    stops: that run has taken the folder meanwhile
 
-So nothing depends on the clocks of two hosts. It is a note and no lock: a chief that is held up between
-its look and its save is not stopped. No folder on shared storage has locks that all agree on.
+So nothing depends on the clocks of two hosts. The note is not a lock: a chief that is delayed between reading the note
+and saving does not stop. No folder on shared storage has locks on which all hosts agree.
 """
 
 import json
@@ -36,7 +36,7 @@ NOTE = "owner.json"
 
 
 class Owner(NamedTuple):
-    """One life of a chief. ``attempt`` counts from 0 within ``run``; ``life`` is of this process alone."""
+    """One life of a chief. ``attempt`` counts from 0 within ``run``; ``life`` belongs to this process alone."""
 
     run: str
     attempt: int
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
     def of_this_process(cls, environ: Mapping[str, str]) -> "Owner":
         """Read the owner from the launcher's environment.
 
-        A process that was started by hand is a run of its own.
+        A process that was started by hand counts as a run of its own.
         """
         pid = os.getpid()
         attempt = environ.get("LAUNCH_ATTEMPT", "0")
@@ -69,7 +69,7 @@ class Ownership:
         """Take the folder for this chief, from now on.
 
         Raises:
-          CheckpointError: it is already that of one that replaced this chief.
+          CheckpointError: the folder already belongs to a chief that replaced this one.
           OSError: the note cannot be written.
         """
         found = self._read()
@@ -80,11 +80,11 @@ class Ownership:
         self._write()
 
     def check(self) -> None:
-        """Check that the folder is still this chief's.
+        """Check that the folder still belongs to this chief.
 
         Raises:
-          CheckpointError: another chief has taken it.
-          OSError: the note is gone and cannot be written.
+          CheckpointError: another chief has taken the folder.
+          OSError: the note is missing and cannot be written.
         """
         found = self._read()
         if found is None:
@@ -111,7 +111,7 @@ class Ownership:
 
 
 class PassedOver(NamedTuple):
-    """Checkpoints that could not be read: the step of the newest, the step that was restored, and both in words."""
+    """Checkpoints that could not be read: the step of the newest, the step that was restored, and a text on both."""
 
     newest: int
     restored: int
@@ -119,12 +119,12 @@ class PassedOver(NamedTuple):
 
 
 class OwnedFolder:
-    """The folder of a run's checkpoints; without a folder there are none, and none is to be written.
+    """The folder of a run's checkpoints. Without a folder no checkpoints exist, and the chief must not write any.
 
     Args:
       load: gives a session's variables the values of the checkpoint at a path.
 
-    ``passed_over`` is what the newest restore that had to pass over any has passed over; None where none had to.
+    ``passed_over`` has the unreadable checkpoints of the newest restore that found any; None before such a restore.
     """
 
     def __init__(self, folder: Optional[str], load: Callable[[Any, str], None]):
@@ -133,61 +133,61 @@ class OwnedFolder:
         self.passed_over: Optional[PassedOver] = None
 
     def take(self) -> None:
-        """Make the folder this chief's; see ``Ownership.take``."""
+        """Take the folder for this chief; see ``Ownership.take``."""
         if self._owner is not None:
             self._owner.take()
 
     def check(self) -> None:
-        """Check before a save that the folder is there, and still this chief's; see ``Ownership.check``."""
+        """Check before a save that the folder exists and still belongs to this chief; see ``Ownership.check``."""
         if self._owner is not None:
             self._owner.check()
         Path(str(self._folder)).mkdir(parents=True, exist_ok=True)
 
     def prefix(self, step: int) -> str:
-        """Return the path of the checkpoint of a step, whether it is there or not."""
+        """Return the path of the checkpoint of a step, which need not exist."""
         return os.path.join(str(self._folder), f"{checkpoint_files.OURS}-{step}")
 
     def remove(self, step: int) -> None:
-        """Remove what there is of the checkpoint of a step."""
+        """Remove all files of the checkpoint of a step."""
         shutil.rmtree(self.prefix(step) + checkpoint_files.PARTIAL, ignore_errors=True)
         checkpoint_files.remove(self.prefix(step))
 
     def remove_unfinished(self) -> None:
-        """Remove what a chief that was killed has left."""
+        """Remove the files that a chief left when it was killed."""
         if self._folder:
             checkpoint_files.remove_unfinished(Path(self._folder))
 
     def prune(self, newest: StoredCheckpoint, keep: int, spared: Optional[int]) -> None:
-        """Remove old checkpoints, and list those that stay for TensorFlow. Raises OSError."""
+        """Remove old checkpoints, and write TensorFlow's list of the remaining ones. Raises OSError."""
         folder = Path(str(self._folder))
         kept = checkpoint_files.prune(folder, newest, keep, spared)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
 
     def stored(self) -> List[StoredCheckpoint]:
-        """Return the checkpoints of the folder, newest first. Raises OSError: it cannot be read."""
+        """Return the checkpoints of the folder, newest first. Raises OSError where the folder cannot be read."""
         return checkpoint_files.list_checkpoints(Path(self._folder)) if self._folder else []
 
     def path_of(self, step: Optional[int]) -> Optional[str]:
-        """Return the path of the checkpoint of a step; None where it is not there."""
+        """Return the path of the checkpoint of a step; None where it does not exist."""
         try:
             return next((each.path for each in self.stored() if each.step == step), None)
         except OSError:
             return None
 
     def restore(self, session: Any, saved_step: Optional[int]) -> Optional[StoredCheckpoint]:
-        """Give the variables the values of the newest checkpoint that can be read, and return it; None without any.
+        """Restore the newest readable checkpoint into the variables, and return it; None where the folder has none.
 
-        Those that cannot be read are named and set aside: their files stay, but they count no more.
+        Unreadable checkpoints are named and set aside: their files remain, but they no longer count.
 
         Args:
-          saved_step: of the newest checkpoint that this run has saved; None if it has saved none.
+          saved_step: of the newest checkpoint that this run has saved; None before the first.
 
         Raises:
-          CheckpointError: a checkpoint is not one of this job's variables, or none can be read, or
-            those that this run has saved are gone.
+          CheckpointError: a checkpoint has not this job's variables, or no checkpoint is readable, or the checkpoints
+            that this run has saved are missing.
           OSError: the folder cannot be read.
         """
-        unreadable: Dict[StoredCheckpoint, str] = {}  # and the reason
+        unreadable: Dict[StoredCheckpoint, str] = {}  # with the reasons
         for each in self.stored():
             reason = self._why_unreadable(session, each.path)
             if reason is None:
@@ -207,7 +207,7 @@ class OwnedFolder:
         return None
 
     def _why_unreadable(self, session: Any, path: str) -> Optional[str]:
-        """Restore a checkpoint and return None, or why it cannot be read."""
+        """Restore a checkpoint and return None, or return why the checkpoint cannot be read."""
         try:
             self._load(session, path)
         except _REFUSED as error:
@@ -254,7 +254,7 @@ _REFUSED = (
 
 
 def _is_of_another_job(error: Exception) -> bool:
-    """Return whether a checkpoint can be read, but does not hold this job's variables."""
+    """Return whether a checkpoint can be read, but has not this job's variables."""
     if isinstance(error, tf.errors.NotFoundError):
         return NOT_IN_CHECKPOINT in str(error)
     return isinstance(error, tf.errors.InvalidArgumentError)

@@ -1,7 +1,7 @@
 """The operations that write and read variables in pieces, on the servers that hold them.
 
-A large variable is several pieces. The server that holds it cuts it, so only the piece travels. Small variables
-are together in one piece.
+A large variable consists of several pieces. The server of the variable cuts it, so only the piece is sent. Small
+variables share one piece.
 """
 
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Saved
 from cluster.variables.profile import Shape, elements
 
-Box = Tuple[Shape, Shape]  # where it begins, and its size
-Step = Tuple[Any, Dict[Any, Any]]  # an operation, and what it is fed
+Box = Tuple[Shape, Shape]  # the begin and the size of a part
+Step = Tuple[Any, Dict[Any, Any]]  # an operation, and its feeds
 
 
 def boxes(shape: Shape, most: int) -> Iterator[Box]:
-    """Yield contiguous parts of at most ``most`` elements that together are the whole, in order."""
+    """Yield contiguous parts of at most ``most`` elements that cover the whole, in order."""
     axis = next((axis for axis in range(len(shape)) if elements(shape[axis + 1 :]) <= most), len(shape))
     if axis == len(shape) or elements(shape) == 0:
         yield (0,) * len(shape), shape
@@ -32,10 +32,10 @@ def boxes(shape: Shape, most: int) -> Iterator[Box]:
 
 
 class Write(NamedTuple):
-    """An operation that writes a piece, and what it is fed beside the path.
+    """An operation that writes a piece, and its feeds except the path.
 
-    ``ending`` is what it adds to the path by itself, so that several can run at once. ``has_rows``: whether the piece
-    has rows that a delta need not write again.
+    The operation itself appends ``ending`` to the path, so that several operations can run at once. ``has_rows``:
+    whether the piece has rows that a delta need not write again.
     """
 
     operation: Any
@@ -46,25 +46,25 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Fed:
-    """The placeholders of every piece: so the graph is the same for few and many."""
+    """The placeholders of every piece: the graph is the same for few and for many pieces."""
 
     path: Any  # of a checkpoint
     names: Any  # of one tensor; of checkpoints to merge
-    spec: Any  # what ``Saved.spec`` returns, as a list of one
+    spec: Any  # the result of ``Saved.spec``, in a list of one
     begin: Any
     size: Any
 
     @classmethod
     def make(cls) -> "Fed":
-        """Make the placeholders, on the current device."""
+        """Create the placeholders, on the current device."""
         path, names, spec = (tf.placeholder(tf.string, shape) for shape in ([], [None], [1]))
         return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
 
     def save(self, ending: str, names: Any, values: Sequence[Any], specs: Optional[Sequence[str]] = None) -> Any:
-        """Return the operation that writes tensors into a piece of its own, at the path with this ending.
+        """Return the operation that writes tensors into a separate piece, at the path with this ending.
 
         Args:
-          specs: what ``Saved.spec`` returns for each; whole tensors without.
+          specs: the result of ``Saved.spec`` for each tensor; by default, the tensors are whole.
         """
         return tf.raw_ops.SaveV2(
             prefix=tf.strings.join([self.path, ending]),
@@ -74,7 +74,7 @@ class Fed:
         )
 
     def read(self, dtype: Any) -> Any:
-        """Return a piece of a checkpoint's tensor of this type."""
+        """Return a piece of a tensor of this type in the checkpoint."""
         (piece,) = tf.raw_ops.RestoreV2(
             prefix=self.path, tensor_names=self.names, shape_and_slices=self.spec, dtypes=[dtype]
         )
@@ -86,12 +86,13 @@ class LargeVariable:
 
     def __init__(self, saved: Saved, fed: Fed, read: Any):
         self._saved, self._fed = saved, fed
-        self.whole = {fed.size: saved.shape}  # what ``blank`` is fed
+        self.whole = {fed.size: saved.shape}  # the feeds of ``blank``
         variable = saved.variable
         with _at(variable):
             piece = _cut(saved, fed)
             self.is_ready: Any = _is_ready(variable)
-            # Part of a variable can be assigned only once it has a value. This one is made where it stays.
+            # A part of a variable can be assigned only once the variable has a value. ``blank`` creates it on its own
+            # device.
             self.blank: Any = tf.assign(variable, tf.fill(fed.size, tf.zeros([], saved.dtype))).op
             self.load: Any = _assign_part(variable, fed, read)
         self.write: Any = tf.raw_ops.SaveV2(
@@ -99,14 +100,14 @@ class LargeVariable:
         )
 
     def feeds(self, piece_bytes: int) -> Iterator[Dict[Any, Any]]:
-        """Yield what ``write`` and ``load`` are fed, for one piece after the other."""
+        """Yield the feeds of ``write`` and ``load`` for each piece in turn."""
         fed, saved = self._fed, self._saved
         for begin, size in boxes(saved.shape, piece_bytes // saved.dtype.size):
             yield {fed.begin: begin, fed.size: size, fed.spec: [saved.spec(begin, size)], fed.names: [saved.name]}
 
 
 class SmallVariables:
-    """Variables that are one piece, whose path has an ``ending``."""
+    """Variables that share one piece, whose path has an ``ending``."""
 
     def __init__(self, saved: Sequence[Saved], fed: Fed, ending: str):
         self._variables, self._fed = [each.variable for each in saved], fed
@@ -123,19 +124,19 @@ class SmallVariables:
         return [copied(each) for each in self._variables]
 
     def write_copies(self, copies: Sequence[Any], ending: str) -> Write:
-        """Make what writes copies of the variables into a piece whose path has this ending."""
+        """Return the write of copies of the variables into a piece whose path has this ending."""
         return Write(self._fed.save(ending, self._names, copies, self._specs), {}, ending)
 
 
 def copied(variable: Any) -> Any:
-    """Return the variable's value, on its device, in memory that is not the variable's."""
+    """Return the variable's value, on its device, in memory that does not belong to the variable."""
     with _at(variable):
-        # A gather makes a tensor of its own, of any type. DeepCopy knows no unsigned or quantized numbers.
+        # A gather creates a new tensor, of any type. DeepCopy supports no unsigned or quantized numbers.
         return tf.gather(tf.expand_dims(variable.read_value(), 0), 0)
 
 
 def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
-    """Return the variables in groups, none larger than a piece."""
+    """Return the variables in groups that are not larger than a piece."""
     groups: List[List[Saved]] = []
     room = 0
     for each in saved:
@@ -149,7 +150,7 @@ def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]
 
 @contextmanager
 def _at(variable: Any) -> Iterator[None]:
-    """Inside, operations are made where the variable is, and not where others around them are."""
+    """Create operations inside on the variable's device, whatever device is current around them."""
     with tf.device(None), tf.device(variable.device):
         yield
 
@@ -169,7 +170,7 @@ def _is_reference(variable: Any) -> bool:
 
 
 def _is_ready(variable: Any) -> Any:
-    """Return whether it has a value; TensorFlow's own function warns about results that nobody uses."""
+    """Return whether the variable has a value; TensorFlow's own function warns about unused results."""
     if _is_reference(variable):
         return tf.raw_ops.IsVariableInitialized(ref=variable)
     return tf.raw_ops.VarIsInitializedOp(resource=variable.handle)
@@ -178,7 +179,7 @@ def _is_ready(variable: Any) -> Any:
 def _cut(saved: Saved, fed: Fed) -> Any:
     """Return a piece of the variable.
 
-    To read a resource can mean to copy all of it, for every piece. Gathering copies only the rows.
+    To read a resource may copy the whole resource for every piece. Gathering copies only the rows.
     """
     variable, begin = saved.variable, fed.begin
     if _is_reference(variable):

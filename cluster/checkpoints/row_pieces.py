@@ -1,10 +1,10 @@
-"""Rows that a checkpoint has beside variables, such as those of embedding tables: written ahead of it, or linked.
+"""Rows that a checkpoint has in addition to variables, such as rows of embedding tables: written ahead, or linked.
 
-``SavedRows`` is what a package offers whose rows change a few at a time while training goes on.
+A package whose rows change a few at a time during training implements ``SavedRows``.
 
-Rows that a checkpoint need not write again lie in files beside the checkpoints, from which a delta goes on. A delta has
-all rows. The file system holds what checkpoints have in common once, by hard links. So each checkpoint can be read,
-copied and removed without the others.
+Rows that a checkpoint need not write again are in files next to the checkpoints; a delta continues from these files. A
+delta has all rows. With hard links the file system stores the common rows of checkpoints only once. So each checkpoint
+can be read, copied and removed without the others.
 """
 
 import itertools
@@ -18,15 +18,15 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 from cluster.checkpoints.pieces_of_variables import Fed, Step, Write
 from cluster.protocol.checkpoint_files import ROWS, make_durable
 
-_NUMBERS = itertools.count()  # of all pieces of this process: a save that was given up may still write one
+_NUMBERS = itertools.count()  # of all pieces of this process: a save that was given up may still write a piece
 _PROCESS = uuid.uuid4().hex  # another chief may take the folder meanwhile
 _ENDINGS = (".index", ".data-00000-of-00001")
 
 
 class LastRows(NamedTuple):
-    """The operations that write the rows that have changed last, all at once.
+    """The operations that write the last changed rows, all at once.
 
-    ``endings``: what each piece adds to the path; the first is no piece with rows.
+    ``endings``: the ending that each piece appends to the path; the first piece has no rows.
     """
 
     operations: Any
@@ -35,66 +35,65 @@ class LastRows(NamedTuple):
 
 
 class SavedRows(ABC):
-    """Rows of a model that a checkpoint has beside its variables. Make it on the device of the process that writes.
+    """Rows that a checkpoint has in addition to variables. Create the object on the device of the writing process.
 
-    ``read_last`` reads all rows that have changed since ``rows``, on the servers.
+    ``read_last`` reads, on the servers, all rows that have changed since ``rows``.
     """
 
     read_last: Any
 
     @abstractmethod
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
-        """Yield what writes each piece of the rows.
+        """Yield the write of each piece of the rows.
 
         Args:
-          is_delta: whether to write only rows that have changed since the last call that came to its end, as further
-            pieces.
-          between_steps: whether this process takes no step meanwhile. Else rows that change meanwhile are left out, or
-            written with old values; the next call writes all of these.
+          is_delta: whether to write, as further pieces, only rows that have changed since the last complete call.
+          between_steps: whether this process takes no step meanwhile. Otherwise rows that change meanwhile are left
+            out, or written with old values; the next call writes all of these rows.
         """
 
     @abstractmethod
     def counts(self) -> Iterator[Write]:
-        """Yield what writes the counts of what has no row yet."""
+        """Yield the writes of the counts of ids that have no row yet."""
 
     @abstractmethod
     def head(self) -> Write:
-        """Return what writes all else that belongs to the rows, once these are written."""
+        """Return the write of everything else that belongs to the rows, once these are written."""
 
     @abstractmethod
     def bytes(self, session: Any) -> int:
-        """Return the bytes of all rows, at most."""
+        """Return an upper bound on the bytes of all rows."""
 
     @abstractmethod
     def make_last_writes(self) -> None:
-        """Make the operations that write what ``read_last`` reads."""
+        """Create the operations that write the values of ``read_last``."""
 
     @abstractmethod
     def last(self, is_rehearsal: bool = False) -> LastRows:
-        """Return what writes all rows that have changed since ``rows``; in a rehearsal none has."""
+        """Return the writes of all rows that have changed since ``rows``; in a rehearsal no row counts as changed."""
 
     @abstractmethod
     def note_last(self, ran: Any) -> None:
-        """Note that the operations of ``last`` were run, and returned this."""
+        """Note that the operations of ``last`` ran, and returned ``ran``."""
 
     @abstractmethod
     def loads(self, reader: Any) -> Iterator[Step]:
-        """Yield the operations that give the servers the rows of a checkpoint, in place of theirs."""
+        """Yield the operations that replace the servers' rows by the rows of a checkpoint."""
 
     @abstractmethod
     def refuse_others(self, reader: Any) -> None:
-        """Refuse a checkpoint that has other rows, or lacks some.
+        """Refuse a checkpoint that has other rows, or lacks rows.
 
         Raises:
-          tf.errors.NotFoundError, tf.errors.InvalidArgumentError: it is such a checkpoint.
+          tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the rows of the checkpoint do not fit.
         """
 
 
-RowsOf = Callable[[Fed], Sequence[SavedRows]]  # makes all of a model
+RowsOf = Callable[[Fed], Sequence[SavedRows]]  # creates the saved rows of a model
 
 
 class RowFiles:
-    """Make the folder of pieces beside a checkpoint, in place of one that is there. Raises OSError.
+    """The folder of pieces next to a checkpoint; a new folder replaces an old one. Raises OSError.
 
     Its length is the number of pieces.
     """
@@ -115,22 +114,22 @@ class RowFiles:
         return sum(path.stat().st_size for path in paths)
 
     def new_piece(self) -> str:
-        """Return the path of one more piece, which the caller writes there, and then makes durable."""
+        """Return the path of one more piece. The caller writes the piece, and then makes it durable."""
         self._pieces.append(f"rows-{_PROCESS}-{next(_NUMBERS)}")
         return str(self._folder / self._pieces[-1])
 
     def add(self, piece: str) -> None:
-        """Link the files of a piece, before they are merged. Raises OSError where there are no hard links."""
+        """Link the files of a piece, before they are merged. Raises OSError on a file system without hard links."""
         _each(os.link, piece, self.new_piece())
 
     def link_into(self, folder: str) -> List[str]:
-        """Link all pieces into another folder, and return their paths there. Raises OSError."""
+        """Link all pieces into another folder, and return the new paths. Raises OSError."""
         for name in self._pieces:
             _each(os.link, str(self._folder / name), os.path.join(folder, name))
         return [os.path.join(folder, name) for name in self._pieces]
 
     def move_into(self, folder: str) -> List[str]:
-        """Move all pieces into another folder, and return their paths there: nothing is left here. Raises OSError."""
+        """Move all pieces into another folder, and return the new paths. Raises OSError."""
         for name in self._pieces:
             _each(os.replace, str(self._folder / name), os.path.join(folder, name))
         moved = [os.path.join(folder, name) for name in self._pieces]
@@ -148,19 +147,19 @@ def _each(change: Callable[[str, str], Any], piece: str, target: str) -> None:
         change(piece + ending, target + ending)
 
 
-MOST_PIECES = 256  # each is a file, and whoever reads the checkpoint may hold all open; larger models: larger pieces
+MOST_PIECES = 256  # each is a file, and a reader may hold all files open; larger models have larger pieces
 _PIECES_AHEAD = MOST_PIECES // 2  # of all rows, once
 MOST_ROUNDS = 8  # of rows ahead of their checkpoint
 
 
 class RowPieces:
-    """Keep the pieces of rows from which a delta goes on.
+    """Keep the pieces of rows from which a delta continues.
 
     Attributes:
-      saved: what saves each kind of rows.
+      saved: one ``SavedRows`` for each kind of rows.
       deltas: whether a delta follows a checkpoint; False once the file system turns out to have no hard links.
-      base: the pieces from which the next delta goes on; None if the next checkpoint writes all rows.
-      are_few_left: whether the last rows that were written ahead are fewer than a piece, so that as few have changed.
+      base: the pieces from which the next delta continues; None if the next checkpoint writes all rows.
+      are_few_left: whether the last round of rows ahead was smaller than a piece, so that few rows have changed.
     """
 
     def __init__(self, saved: Sequence[SavedRows], fed: Fed, deltas: bool):
@@ -170,36 +169,36 @@ class RowPieces:
 
     @property
     def has_base(self) -> bool:
-        """Return whether a delta can be saved: there are pieces of this process, and not too many."""
+        """Return whether a delta can be saved: this process has pieces, and fewer than ``MOST_PIECES``."""
         return self.base is not None and len(self.base) < MOST_PIECES
 
     @property
     def are_ahead(self) -> bool:
-        """Return whether all rows are written that a delta does not write, however many pieces they are."""
+        """Return whether all rows are written that a delta does not write, whatever the number of pieces."""
         return self.base is not None
 
     def forget(self) -> None:
-        """Forget what was written: in another session, or after others had the folder, a checkpoint is whole."""
+        """Forget the written rows: in another session, or after another chief had the folder, a checkpoint is whole."""
         self.base = None
 
     def take_base(self) -> Optional[RowFiles]:
-        """Return the pieces, which only a save that succeeds gives back: after another one, the next is whole."""
+        """Return the pieces, and forget them until a save succeeds; after a failure the next save is whole."""
         base, self.base, self.are_few_left = self.base, None, False
         return base
 
     def pieces_of(self, base: RowFiles, folder: str) -> List[str]:
-        """Let the folder of a checkpoint have the pieces; return their paths there. Raises OSError."""
+        """Link or move the pieces into the folder of a checkpoint; return the new paths. Raises OSError."""
         if self.deltas:
             try:
                 return base.link_into(folder)
             except FileNotFoundError:
-                raise  # somebody has removed them
+                raise  # the pieces have been removed
             except OSError:
                 self.deltas = False
         return base.move_into(folder)
 
     def base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
-        """Return links to these pieces too, before they are merged; None without deltas or hard links."""
+        """Return the base with links to these pieces too, before they are merged; None without deltas or hard links."""
         if not self.deltas:
             return None
         try:
@@ -216,16 +215,17 @@ class RowPieces:
     def write_ahead(
         self, session: Any, path: str, piece_bytes: int, is_delta: bool, goes_on: Callable[[], bool]
     ) -> None:
-        """Write rows while training goes on, so that few are left for the delta of ``path``.
+        """Write rows while training continues, so that few rows remain for the delta of ``path``.
 
-        Each round writes what has changed during the one before. The last is one that is not half as large.
+        Each round writes the rows that changed during the round before. The rounds end with a round of at least half
+        the bytes of the round before, or at ``MOST_ROUNDS``.
         """
         piece_bytes = max(piece_bytes, sum(each.bytes(session) for each in self.saved) // _PIECES_AHEAD)
         old = self.take_base()
         base = old if old and is_delta else RowFiles(path)
-        is_complete = base is old  # whether a delta may go on from these pieces
+        is_complete = base is old  # whether a delta may continue from these pieces
         try:
-            rounds: List[int] = []  # the bytes of each
+            rounds: List[int] = []  # the bytes of each round
             while len(rounds) < MOST_ROUNDS and len(base) < MOST_PIECES:
                 before = base.bytes
                 if not self._write_round(session, base, piece_bytes, is_complete, goes_on):
@@ -244,12 +244,12 @@ class RowPieces:
     def _write_round(
         self, session: Any, base: RowFiles, piece_bytes: int, is_delta: bool, goes_on: Callable[[], bool]
     ) -> bool:
-        """Write all rows; return whether that has come to its end. Raises as ``StreamedSaver.save``."""
+        """Write all rows; return whether the round is complete. Raises as ``StreamedSaver.save``."""
         for saved in self.saved:
             for write in saved.rows(session, piece_bytes, is_delta, between_steps=False):
                 if not goes_on():
                     return False
                 piece = base.new_piece()
                 session.run(write.operation, {**write.feed, self._fed.path: piece})
-                make_durable(piece)  # else the disk would have all of it to write at once, while training waits
+                make_durable(piece)  # otherwise the disk would have to write all of them at once, while training waits
         return True

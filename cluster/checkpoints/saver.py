@@ -1,4 +1,4 @@
-"""Checkpoints of one run: written and read by the chief alone, in a folder on its host."""
+"""Checkpoints of one run. Only the chief writes and reads them, in a folder on its host."""
 
 import contextlib
 import os
@@ -17,21 +17,21 @@ from cluster.runtime.tf_errors import reason_of
 from cluster.task import Checkpoint
 from cluster.variables.masters import saved_variables
 
-RETRY_S = 20.0  # a save that failed is tried again after so long, where every_s is not less
-LAST_S = 10.0  # how long the final save is tried
-QUIET_S = 120.0  # without a sign of a save that goes on
-GIVEN_UP_S = 60.0  # how long a save may go on in a session that is closed
+RETRY_S = 20.0  # a failed save is retried after this time, or after every_s if that is shorter
+LAST_S = 10.0  # for how long the final save is retried
+QUIET_S = 120.0  # a save that is silent for this time is reported
+GIVEN_UP_S = 60.0  # how long a save may continue after its session was closed
 _PAUSE_S = 1.0
 
 
 class Checkpoints:
     """Save all variables into files on the chief's host, so no shared filesystem is needed.
 
-    Make it while the chief's graph is the default one. With no folder it does nothing.
-    Training goes on when a save fails; ``problem`` then has the reason, until one succeeds.
-    In the context that ``still`` makes of a session, variables and places of examples are of one moment. ``rows`` makes
-    what saves the rows that a model has beside its variables. ``while_training``: whether training may go on during a
-    save, so that ``step`` is of the past when it changes.
+    Create the object while the chief's graph is the default graph. Without a folder it does nothing. Training continues
+    when a save fails; ``problem`` then has the reason, until a save succeeds. In the context ``still(session)``,
+    variables and places of examples are of one moment. ``rows`` creates the savers of the rows that a model has in
+    addition to its variables. ``while_training``: whether training may continue during a save. ``step`` is then in the
+    past when it changes.
     """
 
     def __init__(
@@ -47,29 +47,29 @@ class Checkpoints:
         while_training: bool = True,
     ):
         self.folder = folder
-        self.step: Optional[int] = None  # of the newest checkpoint, once there is one
+        self.step: Optional[int] = None  # of the newest checkpoint; None before the first
         self.path: Optional[str] = None
         self.problem: Optional[str] = None
-        self.whole_saves = 0  # by this process, deltas left out
-        self.spared: Optional[int] = None  # the step of a checkpoint that stays, however old
-        self._unwritable: Optional[str] = None  # why, as long as saves fail
+        self.whole_saves = 0  # by this process, without deltas
+        self.spared: Optional[int] = None  # the step of a checkpoint that is kept, however old
+        self._unwritable: Optional[str] = None  # the reason, as long as saves fail
         self._every_s, self._delta_every_s, self._keep = settings.every_s, settings.delta_every_s, settings.keep
         self._clock, self._pause = clock, pause
         self._saved_at = self._whole_at = clock()
-        self._is_delta = False  # the newest save
+        self._is_delta = False  # whether the newest save is a delta
         deltas = self._delta_every_s is not None
         self._saver = StreamedSaver(saved_variables(variables), host, rows=rows, deltas=deltas)
         self._files = OwnedFolder(folder, self._saver.restore)
         self._board, self._still = Noticeboard(host), still
-        self._durable: Optional[int] = None  # the step of the newest checkpoint that is safe on the disk
+        self._durable: Optional[int] = None  # the step of the newest checkpoint that is synced to disk
         self._while_training = while_training
         self._live: Optional[LiveSave] = None
-        self._follows = False  # whether another live save begins after this one
+        self._follows = False  # whether another live save begins after the current one
 
     # -- reading
 
     def open(self) -> None:
-        """Make the folder this chief's, and clear away what one that was killed has left.
+        """Take the folder for this chief, and remove the unfinished files of a chief that was killed.
 
         Raises:
           CheckpointError: another chief has replaced this one.
@@ -79,32 +79,32 @@ class Checkpoints:
         except OSError as error:
             self._note_unwritable(error)
         self._files.remove_unfinished()
-        self._saver.rows.forget()  # the rows that were removed with it
+        self._saver.rows.forget()  # they were removed with the folder's unfinished files
 
     def restore(self, session: Any) -> bool:
-        """Give the variables the values of the newest checkpoint that can be read; see ``OwnedFolder.restore``."""
+        """Restore the newest readable checkpoint into the variables; see ``OwnedFolder.restore``."""
         found = self._files.restore(session, self.step)
         if found is not None:
             self.path, self.step = found.path, found.step
         return found is not None
 
     def adopt(self) -> None:
-        """Find what an earlier chief of this run has saved, without restoring it."""
+        """Find the newest checkpoint of an earlier chief of this run, without restoring it."""
         with contextlib.suppress(OSError):
             for newest in self._files.stored()[:1]:
                 self.path, self.step = newest.path, newest.step
 
     def path_of(self, step: Optional[int]) -> Optional[str]:
-        """Return the path of the checkpoint of a step; None where it is not there."""
+        """Return the path of the checkpoint of a step; None where it does not exist."""
         return self._files.path_of(step)
 
     # -- writing
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Save when ``every_s`` has passed; training goes on if that fails.
+        """Save when ``every_s`` has passed; training continues if the save fails.
 
         Raises:
-          CheckpointError: another chief has replaced this one; so for every save.
+          CheckpointError: another chief has replaced this one. Every save raises this error.
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
         if self._live is not None:
@@ -123,12 +123,12 @@ class Checkpoints:
         return self._clock() - self._saved_at >= self._delta_every_s
 
     def save_quickly(self, session: Any, step: int) -> None:
-        """Save as ``save_now``, as a delta if this run makes deltas and has a checkpoint to continue from."""
+        """Save as ``save_now``, as a delta if this run writes deltas and has a checkpoint to continue from."""
         has_ahead = self._end_live()
         self._save(session, step, is_delta=has_ahead or self._saver.rows.has_base)
 
     def save_now(self, session: Any, step: int) -> None:
-        """Save unless this step is saved already; training goes on if that fails."""
+        """Save unless this step is already saved; training continues if the save fails."""
         self._end_live()
         self._save(session, step, is_delta=False)
 
@@ -148,12 +148,12 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def _problems_noted(self, step: int) -> Iterator[None]:
-        """Inside, a save may fail; training goes on."""
+        """Let a save inside fail; training continues."""
         try:
             yield
         except NOT_WRITTEN as error:
             self._live = None
-            if self._durable != step:  # so that a full disk is not filled further
+            if self._durable != step:  # so that a full disk does not fill further
                 self._files.remove(step)
             self._note_unwritable(error)
 
@@ -165,7 +165,7 @@ class Checkpoints:
         """Save the final checkpoint, trying for ``LAST_S`` seconds.
 
         Raises:
-          CheckpointError: it cannot be written.
+          CheckpointError: the checkpoint cannot be written.
         """
         until = self._clock() + LAST_S
         self.save_now(session, step)
@@ -188,7 +188,7 @@ class Checkpoints:
 
     @property
     def has_passed_over(self) -> bool:
-        """Return whether checkpoints that cannot be read were passed over."""
+        """Return whether a restore passed over unreadable checkpoints."""
         return self._files.passed_over is not None
 
     def _has(self, step: int) -> bool:
@@ -200,10 +200,10 @@ class Checkpoints:
             return self._saver.write(session, self._files.prefix(step), is_delta)
 
     def _publish(self, session: Any, written: WrittenPieces, step: int) -> None:
-        """Make a checkpoint of what is written, and remove old ones. No variable is read: training may go on."""
+        """Make a checkpoint of the written pieces, and remove old ones. Training may continue: no variable is read."""
         self._files.check()
         self._saver.publish(session, written)
-        checkpoint_files.make_durable(written.path)  # before older ones go
+        checkpoint_files.make_durable(written.path)  # before older checkpoints are removed
         self._durable = step
         self._files.prune(StoredCheckpoint(step, written.path), self._keep, self.spared)
         self._board.show(session, os.path.abspath(written.path))
@@ -216,23 +216,23 @@ class Checkpoints:
             print(f"checkpoints are written again into {self._files.described}, step {step}", flush=True)
         self.problem = self._unwritable = None
 
-    # -- writing while training goes on
+    # -- writing while training continues
 
     @property
     def is_saving(self) -> bool:
-        """Return whether a save is under way that ``save_if_due`` continues."""
+        """Return whether a save is running that ``save_if_due`` continues."""
         return self._live is not None
 
     def save_live(self, session: Any, step: int) -> None:
-        """Begin a save that ``save_if_due`` continues between the steps to come, and that is of one of these.
+        """Begin a save that ``save_if_due`` continues between the next steps, and whose step is one of them.
 
-        Where training may not go on during a save, save now.
+        If training may not continue during a save, save now.
         """
         if not self._while_training:
             self.save_quickly(session, step)
         elif self._live is None:
             self._begin_live(session, step, self._saver.rows.has_base)
-        elif self._live.step is not None:  # it has no step that is still to come
+        elif self._live.step is not None:  # the running save has a step, which is in the past
             self._follows = True
 
     def _begin_live(self, session: Any, step: int, is_delta: bool) -> None:
@@ -261,7 +261,7 @@ class Checkpoints:
             self._begin_live(session, step, self._saver.rows.has_base)
 
     def _end_live(self) -> bool:
-        """End a live save at once; return whether the next save can go on from rows that were written ahead."""
+        """End a live save at once; return whether the next save can continue from rows that were written ahead."""
         live, self._live, self._follows = self._live, None, False
         if live is None:
             return False
@@ -272,15 +272,15 @@ class Checkpoints:
         return False
 
     def ask_to_end(self) -> None:
-        """Ask a live save to end soon, of a session that is about to be closed."""
+        """Ask a live save to end soon, because its session is about to be closed."""
         if self._live is not None:
             self._live.work.ask_to_end()
 
     def give_up(self) -> None:
-        """Forget a live save, and the rows that were written, of a session that is closed.
+        """Forget a live save, and the written rows, of a closed session.
 
         Raises:
-          CheckpointError: it goes on all the same.
+          CheckpointError: the save does not end.
         """
         live, self._live, self._follows = self._live, None, False
         if live is not None and not live.give_up(GIVEN_UP_S):

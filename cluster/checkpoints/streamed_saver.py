@@ -1,14 +1,14 @@
-"""Checkpoints that pass through their writer's memory piece by piece, so that it need not hold the model.
+"""Checkpoints that pass through their writer's memory piece by piece, so that the model need not fit into it.
 
-TensorFlow's own saver fetches all variables at once. Here a piece is fetched, written into a file of its own, and
-forgotten before the next. A variable that is larger than a piece is cut on the server that holds it, so only the cut
-travels. TensorFlow then merges the files into an ordinary checkpoint, which its own saver reads. What that one writes
-is read here.
+TensorFlow's own saver fetches all variables at once. This saver fetches a piece, writes it into a file of its own, and
+frees it before the next piece. The server of a variable larger than a piece cuts the variable, so only the cut is sent.
+TensorFlow then merges the files into an ordinary checkpoint, which TensorFlow's saver can read. This saver also reads
+the checkpoints of TensorFlow's saver.
 
-Pieces of one checkpoint are read at different moments, as are the variables in TensorFlow's own.
+Pieces of one checkpoint are read at different moments, as are variables in TensorFlow's own saver.
 
-Rows (``row_pieces``) may be written ahead of their checkpoint, while training goes on. The checkpoint then has these
-pieces, and what has changed since: it is a delta.
+Rows (``row_pieces``) may be written ahead of their checkpoint, while training continues. The checkpoint is then a
+delta: it has these pieces, and the rows changed since then.
 """
 
 import os
@@ -25,15 +25,15 @@ from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Saved
 from cluster.variables.profile import Shape
 
-# A server cuts a piece into memory of its own. The C library gives blocks of 32 MiB and more back at once, and a piece
-# of whole rows is a little smaller than this. Of smaller blocks servers were seen to keep hundreds of megabytes.
+# A server cuts a piece into memory of its own. The C library returns blocks of 32 MiB and more at once, and a piece of
+# whole rows is a little smaller than PIECE_BYTES. With smaller blocks, servers kept hundreds of megabytes.
 PIECE_BYTES = 36 << 20
 
 
 class WrittenPieces(NamedTuple):
-    """All pieces of a checkpoint, in a folder of their own: what is left is to merge them.
+    """All pieces of a checkpoint, in a separate folder, ready to be merged.
 
-    ``base`` has rows that were written before; None if all are in pieces of its own.
+    ``base`` has rows that were written before; None if the new pieces have all rows.
     """
 
     path: str
@@ -45,11 +45,11 @@ class WrittenPieces(NamedTuple):
 class StreamedSaver:
     """Save and restore variables in pieces, through the memory of ``host``, which is this process.
 
-    Make it before the graph is finalized. A piece is of ``piece_bytes`` or less, but for models so large that
-    there would be more than ``MOST_PIECES``.
+    Create the saver before the graph is finalized. A piece has at most ``piece_bytes``, except in models so large that
+    they would have more than ``MOST_PIECES`` pieces.
 
-    A delta writes those rows that have changed since the last checkpoint, and links to all others.
-    ``deltas``: whether to prepare for them. ``rows``, once it is made: what is written of them already.
+    A delta writes only the rows that have changed since the last checkpoint, and links to all others. ``deltas``:
+    whether to prepare for deltas. The attribute ``rows`` has the rows that are already written.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class StreamedSaver:
                 for number, some in enumerate(group_by_size(small, self._piece_bytes))
             ]
             self.rows = RowPieces(rows(self._fed) if rows else [], self._fed, deltas)
-            # More small variables than a piece has would take more memory of servers, and of this process.
+            # More small variables than fit into a piece would need more memory of servers, and of this process.
             copied = self._together[:1] if self.rows.saved else []
             self._last = LastPieces(copied, self.rows.saved, self._fed)
         self._warm_for: Any = None  # the session that has prepared all operations of a save
@@ -84,14 +84,14 @@ class StreamedSaver:
     # -- writing
 
     def save(self, session: Any, path: str, is_delta: bool = False) -> None:
-        """Write a checkpoint at ``path``, in place of one that is there; either all of it or nothing is found there.
+        """Write a checkpoint at ``path``, and replace an old one. The path then has the whole checkpoint or nothing.
 
         Args:
-          is_delta: whether to link the rows that have not changed since the last call, if these are known.
+          is_delta: whether to link the rows that have not changed since the last call, if these rows are known.
 
         Raises:
           tf.errors.OpError: a file cannot be written, or a variable cannot be read.
-          OSError: a file cannot be made or renamed.
+          OSError: a file cannot be created or renamed.
         """
         self.publish(session, self.write(session, path, is_delta))
 
@@ -118,7 +118,7 @@ class StreamedSaver:
         return WrittenPieces(path, partial, own._replace(paths=[*old, *own.paths]), base)
 
     def publish(self, session: Any, written: WrittenPieces) -> None:
-        """Make a checkpoint of its pieces: the part of ``save`` during which variables may change."""
+        """Merge the pieces into a checkpoint: the part of ``save`` during which variables may change."""
         merged, base = os.path.join(written.folder, "merged"), written.base
         try:
             written.pieces.wait()
@@ -132,13 +132,13 @@ class StreamedSaver:
         self.rows.base = base
 
     def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
-        """Write rows for the checkpoint of ``path`` while training goes on, so that few are left for a delta.
+        """Write rows for the checkpoint of ``path`` while training continues, so that few remain for a delta.
 
-        Afterwards ``rows.has_base`` is true, if all rows have been written at least once.
+        Afterwards ``rows.are_ahead`` is true if all rows have been written at least once.
 
         Args:
-          is_delta: whether to go on from the last checkpoint, if its rows are known.
-          goes_on: asked before each piece, whether to write it.
+          is_delta: whether to continue from the last checkpoint, if its rows are known.
+          goes_on: called before each piece; returns whether to write the piece.
 
         Raises:
           tf.errors.OpError, OSError: as for ``save``.
@@ -149,7 +149,7 @@ class StreamedSaver:
             trim_memory()
 
     def _warm_up(self, session: Any, folder: str) -> None:
-        """Let TensorFlow prepare the operations of ``write``, which takes it as long as many steps."""
+        """Let TensorFlow prepare the operations of ``write``: the preparation takes as long as many steps."""
         if self._warm_for is session:
             return
         os.makedirs(folder, exist_ok=True)
@@ -165,7 +165,7 @@ class StreamedSaver:
         self._warm_for = session
 
     def _write(self, session: Any, folder: str, writes: Iterable[Write]) -> PieceFiles:
-        """Write one piece after the other into ``folder``."""
+        """Write the pieces into ``folder``, one after the other."""
         pieces: List[str] = []
         of_rows: List[str] = []
         for number, write in enumerate(writes):
@@ -177,20 +177,20 @@ class StreamedSaver:
         return PieceFiles(pieces, of_rows)
 
     def _write_at_once(self, session: Any, folder: str) -> PieceFiles:
-        """Do as ``_write``, where few rows are left, but for them return before they are written."""
+        """Write the pieces like ``_write``, where few rows remain, but return before the rows are written."""
         others = self._write(session, folder, self._others())
         last = self._last.begin(session, os.path.join(folder, "last"))
         return last._replace(paths=[*others.paths, *last.paths])
 
     def _others(self) -> Iterator[Write]:
-        """Yield what writes the pieces that are not the last."""
+        """Yield the writes of all pieces except the last ones."""
         yield from (together.write for together in self._together[1:])
         yield from self._of_large()
         for saved in self.rows.saved:
             yield from saved.counts()
 
     def _writes(self, session: Any, is_delta: bool) -> Iterator[Write]:
-        """Yield what writes each piece."""
+        """Yield the write of each piece."""
         yield from (together.write for together in self._together)
         yield from self._of_large()
         for saved in self.rows.saved:
@@ -207,13 +207,14 @@ class StreamedSaver:
     def restore(self, session: Any, path: str) -> None:
         """Give all variables their values in the checkpoint at ``path``, of any writer.
 
-        Variables are as they were if it lacks one, or has one of another shape or type. If a file turns out to
-        be damaged later on, some have their values from it and others are as they were, or zero.
+        If the checkpoint lacks a variable, or has it with another shape or type, all variables stay unchanged. If a
+        file turns out later to be damaged, some variables have values from the checkpoint; others are unchanged, or
+        zero.
 
         Raises:
-          ValueError: there is none.
+          ValueError: the checkpoint does not exist.
           tf.errors.NotFoundError: a variable, or a file, is missing.
-          tf.errors.InvalidArgumentError: a variable is of another shape or type.
+          tf.errors.InvalidArgumentError: a variable has another shape or type.
           tf.errors.DataLossError, tf.errors.OutOfRangeError: a file is damaged, or ends too early.
         """
         self.rows.forget()
@@ -227,7 +228,7 @@ class StreamedSaver:
                     session.run(operation, {**feed, self._fed.path: path})
 
     def _loads(self, session: Any, piece_bytes: int) -> Iterator[Step]:
-        """Yield for each piece the operation that reads it, and what that is fed."""
+        """Yield the operation that reads each piece, and its feeds."""
         for together in self._together:
             yield together.load, {}
         ready = session.run([large.is_ready for large in self._large])

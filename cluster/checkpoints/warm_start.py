@@ -1,7 +1,8 @@
-"""A warm start: variables and tables of a new run get first values from another model's checkpoint.
+"""A warm start: variables and tables of a new run take first values from another model's checkpoint.
 
-The settings choose variables and tables of the model, and their names in that checkpoint. Only the chief reads it,
-piece by piece, and sends the values to the servers. What the optimizer keeps and the global step are not taken.
+The settings choose variables and tables of the model, and their names in that checkpoint. Only the chief reads the
+checkpoint, piece by piece, and sends the values to the servers. The optimizer's state and the global step are not
+taken.
 """
 
 import difflib
@@ -38,10 +39,10 @@ class Choice(NamedTuple):
 
 
 def choose(settings: WarmStart, variables: Collection[str], tables: Collection[str]) -> Choice:
-    """Return what ``train.warm_start`` chooses among these names of a model.
+    """Return the variables and tables that ``train.warm_start`` chooses among these names of a model.
 
     Raises:
-      TrainingError: a name or pattern, or the beginning of a name, is none of the model's.
+      TrainingError: a name or pattern, or the beginning of a name, does not fit the model.
     """
     model = [*variables, *tables]
     for pattern in settings.only or ():
@@ -57,7 +58,7 @@ def choose(settings: WarmStart, variables: Collection[str], tables: Collection[s
 
 
 def renamed(name: str, rename: Mapping[str, str]) -> str:
-    """Return the name in the checkpoint of a model's variable: the longest beginning that fits is replaced."""
+    """Return the name in the checkpoint of a model's variable: the longest matching beginning is replaced."""
     fitting = [each for each in rename if name.startswith(each)]
     longest = max(fitting, key=len) if fitting else ""
     return rename.get(longest, longest) + name[len(longest) :]
@@ -76,7 +77,7 @@ def lacking(name: str, there: str, known: Sequence[str], path: str) -> Checkpoin
     """Return the error for a chosen variable or table that the checkpoint at ``path`` lacks.
 
     Args:
-      there: its name in the checkpoint, which has the ``known`` names.
+      there: the name in the checkpoint, whose names are ``known``.
     """
     as_there = "" if name == there else f", here {name!r}"
     return CheckpointError(
@@ -86,7 +87,7 @@ def lacking(name: str, there: str, known: Sequence[str], path: str) -> Checkpoin
 
 
 def _nearest(name: str, known: Sequence[str], has: str) -> str:
-    """Return the nearest of the known names in words, or some of them where none is near."""
+    """Return the nearest of the known names in words, or some of the names if none is near."""
     nearest: List[str] = difflib.get_close_matches(name, sorted(known), _NEAREST, 0.4)
     if nearest:
         return f"the nearest are {', '.join(nearest)}" if len(nearest) > 1 else f"the nearest is {nearest[0]}"
@@ -97,10 +98,10 @@ def find_checkpoint(checkpoint: str) -> str:
     """Return the prefix of the checkpoint that ``train.warm_start.checkpoint`` names on this host.
 
     Args:
-      checkpoint: a prefix, or a folder: then its newest.
+      checkpoint: a prefix; or a folder, for the newest checkpoint in it.
 
     Raises:
-      CheckpointError: there is none.
+      CheckpointError: the checkpoint does not exist.
     """
     path = os.path.expanduser(checkpoint)
     if os.path.exists(path + _INDEX):
@@ -136,16 +137,16 @@ _DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.Permis
 
 
 class WarmSource(NamedTuple):
-    """A checkpoint that has everything that is chosen."""
+    """A checkpoint that has everything that was chosen."""
 
     path: str
     reader: Any
 
 
 class WarmRows(ABC):
-    """Tables of rows that a model has beside its variables, and to which a warm start gives rows.
+    """Tables of rows that a model has in addition to its variables, and that a warm start can fill.
 
-    ``widths``: of a row, by the name of its table.
+    ``widths``: the width of a row, by the name of its table.
     """
 
     widths: Dict[str, int]
@@ -156,19 +157,19 @@ class WarmRows(ABC):
 
     @abstractmethod
     def make_loads(self, fed: Fed) -> None:
-        """Make the operations of ``loads``, on the current device."""
+        """Create the operations of ``loads``, on the current device."""
 
     @abstractmethod
     def loads(self, reader: Any, chosen: Mapping[str, str]) -> Iterator[Step]:
-        """Yield the operations that give chosen tables rows, by their names here and there, fed all but the path."""
+        """Yield the operations that fill the tables ``chosen`` (name here: name there), with all feeds but the path."""
 
     @abstractmethod
     def size(self, session: Any) -> int:
-        """Return how many rows all tables have."""
+        """Return the number of rows of all tables together."""
 
 
 class ModelNames:
-    """The variables and tables of a model that a warm start can give values."""
+    """The variables and tables of a model to which a warm start can give values."""
 
     def __init__(self, settings: WarmStart, variables: Sequence[Any], rows: Optional[WarmRows]):
         self._settings, self.saved, self._rows = settings, saved_variables(variables), rows
@@ -183,10 +184,11 @@ class ModelNames:
         return [replace(each, name=of[each.name]) for each in self.saved if each.name in of]
 
     def source(self) -> WarmSource:
-        """Find the checkpoint, and check that it has everything that is chosen.
+        """Find the checkpoint, and check that it has everything that was chosen.
 
         Raises:
-          CheckpointError: it is not there, cannot be read, or lacks something, or has it of another shape or type.
+          CheckpointError: the checkpoint is missing or unreadable, or lacks a value or has it with another shape or
+            type.
         """
         path = find_checkpoint(self._settings.checkpoint)
         try:
@@ -226,7 +228,7 @@ class WarmLoader:
     """The operations by which the chief gives the chosen variables and tables their values, in its graph.
 
     Raises:
-      TrainingError: ``train.warm_start`` has a name that is none of the model's.
+      TrainingError: ``train.warm_start`` has a name that is not in the model.
     """
 
     def __init__(self, settings: WarmStart, variables: Sequence[Any], rows: Optional[WarmRows], host: str):
@@ -238,10 +240,10 @@ class WarmLoader:
                 rows.make_loads(self._fed)
 
     def load(self, session: Any) -> str:
-        """Give the values, once all variables and tables have first values; return one line about them.
+        """Give the values, once all variables and tables have first values; return one line about the warm start.
 
         Raises:
-          CheckpointError: the checkpoint is not there, cannot be read, or does not fit.
+          CheckpointError: the checkpoint is missing, cannot be read, or does not fit.
         """
         source = self._model.source()
         try:
@@ -249,7 +251,7 @@ class WarmLoader:
             self._load_rows(session, source)
         except tf.errors.OpError as error:
             if not _is_of_file(error, source.path):
-                raise  # of a server that was lost, or is full
+                raise  # the error of a server that was lost, or is full
             raise _unreadable(source.path, error) from error
         return self._described(session, source)
 

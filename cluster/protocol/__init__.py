@@ -5,18 +5,18 @@ A task reports in files of its own folder, which its agent reads:
 outcome           the progress of a task, and its end
 failure_kinds     the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
-flight_recorder   record the newest steps of a task, always
-flight_records    read them, also after a SIGKILL of the task
-save_request      ask the chief for a checkpoint now
+flight_recorder   the writer of a task's newest steps, which always records
+flight_records    the reader of these steps, also after a SIGKILL of the task
+save_request      a request to the chief for a checkpoint
 standby           a process that starts before its cluster does
 checkpoint_files  the files of checkpoints in a folder
 
-Under them:
+The modules above use:
 
 shared_files      files of folders where other programs write too: opened, read as records, replaced
-typed_json        dataclasses as JSON values, and back
+typed_json        dataclasses as JSON values, and the reverse
 settings          the sections of a hosts file that hosts receive
-addresses         host, port, and whether the internet can reach them
+addresses         host, port, and the addresses that the internet can reach
 quantity          a number with its noun
 command_template  the words of ``command:``
 verifiable        the settings that ``launch verify`` can compare

@@ -1,20 +1,20 @@
 """The parts of a task's address, and the rule on addresses that the internet can reach.
 
-The module needs only the standard library, because hosts and launcher both use it.
+The module needs only the standard library, because both hosts and launcher use the module.
 """
 
 import ipaddress
 from typing import Dict, List, Mapping, Optional, Sequence, Union
 
 EXPECTED = "an address that the internet cannot reach"
-PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")  # variables; a proxy makes servers hang
+PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")  # variables; with a proxy, servers hang
 ADVICE = "give it a private address, or set guard: nftables, or allow_public: true"
 
-Meaning = Union[Sequence[str], str]  # the addresses of a name, or why it has none
+Meaning = Union[Sequence[str], str]  # the addresses of a name, or the reason for their absence
 
 
 def may_be_public(guard: Optional[str], allow_public: Optional[bool]) -> bool:
-    """Return whether tasks may have public addresses: behind a guard, or where the file allows it."""
+    """Return whether tasks may have public addresses: with a guard, or with permission in the hosts file."""
     return bool(guard or allow_public)
 
 
@@ -22,8 +22,8 @@ def exposed(hosts: Mapping[str, str], resolved: Mapping[str, Meaning]) -> Dict[s
     """Return the public addresses of the tasks that the internet can reach: {task: addresses}.
 
     Args:
-      hosts: the name or the IP address at which each task is dialled.
-      resolved: the addresses of names; a host that is not in it stands for itself.
+      hosts: the name or the IP address of each task, by task.
+      resolved: the addresses of names; a host that is not in ``resolved`` is its own address.
     """
     meanings = {task: resolved.get(host, [host]) for task, host in hosts.items()}
     public = {
@@ -36,7 +36,7 @@ def is_public(address: str) -> bool:
     """Return whether ``address`` is an IP address that the internet routes.
 
     A host name is not public. Private, loopback, link-local, shared (100.64.0.0/10) and documentation
-    addresses are not public. An IPv4 address inside an IPv6 one counts as itself.
+    addresses are not public. An IPv4 address inside an IPv6 address is judged as the IPv4 address.
     """
     try:
         parsed = ipaddress.ip_address(address.split("%")[0])  # without the zone of a link-local address

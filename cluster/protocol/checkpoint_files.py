@@ -1,9 +1,8 @@
 """List and remove the files of checkpoints in a folder, without TensorFlow.
 
-A checkpoint of step 800 is ``model-800.index`` and some ``model-800.data-…``, one for each piece. All are written
-in a folder ``model-800.partial`` first, and the index gets its name last. So where there is an index the
-checkpoint was written to its end, and a process that is killed at any moment leaves at most that folder and
-files that no index belongs to.
+A checkpoint of step 800 is ``model-800.index`` and some ``model-800.data-…``, one for each piece. The chief first
+writes all files in a folder ``model-800.partial``, and gives the index its name last. So a checkpoint with an index is
+complete. A process that is killed at any moment leaves at most that folder and files without an index.
 """
 
 import contextlib
@@ -13,12 +12,12 @@ import shutil
 from pathlib import Path
 from typing import AbstractSet, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-LIST = "checkpoint"  # what other programs read to learn which is the newest; here it is only written
+LIST = "checkpoint"  # names the newest checkpoint for other programs; this project only writes the file
 ASIDE = ".unreadable"
 BEST = "best.json"  # the record of the best checkpoint
-OURS = "model"  # what our own are called, before the dash and the step
-ROWS = f"{OURS}.rows"  # the folder with links from which the chief's next delta goes on
-PARTIAL = ".partial"  # after a checkpoint's name: the folder in which it is written
+OURS = "model"  # the name of our checkpoints, before the dash and the step
+ROWS = f"{OURS}.rows"  # the folder with links from which the chief continues its next delta
+PARTIAL = ".partial"  # follows a checkpoint's name: the folder in which the checkpoint is written
 _PARTIAL_LIST = f".{LIST}{PARTIAL}"
 
 _PART = r"-(\d+)\.(index|data-\d+-of-\d+)"
@@ -28,17 +27,17 @@ _OUR_FOLDER = re.compile(rf"{OURS}-\d+{re.escape(PARTIAL)}")
 
 
 class StoredCheckpoint(NamedTuple):
-    """One checkpoint; ``path`` is what TensorFlow calls its prefix."""
+    """One checkpoint; ``path`` is its prefix, as TensorFlow names it."""
 
     step: int
     path: str
 
 
 def list_checkpoints(folder: Path) -> List[StoredCheckpoint]:
-    """Return the checkpoints in a folder, newest first, whether they can be read or not.
+    """Return the checkpoints in a folder, newest first, readable or not.
 
     Raises:
-      OSError: the folder is there and cannot be read.
+      OSError: the folder exists and cannot be read.
     """
     try:
         names = os.listdir(str(folder))
@@ -65,7 +64,7 @@ def belongs_to_one(name: str) -> bool:
 
 def write_list(folder: Path, names: Sequence[str]) -> None:
     """Write the checkpoint list for other programs: ``names`` in the folder, newest last. Raises OSError."""
-    # Not by atomic_file: on a full disk that writes in place, and a program of others might read half a list.
+    # Not by atomic_file, which writes in place on a full disk: another program might read half a list.
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     partial = folder / _PARTIAL_LIST
     partial.write_text("\n".join(lines) + "\n")
@@ -73,7 +72,7 @@ def write_list(folder: Path, names: Sequence[str]) -> None:
 
 
 def make_durable(path: str) -> None:
-    """Sync a checkpoint to disk, so that it survives a loss of power. Raises OSError."""
+    """Sync a checkpoint to disk, so that the checkpoint survives a loss of power. Raises OSError."""
     for file in [*_files(path), Path(path).parent]:
         handle = os.open(str(file), os.O_RDONLY)
         try:
@@ -83,10 +82,10 @@ def make_durable(path: str) -> None:
 
 
 def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[int] = None) -> List[StoredCheckpoint]:
-    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that stay.
+    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that remain.
 
-    ``keep`` is at least 1, or else nothing is removed, as TensorFlow has it. The checkpoint of the step ``spared``
-    stays, too.
+    With a ``keep`` below 1 the function removes nothing, as in TensorFlow. The checkpoint of the step ``spared`` also
+    remains.
 
     Raises:
       OSError: the folder cannot be read.
@@ -102,7 +101,7 @@ def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[in
 def remove(path: str) -> None:
     """Remove the files of a checkpoint, its index first; never raise OSError.
 
-    Without its index, no part of the checkpoint counts as one.
+    Without its index, a checkpoint does not count as one.
     """
     with contextlib.suppress(OSError):
         for file in sorted(_files(path), key=lambda file: ".index" not in file.name):
@@ -110,7 +109,7 @@ def remove(path: str) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove the files that a chief killed while saving has left; never raise OSError."""
+    """Remove the files that a chief left when it was killed while saving; never raise OSError."""
     with contextlib.suppress(OSError):
         names = set(os.listdir(str(folder)))
         for name in names:
@@ -121,9 +120,9 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _is_unfinished(name: str, names: AbstractSet[str]) -> bool:
-    """Return whether a file of ours is partly written, or its checkpoint has no index.
+    """Return whether a file of ours is partly written, or belongs to a checkpoint without an index.
 
-    ``names`` are the files of the folder. An index that was set aside counts as one.
+    ``names`` are the files of the folder. An index that was set aside counts as an index.
     """
     match, prefix = _OUR_FILE.fullmatch(name), name.split(".")[0]
     if match is None:
@@ -134,7 +133,7 @@ def _is_unfinished(name: str, names: AbstractSet[str]) -> bool:
 def set_aside(path: str) -> None:
     """Rename the index of an unreadable checkpoint, so that the checkpoint no longer counts.
 
-    The files stay, for a person to look at.
+    The files remain for inspection by a person.
     """
     with contextlib.suppress(OSError):
         os.replace(f"{path}.index", f"{path}.index{ASIDE}")
@@ -145,7 +144,7 @@ def _is_ours(each: StoredCheckpoint) -> bool:
 
 
 def _files(path: str) -> Iterator[Path]:
-    """Return our files of a checkpoint, finished or not, without those set aside."""
+    """Yield our files of a checkpoint, finished or not, except the files that were set aside."""
     name = os.path.basename(path)
     found = sorted(Path(path).parent.iterdir())
     return (file for file in found if file.name.startswith(f"{name}.") and _OUR_FILE.fullmatch(file.name))

@@ -1,7 +1,7 @@
-"""The words of ``command:``, in which ``--task_index={index}`` is another text for every task.
+"""The words of ``command:``, in which ``--task_index={index}`` becomes a different text for every task.
 
-A placeholder is one of the names below in braces. ``${HOME}`` is the shell's own, and braces around
-anything that is no name stay as they are: ``{}``, ``{"a": 1}``, ``{ print }``.
+A placeholder is one of the names below in braces. ``${HOME}`` belongs to the shell. Braces around anything else remain
+unchanged: ``{}``, ``{"a": 1}``, ``{ print }``.
 """
 
 import difflib
@@ -28,9 +28,9 @@ _NAMED = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 
 
 def fill(word: str, values: Mapping[str, str]) -> str:
-    """``word`` with its placeholders replaced; those that ``values`` does not have stay."""
+    """Return ``word`` with its placeholders replaced; a placeholder without a value in ``values`` remains."""
     if "{" not in word:
-        return word  # the addresses of thousands of tasks, filled in before
+        return word  # the addresses of thousands of tasks, which were inserted earlier
     return _NAMED.sub(lambda match: values.get(match[1], match[0]), word)
 
 
@@ -40,12 +40,12 @@ def names_in(word: str) -> List[str]:
 
 
 def unknown(word: str) -> List[str]:
-    """Return names in braces that are no placeholder."""
+    """Return names in braces that are not placeholders."""
     return [name for name in names_in(word) if name not in PLACEHOLDERS]
 
 
 def nearest(name: str) -> str:
-    """Return a hint for an unknown name: the nearest placeholder, or all of them."""
+    """Return a hint for an unknown name: the nearest placeholder, or all placeholders."""
     near = difflib.get_close_matches(name, PLACEHOLDERS, 1, 0.7) or [
         each for each in PLACEHOLDERS if name.endswith(each)
     ]

@@ -1,6 +1,6 @@
-"""The kind of a failure: of our errors by their class, of foreign ones by a table.
+"""The kind of a failure. Our errors have a kind by their class; a table lists the errors of other programs.
 
-No decision reads a sentence of ours. ``FOREIGN`` is the one table of names and words that others write: Python,
+No decision depends on the text of an error of ours. ``FOREIGN`` is the only table of names and words of others: Python,
 TensorFlow, CUDA, the C++ runtime and the C library.
 """
 
@@ -22,7 +22,7 @@ KINDS = {
 
 
 class Foreign(NamedTuple):
-    """A row of ``FOREIGN``: the classes, or the words, by which errors of one origin are known."""
+    """A row of ``FOREIGN``: the classes, or the words, that identify errors of one origin."""
 
     origin: str
     kind: str
@@ -52,7 +52,8 @@ _NAMED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?::|$)")  # the last line of a trace
 def kind_of(error: BaseException) -> str:
     """Return the kind of the error that ends a task.
 
-    The cause of an error of ours counts only where memory ran out: what a job connects to by itself is no other task.
+    The cause of an error of ours counts only where memory ran out. A job may connect to other programs itself, and a
+    connection that it loses is not a lost task.
     """
     if not isinstance(error, ClusterError):
         return foreign_kind(_classes(error), str(error)) or EXCEPTION
@@ -62,20 +63,20 @@ def kind_of(error: BaseException) -> str:
 
 
 def missing_module(error: BaseException) -> Optional[str]:
-    """Return the module that this Python lacks, where an error, or the cause of an error of ours, names one."""
+    """Return the module that this Python lacks, if an error, or the cause of an error of ours, names that module."""
     found = error.__cause__ if isinstance(error, ClusterError) else error
     return found.name if isinstance(found, ModuleNotFoundError) else None
 
 
 def kind_in_log(text: str) -> Optional[str]:
-    """Return the kind of an error in a log, ``UnavailableError: text`` or only its text; None for an unknown one."""
+    """Return the kind of an error in a log, ``UnavailableError: text`` or only its text; None for an unknown error."""
     named = _NAMED.match(text)
     name = named.group(1) if named else ""
     return _OWN.get(name) or foreign_kind([name], text)
 
 
 def foreign_kind(classes: Sequence[str], text: str) -> Optional[str]:
-    """Return the kind of an error of others by the names of its classes and its text; None for an unknown one."""
+    """Return the kind of another program's error by the names of its classes and its text; None if unknown."""
     return next((row.kind for row in FOREIGN if row.fits(classes, text)), None)
 
 

@@ -1,11 +1,11 @@
-"""Record the spans of a task's time as they end: always, for some microseconds each.
+"""Record every span of a task's time at its end. The recording is always on, and takes some microseconds a span.
 
-The recorder writes into the file with ``pwrite``, and keeps one record in memory. Written records are the kernel's, and
-outlive the process. A file that is mapped into memory would take a few microseconds less. But then a full disk, a file
-server that is gone, or a file that a program truncates, ends the task with SIGBUS. Here it ends the recording alone.
+The recorder writes into the file with ``pwrite``, and keeps one record in memory. Written records belong to the kernel,
+and survive the process. A file that is mapped into memory would cost a few microseconds less. But then a full disk, a
+lost file server or a truncated file would end the task with SIGBUS. With ``pwrite`` they end only the recording.
 
-The file goes on through all attempts of a task, so it has the last steps of a process that was killed. A process that
-waits for its turn (``standby``) does not touch it before its first span ends.
+All attempts of a task share the file, so the file has the last steps of a process that was killed. A process that waits
+for its turn (``standby``) does not touch the file before its first span ends.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ from cluster.protocol.flight_records import (
     read_records,
 )
 
-LEAST_S = 0.001  # of a pause between two steps: shorter ones are no spans of their own
+LEAST_S = 0.001  # of a pause between two steps; a shorter pause is not recorded as a span
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FlightRecorder:
-    """Record what one attempt of a task spends its time with; without a folder, nothing.
+    """Record the spans of one attempt of a task; without a folder, record nothing.
 
-    Only the task's own thread may call it.
+    Only the task's own thread may call the methods.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class FlightRecorder:
         self._code, self._since = CODES["starting"], clock()
 
     def describe(self, exchanges: Sequence[PsExchange]) -> None:
-        """Set what every step exchanges with each ps, for the header of the file."""
+        """Set the exchange of each step with each ps, for the header of the file."""
         self._exchanges = exchanges[:MOST_PS]
         if self._file is not None:
             self._write_header(self._file)
 
     def begin(self, phase: str) -> None:
-        """Begin a span, and forget one that has begun and not ended."""
+        """Begin a span, and discard an unfinished span."""
         self._code, self._since = CODES[phase], self._clock()
 
     def end(
@@ -69,7 +69,7 @@ class FlightRecorder:
         longest: Optional[Wait] = None,
         is_whole: bool = True,
     ) -> None:
-        """Record the span that has begun; the next one begins now, in the same phase. See ``Span``."""
+        """Record the current span, and begin the next one in the same phase. See ``Span``."""
         began, self._since = self._since, self._clock()
         if self._file is None:
             self._open()
@@ -84,12 +84,12 @@ class FlightRecorder:
             self._stop(error)
 
     def end_pause(self, step: int) -> None:
-        """Record the span that has begun if it was long enough to be seen."""
+        """Record the current span if it lasted at least ``LEAST_S`` seconds."""
         if self._clock() - self._since >= LEAST_S:
             self.end(step)
 
     def _open(self) -> None:
-        """Open the file, if there is to be one, and go on after the records of earlier attempts."""
+        """Open the file, if the recorder has one, and continue after the records of earlier attempts."""
         path = self._path
         if path is None:
             return
@@ -100,7 +100,7 @@ class FlightRecorder:
             self._file = os.open(str(path), _FLAGS, 0o600)
             if os.fstat(self._file).st_size != SIZE:
                 os.ftruncate(self._file, 0)
-            os.posix_fallocate(self._file, 0, SIZE)  # a full disk then stops no record
+            os.posix_fallocate(self._file, 0, SIZE)  # afterwards a full disk stops no record
         except OSError as error:
             self._stop(error)
             return
@@ -113,7 +113,7 @@ class FlightRecorder:
             self._stop(error)
 
     def _stop(self, error: OSError) -> None:
-        """End the recording for good."""
+        """End the recording permanently."""
         if self._file is not None:
             os.close(self._file)
         print(f"{self._path}: the last steps are not recorded any more: {error.strerror}", flush=True)

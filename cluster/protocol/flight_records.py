@@ -1,11 +1,11 @@
 """The newest spans of a task's time, in a file of fixed size that can be read after a SIGKILL of the task.
 
 The file is a ring of ``SLOTS`` records of ``SLOT`` bytes, after a header of ``HEADER`` bytes. Record number n is in
-slot n modulo ``SLOTS``, so that a new one takes the place of the oldest. A record ends in a checksum over its other
-bytes: one that is being written, or was written in part, is not read, and counts as ``torn``.
+slot n modulo ``SLOTS``, so a new record replaces the oldest. A record ends in a checksum over its other bytes. The
+reader skips a record that is only partly written, and counts the record as ``torn``.
 
-Times are those of the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
-begins it at 0. So a record has a number of its boot, and records of another boot have no place in time.
+Times are from the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
+starts the clock at 0. So a record contains a number of its boot, and records of another boot cannot be placed in time.
 """
 
 import json
@@ -22,16 +22,16 @@ from cluster.protocol.shared_files import make_record, read_at_most
 FILE = "spans.ring"
 HEADER, SLOTS, SLOT = 4096, 2048, 64
 SIZE = HEADER + SLOTS * SLOT
-# Those of a heartbeat; the index of each is what a record has.
+# The phases of a heartbeat; a record has the index of its phase.
 PHASES = ("starting", "first step", "step", "saving", "evaluating", "comparing", "ending")
 CODES = {phase: code for code, phase in enumerate(PHASES)}
-MOST_PS = 64  # of which the header has the exchange
+MOST_PS = 64  # the number of ps whose exchange the header contains
 # number, begin, end, step; waited, longest wait, boot; ps, attempt; phase, whether it ended as it should.
 _FIELDS = struct.Struct("<Qddq ffI hH BB6x")
 _CHECK = struct.Struct("<I")
 _UNKNOWN = math.nan  # as a time
 _LARGEST_STEP = 2**53
-_MOST_ATTEMPTS = 2**16 - 1  # that a record has room for
+_MOST_ATTEMPTS = 2**16 - 1  # the number that fits into a record
 _NO_WAIT = (-1, _UNKNOWN)
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -47,13 +47,13 @@ class Span(NamedTuple):
     """One span of a task's time. Times are seconds of the host's monotonic clock.
 
     Attributes:
-      number: of all spans of the task so far, from 0.
+      number: of the span among all spans of the task so far, from 0.
       attempt: of the task.
       phase: one of ``PHASES``.
-      step: the global step after it.
-      waited_s: seconds of it in which the task waited for other workers; None where it does not wait for any.
-      longest: the ps that it waited longest for; None where that is not known.
-      is_whole: False for a step that an error ended, such as a lost server.
+      step: the global step after the span.
+      waited_s: seconds of the span in which the task waited for other workers; None where no task waits for workers.
+      longest: the longest wait of the span for one ps; None where the wait is not known.
+      is_whole: False for a step that ended with an error, such as a lost server.
     """
 
     number: int
@@ -71,9 +71,9 @@ class Span(NamedTuple):
 class PsExchange:
     """The exchange of a worker with one ps in every step.
 
-    ``pushes``: gradients, or groups of gradients, that go there, and as many groups of values that come back.
-    ``bytes``: of the variables on that ps; rows of embedding tables, and of variables of which a step uses rows, count
-    as whole variables, or not at all.
+    ``pushes``: the gradients, or groups of gradients, that the worker sends to the ps; the ps returns as many groups of
+    values. ``bytes``: of the variables on that ps. Rows of embedding tables, and of variables of which a step uses
+    rows, count as whole variables, or not at all.
     """
 
     pushes: int
@@ -93,8 +93,8 @@ class FlightRecords(NamedTuple):
 
     Attributes:
       spans: in the order in which they ended.
-      header: None where it is torn.
-      torn: the number of records that are torn, or impossible.
+      header: None for a torn header.
+      torn: the number of torn or impossible records.
       earlier: the number of records of another boot of the host.
     """
 
@@ -105,7 +105,7 @@ class FlightRecords(NamedTuple):
 
 
 def boot_number(file: Path = _BOOT) -> int:
-    """Return a number for this boot of the host, of 32 bits; 0 where the kernel reports none."""
+    """Return a number for this boot of the host, of 32 bits; 0 where the kernel reports no boot."""
     try:
         return zlib.crc32(file.read_bytes())
     except OSError:
@@ -113,10 +113,10 @@ def boot_number(file: Path = _BOOT) -> int:
 
 
 class Packer:
-    """Make records of one attempt, each in the place of the one before: ``data``, of ``SLOT`` bytes.
+    """Pack the records of one attempt into ``data``, of ``SLOT`` bytes: each record replaces the one before.
 
-    It is called once a step, while little of Python's code is in the processor's caches. So it makes no objects that
-    it can do without.
+    A step calls the packer once, while few of Python's instructions are in the processor's caches. So the packer
+    creates no object that it can avoid.
     """
 
     def __init__(self, attempt: int, boot: Optional[int] = None):
@@ -136,7 +136,7 @@ class Packer:
         code: int,
         is_whole: bool,
     ) -> None:
-        """Make the record of a span; see ``Span``. ``code`` is that of its phase, of ``CODES``."""
+        """Pack the record of a span; see ``Span``. ``code`` is the code of its phase in ``CODES``."""
         ps, longest_s = longest or _NO_WAIT
         _FIELDS.pack_into(
             self.data, 0, number, began, ended, step, _UNKNOWN if waited_s is None else waited_s, longest_s, self._boot,
@@ -146,7 +146,7 @@ class Packer:
 
 
 def packed_header(header: Header) -> bytes:
-    """Return the header as it stands in the file."""
+    """Return the header as bytes of the file."""
     return json.dumps(asdict(header)).encode().ljust(HEADER)[:HEADER]
 
 
@@ -157,9 +157,9 @@ def read_records(path: Union[str, Path], boot: Optional[int] = None) -> FlightRe
       boot: the boot whose records are wanted; None for the current one.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      OSError: it cannot be read, or is no regular file.
-      ValueError: it is no such file.
+      FileNotFoundError: the file does not exist.
+      OSError: the file cannot be read, or is not a regular file.
+      ValueError: the file has not the size of a file of records.
     """
     data = read_at_most(Path(path), SIZE)
     if len(data) != SIZE:
@@ -168,7 +168,7 @@ def read_records(path: Union[str, Path], boot: Optional[int] = None) -> FlightRe
 
 
 def unpacked(data: bytes, boot: int) -> FlightRecords:
-    """Return the records in the content of a file."""
+    """Return the records in ``data``, the content of a file."""
     found: List[Span] = []
     torn = earlier = 0
     for slot in range(SLOTS):
@@ -186,7 +186,7 @@ def unpacked(data: bytes, boot: int) -> FlightRecords:
 
 
 def _unpacked(record: bytes) -> Tuple[Optional[Span], int]:
-    """Return the span of a record, None for one that is torn or impossible, and its boot."""
+    """Return the span and the boot of a record. The span is None for a torn or impossible record."""
     data = record[: _FIELDS.size]
     if _CHECK.unpack_from(record, _FIELDS.size)[0] != zlib.crc32(data):
         return None, 0
@@ -219,5 +219,5 @@ def _header(data: bytes) -> Optional[Header]:
 
 
 def clock_lead_s() -> float:
-    """Return the seconds that the time of day is ahead of the monotonic clock now."""
+    """Return by how many seconds the time of day is now ahead of the monotonic clock."""
     return time.time() - time.monotonic()

@@ -1,11 +1,11 @@
-"""A sign of life of a task, written every second by a thread beside it, also when no step ends.
+"""The heartbeat of a task, which a second thread of the task writes every second, even when no step ends.
 
-``pulse.json`` in the task's folder holds a ``Sign``: what the task is doing. The thread writes over the file in
-place, so that a full disk does not make a task look dead. Time is counted in beats: where the whole machine stands
-still, nothing is counted.
+``pulse.json`` in the task's folder contains a ``Sign``: the activity of the task. The thread overwrites the file in
+place, so a full disk does not make a task look dead. Time is counted in beats, so time in which the whole machine
+stands still does not count.
 
 On the signal ``STACKS_BY`` the task writes the stack of each of its Python threads into ``stacks.txt``, whatever the
-threads do.
+threads are doing.
 """
 
 import contextlib
@@ -28,10 +28,10 @@ STACKS = "stacks.txt"
 STACKS_BY = signal.SIGQUIT
 BEAT_S = 1.0
 SIZE = 512  # bytes of the file, always
-LATE_S = 3.0  # a step that takes so long is asked about
+LATE_S = 3.0  # a step that takes as long leads to a call of ``ask``
 WINDOW_S = 300.0
 STEPS = ("first step", "step")  # the phases that are steps
-USUAL_OF = 9  # steps
+USUAL_OF = 9  # the number of steps that ``usual_s`` is the median of
 PHASES = {
     "starting": "it loads, builds its graph, or joins the others, for the first time or again",
     "first step": "it takes the first step after it has joined, or the first of another kind",
@@ -49,11 +49,11 @@ PHASES = {
 class Sign:
     """The activity of a task.
 
-    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, and ``phase_s`` is how long it has lasted.
-    ``slowest_s`` is the longest time of the phase in the last minutes, without waits for other workers; 0 where
-    that is not known. ``usual_s``: how long recent steps have lasted, with the time spent waiting; 0 before any.
-    ``owes``: whether others wait for this task in this step, or nobody does; None: not known. ``doing``: the current
-    part of the task's start, in words.
+    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, and ``phase_s`` is its duration so far. ``slowest_s`` is
+    the longest time of the phase in the last minutes, without waits for other workers; 0 where the time is not known.
+    ``usual_s`` is the usual duration of recent steps, including waits; 0 before the first step. ``owes``: whether
+    others wait for this task in this step; None where that is not known. ``doing``: the current part of the task's
+    start, in words.
     """
 
     beat: int
@@ -66,34 +66,34 @@ class Sign:
 
 
 class Heartbeat:
-    """Record what a task is doing, and write its signs in a thread beside the task's own.
+    """Record the activity of a task, and write its signs in a second thread.
 
-    A record costs the task's own thread little: a few writes of attributes. The other thread does the rest.
+    A record costs the task's own thread little: a few writes of attributes. The second thread does the rest.
 
-    ``ask`` returns whether the task owes its step something. A thread of its own calls ``ask``, only when a step
-    is late; the call may block for ever.
+    ``ask`` returns whether other workers wait for this task in its step. A separate thread calls ``ask``, only when a
+    step is late, so the call may block without end.
     """
 
     def __init__(self, folder: Optional[Union[str, Path]], clock: Callable[[], float] = time.monotonic):
         self._folder = None if folder is None else Path(folder)
         self.ask: Optional[Callable[[], Optional[bool]]] = None
         self._phase, self._doing = "starting", ""
-        self._phases = 0  # phases so far
+        self._phases = 0  # the number of phases so far
         self._clock = clock
         self._since = clock()
         self._slowest: Dict[str, Slowest] = {}
-        self._steps: Deque[float] = deque(maxlen=USUAL_OF)  # seconds that each has lasted
+        self._steps: Deque[float] = deque(maxlen=USUAL_OF)  # the duration of each recent step in seconds
         self._beats = 0
-        self._seen: Tuple[int, int] = (0, 0)  # phases, and at which beat they were first seen
+        self._seen: Tuple[int, int] = (0, 0)  # the number of phases, and the beat at which that number was first seen
         self._asker: Optional[threading.Thread] = None
-        self._answer: Tuple[int, Optional[bool]] = (-1, None)  # phases when it was asked, what was said
+        self._answer: Tuple[int, Optional[bool]] = (-1, None)  # phases at the call of ``ask``, and its result
 
     # -- the task's own thread
 
     def begin_phase(self, phase: str, waited_s: float = 0.0) -> None:
         """Begin a phase, and end the one before it.
 
-        In the phase that ends, the task spent ``waited_s`` seconds waiting for other workers.
+        ``waited_s`` is the time of the ended phase in which the task waited for other workers, in seconds.
         """
         now = self._clock()
         slowest = self._slowest.get(self._phase)
@@ -110,14 +110,14 @@ class Heartbeat:
         self._doing = doing
 
     def restart(self) -> None:
-        """Return to the phase ``starting``, without recording the duration of the interrupted phase."""
+        """Return to the phase ``starting`` without recording the duration of the interrupted phase."""
         self._phase, self._since = "starting", self._clock()
         self._phases += 1
 
-    # -- the thread beside it
+    # -- the second thread
 
     def begin(self) -> None:
-        """Start to write signs, and stacks on ``STACKS_BY``; without a folder do nothing."""
+        """Start to write signs, and stacks on ``STACKS_BY``; do nothing without a folder."""
         if self._folder is None:
             return
         with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ class Heartbeat:
             pause.wait(BEAT_S)
 
     def beat(self) -> Sign:
-        """Return the next sign; where the step is late, call ``ask`` in another thread."""
+        """Return the next sign; if the step is late, call ``ask`` in another thread."""
         self._beats += 1
         phases, phase = self._phases, self._phase
         if phases != self._seen[0]:
@@ -143,7 +143,7 @@ class Heartbeat:
         lasts_s = (self._beats - self._seen[1]) * BEAT_S
         slowest = self._slowest.get(phase)
         slowest_s = 0.0 if slowest is None else slowest.seconds
-        # The lower one of two: what a first step takes says nothing once there is another.
+        # The lower one of two: the duration of a first step is useless once a second step has been recorded.
         usual_s = statistics.median_low(self._steps.copy() or [0.0])
         if phase in STEPS and lasts_s >= asks_after(slowest_s):
             self._ask_beside(phases)
@@ -167,18 +167,18 @@ class Heartbeat:
     def _ask_once(self, ask: Callable[[], Optional[bool]], phases: int) -> None:
         try:
             owes = ask()
-        except Exception:  # whatever breaks a session breaks the step, which reports it
+        except Exception:  # an error that breaks a session also breaks the step, which reports it
             owes = None
         self._answer = (phases, owes)
 
 
 def asks_after(slowest_s: float) -> float:
-    """Return the seconds after which a step is late, so that its task asks whether it owes something."""
+    """Return the seconds after which a step is late, so that its task calls ``ask``."""
     return max(LATE_S, 2 * slowest_s)
 
 
 class Slowest:
-    """The longest of a kind of spans, over the last ``WINDOW_S`` to twice that. Times are seconds."""
+    """The longest span of one kind, over the last ``WINDOW_S`` to twice ``WINDOW_S``. Times are seconds."""
 
     def __init__(self) -> None:
         self._until, self._now_s, self._before_s = 0.0, 0.0, 0.0
@@ -193,12 +193,12 @@ class Slowest:
 
     @property
     def seconds(self) -> float:
-        """Return the length of the longest span; 0 before any."""
+        """Return the length of the longest span; 0 before the first span."""
         return max(self._now_s, self._before_s)
 
 
 def read_sign(folder: Union[str, Path]) -> Optional[Sign]:
-    """Return the newest sign in a task's folder; None where there is none, or it is being written, or is no sign."""
+    """Return the newest sign in a task's folder; None where the file is missing, incomplete, or not a sign."""
     try:
         sign = read_record(Path(folder) / PULSE, Sign, SIZE)
     except (OSError, ValueError):

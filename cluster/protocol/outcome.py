@@ -1,8 +1,7 @@
 """The reports of a task on itself: files in its own folder, which its agent reads.
 
-``progress.json`` is replaced at most once a second while the task trains;
-``outcome.json`` is written once, as the task's last act. Exit code 0 alone proves
-nothing: a task has succeeded when its outcome reports success.
+The task replaces ``progress.json`` at most once a second while it trains, and writes ``outcome.json`` once, as its last
+act. Exit code 0 alone proves nothing: a task has succeeded when its outcome reports success.
 """
 
 import contextlib
@@ -24,9 +23,9 @@ from cluster.protocol.shared_files import ANY_NUMBER, read_record, replace_file,
 
 PROGRESS = "progress.json"
 OUTCOME = "outcome.json"
-GRAPH_MISTAKE = 3  # exit code of jobs.describe for a mistake in the job; no other end of a Python has it
-WORK = "work"  # where it works, beside its other files
-_ROOM = ".outcome.room"  # becomes the outcome's file where there is no room for a new one
+GRAPH_MISTAKE = 3  # exit code of jobs.describe for a mistake in the job; Python itself never ends with this code
+WORK = "work"  # the task's working folder, next to its other files
+_ROOM = ".outcome.room"  # is renamed to the outcome's file where the disk has no room for a new file
 _ROOM_BYTES = 4096
 LARGEST = 1 << 20  # bytes of either file
 _LONGEST_TRACE = 100_000  # characters
@@ -38,19 +37,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a task. ``examples`` counts those of this task since it started.
+    """The progress of a task. ``examples`` counts the examples of this task since its start.
 
-    ``ignored_gradients``: of this task since it started, those that were not finite (``train.on_nan: ignore``);
-    ``dropped_gradients``: those that came after their step was over (``train.backup_workers``); ``waited_s``: seconds
-    that it waited for the other workers' gradients, None where no worker waits for another.
+    ``ignored_gradients``: gradients of this task since its start that were not finite (``train.on_nan: ignore``);
+    ``dropped_gradients``: gradients that arrived after the end of their step (``train.backup_workers``); ``waited_s``:
+    seconds for which the task waited for the other workers' gradients, None where no worker waits for another.
 
-    Of the chief, ``saving_s``: seconds that it spent saving and measuring between steps since it started;
-    ``checkpoint_problem``: why checkpoints are not written now, None once one has been written; ``save_begun`` and
-    ``save_done``: the newest request for a checkpoint (``save_request``) that it took up, and followed. ``metrics``:
-    of an evaluator, on held-out examples; of the chief, of those that trained. ``best``: the step of the best
-    checkpoint so far, and its metric (``train.best``). ``passed_over``: which checkpoints could not be read and why, as
-    long as the chief's process lives; ``passed_over_from`` and ``passed_over_to`` are the step of the newest of them,
-    and the step that was restored. ``warnings``: mistakes of the job's author that end no run, a sentence each.
+    The chief alone has the next four. ``saving_s``: seconds since its start that the chief spent saving and measuring
+    between steps; ``checkpoint_problem``: the reason why checkpoints fail now, None once a checkpoint has been written;
+    ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that the chief took up, and
+    the newest that it completed. ``metrics``: of an evaluator, on held-out examples; of the chief, on training
+    examples. ``best``: the step of the best checkpoint so far, and its metric (``train.best``). ``passed_over``: the
+    unreadable checkpoints and the reasons, as long as the chief's process lives; ``passed_over_from`` and
+    ``passed_over_to``: the step of the newest unreadable checkpoint, and the restored step. ``warnings``: mistakes of
+    the job's author that do not end the run, a sentence each.
     """
 
     step: int
@@ -65,7 +65,7 @@ class Progress:
     save_begun: Optional[int] = None
     save_done: Optional[int] = None
     metrics: Dict[str, float] = field(default_factory=dict, metadata=ANY_NUMBER)
-    time: float = 0.0  # seconds since the epoch, on the task's own clock
+    time: float = 0.0  # seconds since the epoch, by the task's own clock
     best: Dict[str, float] = field(default_factory=dict)
     saving_s: float = 0.0
     passed_over: Optional[str] = None
@@ -76,11 +76,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a task. ``retry`` False: starting it again would fail the same way.
+    """The end of a task. ``retry`` is False where a restart would fail in the same way.
 
-    ``kind`` is one of ``failure_kinds.KINDS``, None for a success. ``missing_module`` names the missing module for
-    which the task failed. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint
-    (``train.best``). ``ended_early`` is why training ended before its last step.
+    ``kind`` is one of ``failure_kinds.KINDS``, None for a success. ``missing_module`` names the missing module that
+    made the task fail. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint
+    (``train.best``). ``ended_early`` is the reason why training ended before its last step.
     """
 
     succeeded: bool
@@ -100,7 +100,7 @@ class Outcome:
 
     @classmethod
     def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
-        """Return the outcome of a task that ``error`` ended."""
+        """Return the outcome of a task that ended with ``error``."""
         text = str(error).strip()
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
@@ -112,10 +112,10 @@ class Outcome:
 
 
 class Reporter:
-    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; with None, nowhere.
+    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; write nothing where it is None.
 
-    ``job_dir`` is the author's own folder, of which the task has a copy: what fails is named there. ``attempt`` is the
-    number of earlier attempts of the task.
+    ``job_dir`` is the author's own folder; the task runs a copy of the folder. Errors name the files of ``job_dir``.
+    ``attempt`` is the number of earlier attempts of the task.
     """
 
     def __init__(
@@ -144,31 +144,31 @@ class Reporter:
         )  # fmt: skip
 
     def begin(self) -> None:
-        """Begin to report: this process is the task now."""
+        """Begin to report: from now on this process is the task."""
         self.recorder.begin("starting")
         self.heartbeat.begin()
 
     def beside(self, name: str) -> Optional[Path]:
-        """Return the folder ``name`` of the run, beside those of its tasks on this host; None without a folder."""
+        """Return the run's folder ``name``, next to the folders of its tasks on this host; None without a folder."""
         return None if self._folder is None else self._folder.parent / name
 
     @property
     def folder(self) -> Optional[Path]:
-        """Return the task's own folder; None where nothing is written."""
+        """Return the task's own folder; None where the reporter writes nothing."""
         return self._folder
 
     def due(self) -> bool:
         """Return whether ``progress`` would write now.
 
-        Call it before fetching values that are expensive.
+        Call ``due`` before fetching values that are expensive.
         """
         now = self._clock()
         return self._written_at is None or now - self._written_at >= self._every_s
 
     def progress(self, progress: Progress, force: bool = False) -> None:
-        """Replace the progress file, at most every ``every_s`` seconds unless forced; never raises OSError.
+        """Replace the progress file, at most every ``every_s`` seconds unless forced; never raise OSError.
 
-        The first time it also makes room for the outcome, which decides about the run: the disk may be full by then.
+        The first call also reserves disk space for the outcome, which decides about the run: the disk may fill up.
         """
         if force or self.due():
             first = self._written_at is None
@@ -180,7 +180,7 @@ class Reporter:
                     reserve_file(self._folder / _ROOM, _ROOM_BYTES)
 
     def failure(self, error: BaseException, step: Optional[int] = None) -> Outcome:
-        """Write the outcome of a task that ``error`` ended, and return it."""
+        """Write the outcome of a task that ended with ``error``, and return the outcome."""
         outcome = Outcome.from_exception(error, step)
         cause, trace = (self._as_the_author_knows_it(text or "") for text in (outcome.cause, outcome.traceback))
         outcome = replace_fields(outcome, cause=cause, traceback=trace)
@@ -188,7 +188,7 @@ class Reporter:
         return outcome
 
     def _as_the_author_knows_it(self, text: str) -> str:
-        """Return a text in which files of the task's copy have the names of those it was made of."""
+        """Return a text with the files of the task's copy replaced by the author's original files."""
         if self._folder is None or self._job_dir is None:
             return text
         for folder in (self._folder, self._folder.resolve()):
@@ -196,7 +196,7 @@ class Reporter:
         return text
 
     def outcome(self, outcome: Outcome) -> None:
-        """Write the outcome file, without the traceback where there is room for no more; never raises OSError."""
+        """Write the outcome file, without the traceback where the disk has no room for more; never raise OSError."""
         values = {**asdict(outcome), "time": self._clock()}
         if not self._replace(OUTCOME, values) and self._folder is not None:
             with contextlib.suppress(OSError):
@@ -209,7 +209,8 @@ class Reporter:
     def _replace(self, name: str, values: Mapping[str, Any]) -> bool:
         """Write ``values`` to the file ``name``, and return whether that succeeded.
 
-        The method prints only the first of consecutive failures. Without a folder it writes nothing, and returns True.
+        The method prints only the first of consecutive failures. Without a folder the method writes nothing, and
+        returns True.
         """
         if self._folder is None:
             return True
@@ -227,11 +228,11 @@ class Reporter:
 
 
 def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
-    """Return the newest progress in ``folder``, or None where there is none yet.
+    """Return the newest progress in ``folder``; None before the first.
 
     Raises:
-      OSError: it cannot be read, or is no regular file.
-      ValueError: it is no progress.
+      OSError: the file cannot be read, or is not a regular file.
+      ValueError: the file contains no progress.
     """
     progress = _read(Path(folder) / PROGRESS, Progress)
     if progress is None:
@@ -249,7 +250,7 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
-    """Return the outcome in ``folder``, or None where the task wrote none. Raises as ``read_progress`` does."""
+    """Return the outcome in ``folder``; None where the task wrote none. Raises like ``read_progress``."""
     outcome = _read(Path(folder) / OUTCOME, Outcome)
     for path in (outcome.checkpoint, outcome.best_checkpoint) if outcome is not None else ():
         if not (path or "").isprintable():

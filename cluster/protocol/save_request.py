@@ -1,10 +1,10 @@
 """Ask the chief for a checkpoint, by a number in a file of its task's folder.
 
-The chief reads the file between steps. A second word has the manner:
+The chief reads the file between steps. The second word in the file is the manner:
 
     now   the chief saves before its next step
-    hold  the same, once no worker takes a step any more: all that trains ends next, and goes on from this checkpoint
-    live  training goes on while most of the checkpoint is written: it is of a step that comes later
+    hold  the same, once all workers have stopped: all that trains ends next, and resumes from this checkpoint
+    live  training continues while most of the checkpoint is written: its step is later than the request
 """
 
 import contextlib
@@ -15,16 +15,16 @@ from typing import Callable, Dict, Optional, Tuple, Union
 
 SAVE = "save"
 NOW, HOLD, LIVE = "now", "hold", "live"
-HOLD_S = 30.0  # without an end of the process, training goes on
-LOOK_S = 0.1  # a look costs some microseconds, a step may take less than a millisecond
+HOLD_S = 30.0  # training continues after this time if the process has not ended
+LOOK_S = 0.1  # a look costs some microseconds, and a step may take less than a millisecond
 
 
 def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
-    """Ask the task of this folder to save. A higher number than any before is a new request. Raises OSError."""
+    """Ask the task of this folder to save. A number higher than all before is a new request. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()
-    with open(str(partial), "x") as file:  # a new file: whatever else is there would be waited for, or written through
+    with open(str(partial), "x") as file:  # a new file, because an existing name may block (a FIFO), or be a link
         file.write(f"{number} {manner}")
     os.replace(str(partial), str(Path(folder) / SAVE))
 
@@ -32,8 +32,8 @@ def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
 class SaveRequests:
     """The requests to the chief for a checkpoint.
 
-    ``begun`` is the newest request that the chief took up, and ``manner`` its own; ``done`` is the newest that the
-    chief has followed.
+    ``begun`` is the newest request that the chief took up, and ``manner`` is its manner. ``done`` is the newest request
+    that the chief has completed.
     """
 
     def __init__(self, folder: Optional[Path], clock: Callable[[], float] = time.monotonic):
@@ -43,7 +43,7 @@ class SaveRequests:
         self.manner = NOW
 
     def take(self) -> bool:
-        """Take up a new request, and return whether there is one."""
+        """Take up a new request, and return whether a new request exists."""
         now = self._clock()
         if self._file is None or now < self._look_at:
             return False
@@ -56,11 +56,11 @@ class SaveRequests:
 
     @property
     def is_open(self) -> bool:
-        """Return whether a request was taken up, and is not followed yet."""
+        """Return whether the chief took up a request that is not yet completed."""
         return self.done < self.begun
 
     def answer(self) -> None:
-        """Mark the request that was taken up as followed, as far as it could be."""
+        """Mark the request that was taken up as completed, as far as possible."""
         self.done = self.begun
 
     def progress_fields(self) -> Dict[str, int]:

@@ -1,7 +1,7 @@
-"""The sections of a hosts file that its hosts receive as they are, in the requests to their agents and in plan.json.
+"""The sections of a hosts file that its hosts receive unchanged, in the requests to their agents and in plan.json.
 
-Each is defined here once. Its fields are the keys of the section, and an agent of another version skips keys that it
-does not know.
+Each section is defined here once. Its fields are the keys of the section, and an agent of another version skips unknown
+keys.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -12,14 +12,14 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a task, by the keys of ``limits:``; None for a limit that it does not have.
+    """The limits of a task, by the keys of ``limits:``; None for a limit that the task does not have.
 
     Attributes:
-      memory_gib: memory of all its processes together.
+      memory_gib: memory of all processes of the task together.
       processors: number of processors, which no other task with such a limit gets.
-      numa_node: the node whose processors and memory it uses.
-      nofile: number of files that each of its processes may have open.
-      nice: its nice value; a higher value yields to others.
+      numa_node: the node whose processors and memory the task uses.
+      nofile: number of files that each process of the task may have open.
+      nice: the nice value of the task; a higher value yields to others.
     """
 
     memory_gib: Optional[float] = None
@@ -30,7 +30,7 @@ class Limits:
 
     @property
     def memory_bytes(self) -> Optional[int]:
-        """Return the limit of memory in bytes."""
+        """Return the memory limit in bytes."""
         return None if self.memory_gib is None else int(self.memory_gib * GIB)
 
     def given(self) -> Dict[str, Any]:
@@ -42,7 +42,7 @@ class Limits:
 class Restart:
     """The number of restarts of a failed task, and the delay after its first failure.
 
-    ``frozen_s``: seconds without progress after which a task counts as frozen, at the least; None for never.
+    ``frozen_s``: the minimum time without progress, in seconds, after which a task counts as frozen; None for never.
     """
 
     max: int = 3
@@ -52,7 +52,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Elastic:
-    """Training goes on without lost hosts while ``min_workers`` are left, the chief among them."""
+    """The setting that training continues without lost hosts while ``min_workers`` remain, including the chief."""
 
     min_workers: int
 
@@ -64,7 +64,7 @@ class Container:
     Attributes:
       image: a path on the hosts, which may begin with ``~``, or the name of an image.
       python: the Python in the image.
-      runtime: apptainer, podman or docker; None for each host's choice.
+      runtime: apptainer, podman or docker; None where each host chooses.
       args: further options of the runtime.
     """
 
@@ -75,7 +75,7 @@ class Container:
 
 
 def is_image_file(image: str) -> bool:
-    """Return whether an image is a path, which apptainer runs; else a name, which podman and docker look up."""
+    """Return whether an image is a path, which apptainer runs, and not a name, which podman and docker look up."""
     return image.startswith(("/", "~"))
 
 
@@ -86,8 +86,8 @@ class Hook:
     Attributes:
       event: one of ``launch.status.hook_event.EVENTS``.
       command: the program and its arguments; () for a receiver with a URL.
-      url: where each event is posted, with names of secrets in braces; None for a command.
-      headers: further HTTP headers, likewise.
+      url: the address to which each event is posted, with names of secrets in braces; None for a command.
+      headers: further HTTP headers, also with names of secrets in braces.
     """
 
     event: str
@@ -98,11 +98,11 @@ class Hook:
 
 @dataclass(frozen=True)
 class Notice:
-    """The command by which each host learns that its machine is to go.
+    """The command by which each host learns that its machine will be taken away.
 
     Attributes:
       command: the program and its arguments; exit code 0 is a notice.
-      every_s: seconds between two runs of it.
+      every_s: seconds between two runs of the command.
     """
 
     command: Tuple[str, ...]
@@ -111,13 +111,14 @@ class Notice:
 
 @dataclass(frozen=True)
 class Keep:
-    """The rule by which hosts remove past runs: the bounds of the runs of one name on a host; None for no bound.
+    """The rule by which hosts remove past runs: bounds on the runs of one name on a host; None for no bound.
 
     Attributes:
-      runs: the number of newest runs that stay.
-      days: the days after which a run goes that nobody has used.
-      gib: the GiB that the runs of the name may take.
-      spares_results: whether every run stays that has left more than logs and records; no key of a hosts file.
+      runs: the number of newest runs that are kept.
+      days: the number of days without use after which a run is removed.
+      gib: the GiB that the runs of the name may occupy.
+      spares_results: whether the host keeps every run that has left more than logs and records; not a key of a hosts
+        file.
     """
 
     runs: Optional[int] = None
@@ -131,14 +132,14 @@ DEFAULT_KEEP = Keep(days=90.0, spares_results=True)  # where the file has no key
 
 @dataclass(frozen=True)
 class HostSettings:
-    """The keys that every host receives under the name and with the value that they have in the hosts file.
+    """The keys that every host receives under the same name and with the same value as in the hosts file.
 
-    A spec and a run's request to a host are both made of it, so that a key is added here alone.
+    Both a spec and a run's request to a host derive from this class, so a new key is added only here.
 
     Attributes:
       guard: "nftables", which then lets only tasks of the cluster reach the run's ports; None for no guard.
       allow_public: whether tasks may have addresses that the internet can reach.
-      notice: how a host learns that its machine is to go; None where it does not.
+      notice: how a host learns that its machine will be taken away; None where the host does not learn that.
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
     """

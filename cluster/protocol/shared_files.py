@@ -1,8 +1,9 @@
 """Small files in folders where other programs write too: opened only if regular, read with a limit, replaced whole.
 
-The expected name may belong to a FIFO, which blocks the program that opens it. It may belong to a device without end,
-or to a link to either. This module opens none of these, and waits for none. JSON of another program is read as a
-dataclass, of the right types and sizes, or not at all. A file is replaced also on a disk that is full.
+The expected name may belong to a FIFO, which blocks the program that opens it. The name may belong to an endless
+device, or to a link to a FIFO or a device. This module opens only regular files, and never waits. JSON of another
+program is read as a dataclass with the right types and sizes, or not at all. Replacing a file works on a full disk,
+too.
 """
 
 import contextlib
@@ -24,21 +25,21 @@ _KINDS_OF_FILE = {
 
 
 class NotRegular(OSError):
-    """The name belongs to something else than a regular file."""
+    """The name does not belong to a regular file."""
 
 
 def open_to_read(path: Path) -> BinaryIO:
     """Open a regular file, unbuffered.
 
     Raises:
-      FileNotFoundError: there is none.
-      OSError: it cannot be read, or is ``NotRegular``.
+      FileNotFoundError: the file does not exist.
+      OSError: the file cannot be read, or is ``NotRegular``.
     """
     return _opened(path, os.O_RDONLY, "rb")
 
 
 def open_to_append(path: Path) -> BinaryIO:
-    """Open a regular file, or make one for this user alone, to write at its end, unbuffered. Raises OSError."""
+    """Open a regular file unbuffered to write at its end; create a missing file for this user alone. Raises OSError."""
     return _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
 
 
@@ -53,7 +54,7 @@ def _opened(path: Path, flags: int, mode: str) -> BinaryIO:
     if not stat.S_ISREG(found):
         os.close(handle)
         raise _refused(path, found)
-    os.set_blocking(handle, True)  # a child that inherits it expects that
+    os.set_blocking(handle, True)  # a child that inherits the handle expects a blocking handle
     return os.fdopen(handle, mode, buffering=0)  # type: ignore[return-value]
 
 
@@ -66,9 +67,9 @@ def read_at_most(path: Path, limit: int) -> bytes:
     """Return the content of a regular file.
 
     Raises:
-      FileNotFoundError: there is none.
-      OSError: it cannot be read, or is ``NotRegular``.
-      ValueError: it has more than ``limit`` bytes.
+      FileNotFoundError: the file does not exist.
+      OSError: the file cannot be read, or is ``NotRegular``.
+      ValueError: the file has more than ``limit`` bytes.
     """
     with open_to_read(path) as file:
         data: List[bytes] = []
@@ -85,11 +86,11 @@ def read_at_most(path: Path, limit: int) -> bytes:
 def replace_file(path: Path, text: str) -> None:
     """Replace the content of ``path``, as a whole or not at all.
 
-    Where the disk has no room for a second file, the function writes in place. Then the file takes no room as long as
-    it does not grow beyond its blocks. A program that reads at that moment may read torn text.
+    Where the disk has no room for a second file, the function writes in place. Then the file needs no further room
+    while it does not grow beyond its blocks. A program that reads at that moment may read torn text.
 
     Raises:
-      OSError: neither can be done.
+      OSError: the file can neither be replaced nor be written in place.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -106,12 +107,12 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def reserve_file(path: Path, size: int) -> None:
-    """Reserve ``size`` bytes at ``path`` for ``replace`` on a full disk later. Raises OSError."""
+    """Reserve ``size`` bytes at ``path``, so that ``replace_file`` works later on a full disk. Raises OSError."""
     if not path.exists():
         path.write_text(" " * size)
 
 
-ANY_NUMBER = {"any_number": True}  # of a field: also NaN and the infinities, as a loss may be
+ANY_NUMBER = {"any_number": True}  # metadata of a field: NaN and the infinities are allowed, as for a loss
 _BOUND = 2**63  # of every other number
 _MOST_KEYS = 10_000  # of a dictionary
 _TYPE_NAMES: Dict[Any, str] = {
@@ -124,9 +125,9 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
     """Return the content of a file as ``kind``, a dataclass of plain types.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      OSError: it cannot be read, or is no regular file.
-      ValueError: it is no such record, or has more than ``limit`` bytes.
+      FileNotFoundError: the file does not exist.
+      OSError: the file cannot be read, or is not a regular file.
+      ValueError: the file contains no such record, or has more than ``limit`` bytes.
     """
     data = read_at_most(path, limit)
     try:
@@ -139,7 +140,7 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
 
 
 def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
-    """Return ``values`` as ``kind``. Raises ValueError for one that is missing, unknown, or of another type."""
+    """Return ``values`` as ``kind``. Raises ValueError for a value that is missing, unknown, or of another type."""
     wanted = _fields(kind)  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in wanted:
@@ -149,11 +150,11 @@ def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
             raise ValueError(f"{name}: expected {_type_in_words(hint)}, found {_shown(value)}")
     try:
         return kind(**values)
-    except TypeError as error:  # one without a default is missing
+    except TypeError as error:  # a field without a default is missing
         raise ValueError(str(error)) from None
 
 
-@lru_cache(maxsize=None)  # of a few kinds; agents read many records of each
+@lru_cache(maxsize=None)  # the kinds are few; agents read many records of each
 def _fields(kind: Type[Any]) -> Dict[str, Tuple[Any, bool]]:
     """Return the type of each field, and whether it may be any number."""
     hints = get_type_hints(kind)
@@ -193,7 +194,7 @@ def _type_in_words(hint: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value, however large or deep, in a few characters."""
+    """Return a value, however large or deep, as a text of a few characters."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, int) and not -_BOUND < value < _BOUND:

@@ -1,7 +1,7 @@
-"""A task's process that starts before its cluster does: it prepares what it can, and then waits for its turn.
+"""A task's process that starts before its cluster does, prepares as much as possible, and then waits for its turn.
 
-Meanwhile another process of the same task trains. So the one that waits writes nothing into the task's folder but the
-file ``ready``. Its turn comes as a line on its standard input. Without a turn the input ends, and so does the process.
+Meanwhile another process of the same task trains. So the waiting process writes only the file ``ready`` into the task's
+folder. Its turn comes as a line on its standard input. If the input ends without a line, the process ends, too.
 """
 
 import contextlib
@@ -10,18 +10,18 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, MutableMapping
 
-STANDBY = "LAUNCH_STANDBY"  # in the environment of such a process
+STANDBY = "LAUNCH_STANDBY"  # in the environment of a waiting process
 READY = "ready"
 
 
 class Standby:
-    """The wait of this process.
+    """The wait of this process for its turn.
 
     Args:
-      waits: whether there is one. A process that was started in its turn has none.
+      waits: whether the process waits. A process that was started in its turn does not.
       folder: the task's own.
-      begin: is called once the turn has come.
-      source: has the line; by default this process's standard input.
+      begin: the function that is called once the turn has come.
+      source: the file from which the line is read; by default this process's standard input.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class Standby:
 
     @classmethod
     def from_environment(cls, environ: MutableMapping[str, str], begin: Callable[[], None]) -> "Standby":
-        """Return the wait of a process that an agent started, or none."""
+        """Return the wait of a process that an agent started. A process without ``LAUNCH_STANDBY`` does not wait."""
         return cls(environ.pop(STANDBY, None) is not None, Path(environ.get("LAUNCH_TASK_DIR", "")), begin)
 
     def wait(self) -> None:
         """Wait for the turn.
 
         Raises:
-          SystemExit: there is none.
+          SystemExit: the input ended without a turn.
           OSError: the folder cannot be written.
         """
         if not self.waits:
@@ -53,7 +53,7 @@ class Standby:
 
 
 def is_ready(folder: Path) -> bool:
-    """Return whether the process of this folder waits for its turn."""
+    """Return whether the process of this folder is ready and waits for its turn."""
     return os.path.lexists(str(folder / READY))
 
 

@@ -1,8 +1,8 @@
 """Convert dataclasses to JSON values and back; an error names the field of a missing or wrong value.
 
-A reader may be older or newer than the writer. So a reader skips fields that it does not know, and missing fields
-have their defaults. Fields are texts, numbers, truth values, lists, mappings by texts and dataclasses of these,
-each also ``Optional``.
+A reader may be older or newer than the writer. So a reader skips unknown fields, and missing fields have their
+defaults. Fields are texts, numbers, truth values, lists, mappings with texts as keys, and dataclasses of these. Each
+field may be ``Optional``.
 """
 
 import collections.abc
@@ -17,11 +17,11 @@ _MAPPINGS = (dict, collections.abc.Mapping)
 
 
 class Malformed(ValueError):
-    """JSON values that are not what they should be. The text names the field and has no value: it may be a secret."""
+    """JSON values that do not fit. The text names the field and omits the value, which may be a secret."""
 
 
 def to_values(record: Any) -> Dict[str, Any]:
-    """Return a dataclass as what may become JSON: every field under its name, in their order."""
+    """Return a dataclass as values for JSON: every field under its name, in the order of the fields."""
     kind: Any = type(record)
     values = dict(vars(record))
     for name in _with_parts(kind):
@@ -31,7 +31,7 @@ def to_values(record: Any) -> Dict[str, Any]:
 
 @lru_cache(maxsize=None)
 def _with_parts(kind: Any) -> Tuple[str, ...]:
-    """Return the fields that may be more than a scalar: most are not, and statuses of large runs have 100,000."""
+    """Return the fields that may be more than a scalar: most are scalars, and statuses of large runs have 100,000."""
     return tuple(name for name, hint in _types(kind).items() if not _is_scalar(hint))
 
 
@@ -51,29 +51,29 @@ def _plain(value: Any) -> Any:
 
 
 def from_values(kind: Type[T], values: Any) -> T:
-    """Return the dataclass that JSON values are.
+    """Return the dataclass ``kind`` with the fields in the JSON values.
 
     Raises:
-      Malformed: a field without a default is missing, or one has another type than it should.
+      Malformed: a field without a default is missing, or a value has the wrong type.
     """
     record: T = _record(kind, values, "")
     return record
 
 
 def part_of(kind: Type[T], record: Any, **others: Any) -> T:
-    """Return the ``kind`` that has the fields of another record under the same names, and ``others``."""
+    """Return a ``kind`` with the fields of another record that have the same names, and with ``others``."""
     wanted: Any = kind
     shared = {name: value for name, value in vars(record).items() if name in _types(wanted)}
     return kind(**{**shared, **others})
 
 
 def updated(record: T, values: Any) -> T:
-    """Return a dataclass with JSON values in the fields that they name. Raises Malformed."""
+    """Return a copy of a dataclass with the fields that the JSON values name replaced. Raises Malformed."""
     return replace(record, **fields_in(type(record), values))  # type: ignore[type-var]
 
 
 def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
-    """Return those fields of a dataclass that JSON values have, read by their types. Raises Malformed."""
+    """Return those fields of a dataclass that are in the JSON values, read by their types. Raises Malformed."""
     if not isinstance(values, dict):
         raise _refused(at or kind.__name__, "an object", values)
     types = _types(kind)
@@ -105,7 +105,7 @@ def _within(at: str, name: str) -> str:
 
 
 def _read(hint: Any, value: Any, at: str) -> Any:
-    """Return a value as its type has it: lists are tuples where the type is one of tuples."""
+    """Return a value as its type requires: a list becomes a tuple where the type is a tuple."""
     if hint is Any:
         return value
     if hint in _SCALARS:
@@ -127,7 +127,7 @@ def _read(hint: Any, value: Any, at: str) -> Any:
 
 
 def _scalar(hint: Any, value: Any, at: str) -> Any:
-    """Return a scalar; a whole number is a number too, and a truth value is neither."""
+    """Return a scalar; a whole number also fits a float, and a truth value fits neither kind of number."""
     accepted = (int, float) if hint is float else hint
     if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
         raise _refused(at, _SCALARS[hint], value)
@@ -135,11 +135,11 @@ def _scalar(hint: Any, value: Any, at: str) -> Any:
 
 
 def _one_of(hint: Any, options: Tuple[Any, ...], value: Any, at: str) -> Any:
-    """Return what the first type that takes the value makes of it."""
+    """Return the value as the first type that accepts the value reads it."""
     left = [each for each in options if each is not type(None)]
     if value is None and len(left) < len(options):
         return None
-    if len(left) == 1:  # whose error is more exact
+    if len(left) == 1:  # whose error is more precise
         return _read(left[0], value, at)
     for option in left:
         try:
@@ -150,7 +150,7 @@ def _one_of(hint: Any, options: Tuple[Any, ...], value: Any, at: str) -> Any:
 
 
 def _described(hint: Any) -> str:
-    """Return in words what a type takes."""
+    """Return the values that a type accepts, in words."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     if getattr(hint, "__origin__", None) is Union:
@@ -161,12 +161,12 @@ def _described(hint: Any) -> str:
 
 
 def _refused(at: str, expected: str, value: Any) -> Malformed:
-    """Return the error of a value that is not what it should be."""
+    """Return the error for a value that does not fit."""
     return Malformed(f"{at}: expected {expected}, found {_kind_of(value)}")
 
 
 def _kind_of(value: Any) -> str:
-    """Return in words what a JSON value is."""
+    """Return the kind of a JSON value, in words."""
     if isinstance(value, (list, tuple)):
         return "a list"
     return "an object" if isinstance(value, Mapping) else _SCALARS.get(type(value), type(value).__name__)

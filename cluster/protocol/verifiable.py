@@ -1,4 +1,4 @@
-"""The settings that ``launch verify`` can compare with one process, and reasons against the others."""
+"""The settings that ``launch verify`` can compare with one process, and the reasons why others are excluded."""
 
 from typing import Iterator, NamedTuple
 
@@ -22,7 +22,7 @@ _NEEDED = (
 
 
 def unverifiable(train: Train) -> Iterator[str]:
-    """Name the settings that cannot be verified, each with what was expected, found, and why."""
+    """Yield a text for each setting that cannot be verified: the expected value, the value found, and the reason."""
     for key, value, why in _NEEDED:
         found = getattr(train, key)
         if found != value:

@@ -1,14 +1,14 @@
-"""TensorFlow sessions, servers, devices and what servers keep; nothing here knows a model.
+"""TensorFlow sessions, servers, devices, and the variables and queues of servers. Nothing here knows a model.
 
-tf_compat     the one import of TensorFlow, as 1.15 and 2.x both have it
-devices       names of devices, and which of a task's each tower takes
+tf_compat     the only import of TensorFlow, for the parts that 1.15 and 2.x have in common
+devices       names of devices, and the devices of each tower of a task
 server        the TensorFlow server of a task, sessions that reach the others, and the end of a run
-waiting       waits with a timeout and the name of what they wait for
+waiting       waits with a timeout and the name of the awaited thing
 tf_errors     the words of a TensorFlow error that name the cause
-code_lines    the line of a file at which an error is
-server_state  variables of one operation, locks and queues that servers keep
+code_lines    the line of a file that caused an error
+server_state  variables of one operation, locks and queues on servers
 process       the memory that this process may take and gives back, and its log on a full disk
 gradients     merging rows, copying, clipping and measuring gradients
-subgraph      a part of a graph once more, for other inputs
-tensors       small functions of tensors, made of few operations; constants, and a choice of branches
+subgraph      a copy of a part of a graph, for other inputs
+tensors       small functions of tensors with few operations; constants, and a choice of branches
 """

@@ -1,4 +1,4 @@
-"""The line of a file of Python at which an error is: where the error was raised, or of an operation that is at fault.
+"""The line of a Python file that caused an error: the line that raised it, or that made the operation at fault.
 
 Errors of a graph name operations, and an operation has the lines of the code that made it.
 """
@@ -10,7 +10,7 @@ import re
 import traceback
 from typing import Any, Iterator, List, Optional
 
-_OPTIMIZER = "/python/training/optimizer.py"  # TensorFlow's file of it
+_OPTIMIZER = "/python/training/optimizer.py"  # TensorFlow's file of the optimizer
 _LONGEST = 100  # characters of a line that an error quotes
 
 
@@ -20,7 +20,7 @@ def described_at(place: str, error: BaseException) -> str:
 
 
 def quote_line(place: str) -> str:
-    """Return the text of the line at ``file:line`` as the end of a sentence; "" where there is none."""
+    """Return the text of the line at ``file:line`` as the end of a sentence; "" where the line does not exist."""
     path, _, line = place.rpartition(":")
     text = linecache.getline(path, int(line)).strip() if path and line.isdigit() else ""
     return f", in `{text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}`" if text else ""
@@ -29,7 +29,7 @@ def quote_line(place: str) -> str:
 def place_of(path: str, error: BaseException) -> str:
     """Return ``file:line`` of an error in a file, or only the file.
 
-    The line is that of the innermost frame in the file, else of the code that made the operation at fault.
+    The line is that of the innermost frame in the file, or else of the code that made the operation at fault.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -38,7 +38,7 @@ def place_of(path: str, error: BaseException) -> str:
 
 
 def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional[int]]:
-    """Return the lines of a file in which an error was raised, or that which it followed; the innermost last."""
+    """Return the lines of a file in which an error, or the error before it, was raised; the innermost last."""
     if error is None:
         return []
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
@@ -46,7 +46,7 @@ def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional
 
 
 def is_of_optimizer(error: BaseException) -> bool:
-    """Return whether TensorFlow's optimizer was at work."""
+    """Return whether the error was raised within a call of TensorFlow's optimizer."""
     return any(frame.filename.endswith(_OPTIMIZER) for frame in traceback.extract_tb(error.__traceback__))
 
 
@@ -60,17 +60,17 @@ def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:
 
 
 def line_that_raised(path: str, error: Any) -> Optional[str]:
-    """Return ``file:line`` of a file whose Python, run by a session, raised ``error``, else None."""
+    """Return ``file:line`` where a file's Python, run by a session, raised ``error``, else None."""
     lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', str(error.message))
     return f"{path}:{lines[-1]}" if lines else None
 
 
 def line_that_made(path: str, error: Any, graph: Any, task: str = "") -> Optional[str]:
-    """Return ``file:line`` of a file that made an operation named by ``error``, else None.
+    """Return ``file:line`` where a file made an operation that ``error`` names, else None.
 
     Args:
       error: an error of a session.
-      task: only operations on devices of it count; "" for those of any task.
+      task: only operations on this task's devices count; "" for operations of any task.
     """
     ops = [op for op in _ops_named_by(error, graph) if op.device.startswith(task)]
     lines = [line for op in ops for line in _lines_of_op(path, op)[-1:]]
@@ -80,7 +80,7 @@ def line_that_made(path: str, error: Any, graph: Any, task: str = "") -> Optiona
 def _ops_named_by(error: Any, graph: Any) -> Iterator[Any]:
     """Yield the operations that a session's ``error`` names.
 
-    Some of its names are those of copies over the network, which end in ``_S`` or ``_G`` and a number.
+    Some of the names belong to copies over the network; they end in ``_S`` or ``_G`` and a number.
     """
     for name in re.findall(r"\[\[(?:\{\{)?(?:node )?([^\s}\]]+)", str(error.message)):
         with contextlib.suppress(KeyError, ValueError):
@@ -93,7 +93,7 @@ def _described(error: BaseException) -> str:
 
 
 def _advice(error: BaseException) -> str:
-    """Return the next step after an error that authors meet often, as the end of a sentence; "" for any other."""
-    # numpy and pandas have errors of their own without an error number.
+    """Return the next step after an error that authors often meet, as the end of a sentence; "" for any other error."""
+    # numpy and pandas raise errors of their own without an error number.
     missing = isinstance(error, OSError) and (error.errno == errno.ENOENT or str(error).endswith("not found."))
     return "; put the file beside the job, whose folder each task works in a copy of" if missing else ""

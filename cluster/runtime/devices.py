@@ -1,4 +1,4 @@
-"""The devices of one task, and which of them each of its towers takes."""
+"""The devices of one task, and the devices of each of its towers."""
 
 from typing import Any, Iterable, List
 
@@ -13,12 +13,12 @@ def tower_devices(settings: Train) -> List[str]:
 
 
 def devices_among(gpus: int, settings: Train) -> List[str]:
-    """Return the first device of each tower of a task with that many GPUs; CPU devices where it has none.
+    """Return the first device of each tower of a task with ``gpus`` GPUs; CPU devices where it has no GPU.
 
-    A tower takes ``settings.stages`` devices in a row.
+    A tower takes ``settings.stages`` consecutive devices.
 
     Raises:
-      TaskError: there are fewer GPUs than the towers need.
+      TaskError: the task has fewer GPUs than the towers need.
     """
     stages = settings.stages
     towers = max(gpus // stages, 1) if settings.towers == "auto" else int(settings.towers)
@@ -30,7 +30,7 @@ def devices_among(gpus: int, settings: Train) -> List[str]:
 
 
 def stage_devices(first: str, stages: int) -> List[str]:
-    """Return all devices of the tower whose first one is ``first``: of ``GPU:2`` with 2 stages, GPU:2 and GPU:3."""
+    """Return all devices of the tower that begins with ``first``: for ``GPU:2`` and 2 stages, GPU:2 and GPU:3."""
     kind, _, index = first.partition(":")
     return [f"{kind}:{int(index) + stage}" for stage in range(stages)]
 
@@ -42,7 +42,7 @@ def gpus_of(task: Task, devices: Iterable[Any]) -> int:
 
 
 def ps_device(index: int) -> str:
-    """Return the device of the values that server ``index`` holds."""
+    """Return the device of the values on server ``index``."""
     return f"/job:ps/task:{index}/device:CPU:0"
 
 
@@ -54,14 +54,14 @@ def worker_device(role: str, index: int, device: str = "CPU:0") -> str:
 def available_gpus() -> List[str]:
     """Return names of the GPUs that this process sees, ``["/device:GPU:0", …]``.
 
-    Asks for the physical devices: listing the logical ones would take their memory.
+    The function asks for the physical devices, because listing the logical devices would take their memory.
     """
     found = tf.config.experimental.list_physical_devices("GPU")
     return [f"/device:GPU:{index}" for index in range(len(found))]
 
 
 def device_names(number: int) -> List[str]:
-    """Return names of ``number`` devices: GPUs where there are any, else as many CPU devices.
+    """Return names of ``number`` devices: GPUs if this process sees any, else as many CPU devices.
 
     A process has one CPU device unless its session or server is configured with
     ``tf.ConfigProto(device_count={"CPU": number})``.

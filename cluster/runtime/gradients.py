@@ -6,11 +6,11 @@ from cluster.runtime.tf_compat import tf
 
 
 class MergedRows(tf.IndexedSlices):  # type: ignore[misc]
-    """A sparse gradient whose rows are in order, and each is there once."""
+    """A sparse gradient whose rows are in order, each of them once."""
 
 
 def merge_rows(grad: Any) -> Any:
-    """Return the same sparse gradient with its rows in order and each row once."""
+    """Return the same sparse gradient with its rows in order, each of them once."""
     if isinstance(grad, MergedRows):
         return grad
     rows, where = tf.unique(grad.indices)
@@ -20,7 +20,7 @@ def merge_rows(grad: Any) -> Any:
 
 
 def values_of(grad: Any) -> Any:
-    """Return the tensor of a dense gradient, or that of the values of a sparse one."""
+    """Return the tensor of a dense gradient, or the values of a sparse gradient."""
     return grad.values if isinstance(grad, tf.IndexedSlices) else grad
 
 
@@ -37,11 +37,11 @@ def copy_gradient(grad: Any) -> Any:
 
 
 def without_rows(grad: Any, is_so: Any) -> Any:
-    """Return the gradient; if ``is_so`` and it is sparse, without any of its rows."""
+    """Return the gradient. If ``is_so`` is true and the gradient is sparse, the result has no rows."""
     if not isinstance(grad, tf.IndexedSlices):
         return grad
     number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.values)[0])
-    with tf.device(grad.indices.device):  # where its consumers want them
+    with tf.device(grad.indices.device):  # where the consumers of the gradient want them
         indices = grad.indices[:number]
     return tf.IndexedSlices(grad.values[:number], indices, grad.dense_shape)
 
@@ -53,7 +53,7 @@ def divide(grad: Any, weight: Any) -> Any:
 
 
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
-    """Return the gradients scaled down so that their global norm is at most ``clip_norm``; None leaves them."""
+    """Return the gradients scaled so that their global norm is at most ``clip_norm``; None does not scale."""
     if clip_norm is None:
         return list(grads_and_vars)
     grads = _clipped([grad for grad, _ in grads_and_vars], clip_norm)
@@ -64,7 +64,7 @@ def _clipped(grads: Sequence[Any], clip_norm: Any) -> List[Any]:
     if _suit_tensorflow(grads):
         return list(tf.clip_by_global_norm(grads, clip_norm)[0])
     norm = global_norm(grads)
-    scale = clip_norm / tf.maximum(norm, clip_norm) + (norm - norm)  # not a number where the norm is none
+    scale = clip_norm / tf.maximum(norm, clip_norm) + (norm - norm)  # not a number where the norm is not finite
     return [None if grad is None else _scaled(grad, tf.cast(scale, grad.dtype)) for grad in grads]
 
 
@@ -76,7 +76,7 @@ def _scaled(grad: Any, scale: Any) -> Any:
 def global_norm(grads: Sequence[Any]) -> Any:
     """Return the norm of all these gradients together, a scalar.
 
-    Gradients of several types have one in float64.
+    The norm of gradients of several types is a float64.
     """
     if _suit_tensorflow(grads):
         return tf.global_norm(grads)
@@ -84,7 +84,7 @@ def global_norm(grads: Sequence[Any]) -> Any:
 
 
 def _suit_tensorflow(grads: Sequence[Any]) -> bool:
-    """Return whether TensorFlow's own functions of norms can do it: they want real numbers of one type."""
+    """Return whether TensorFlow's own norm functions support the gradients, which must be real and of one type."""
     types = {grad.dtype.base_dtype for grad in grads if grad is not None}
     return len(types) < 2 and not any(each.is_complex for each in types)
 
@@ -96,7 +96,7 @@ def _squares(grad: Any) -> Any:
 
 
 def scalars_of(optimizer: Any, gradients: List[Any]) -> Dict[str, Any]:
-    """Return the norm of all these gradients together and, where it can be known, the optimizer's learning rate."""
+    """Return the norm of all these gradients together and, where it is known, the optimizer's learning rate."""
     norm = global_norm(gradients)
     rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))  # TensorFlow has no public name for it
     rate = rate() if callable(rate) else rate

@@ -1,7 +1,7 @@
-"""This process on its host: the memory that it may still take or gives back, its output on a full disk.
+"""This process on its host: the memory that it may still take or gives back, and its output on a full disk.
 
-The memory left is that of the host, and of the limit of the control group. glibc keeps freed blocks in each thread
-that received a tensor: hundreds of megabytes, after a checkpoint. A full disk under the log must not end the training.
+The host and the control group limit the memory. glibc keeps freed blocks in each thread that received a tensor:
+hundreds of megabytes, after a checkpoint. A full disk under the log must not end the training.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ _HOST, _GROUPS, _OWN_GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup"), Path
 
 
 def memory_left() -> int:
-    """Return how many bytes are left; files in the page cache count as such."""
+    """Return how many bytes are left; files in the page cache count as free."""
     return max(0, min([1024 * _number_in(_HOST.read_text(), "MemAvailable:"), *_left_in_groups()]))
 
 
 def _left_in_groups() -> List[int]:
-    """Return the same for this process's group and all above it that have a limit, of version 2."""
+    """Return the bytes left in this process's control group of version 2, and in each group above it with a limit."""
     found: List[int] = []
     with contextlib.suppress(OSError, StopIteration):
         path = next(line[len("0::/") :] for line in _OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
@@ -47,15 +47,15 @@ def _number_in(text: str, name: str) -> int:
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
-TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and what steps need comes back in as many
+TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and steps take the memory back in as many
 _LIBC = ctypes.CDLL(None)
 
 
 @contextmanager
 def return_large_blocks() -> Iterator[None]:
-    """Inside, blocks of 1 MiB and more go back to the system when they are freed.
+    """Return blocks of 1 MiB and more to the system inside as soon as they are freed.
 
-    Afterwards the C library keeps them again, as it does by itself once it has seen large blocks.
+    Afterwards the C library keeps such blocks again, as it does by default once it has seen large blocks.
     """
     try:
         _set_malloc_option(_M_MMAP_THRESHOLD, 1 << 20)
@@ -66,13 +66,13 @@ def return_large_blocks() -> Iterator[None]:
 
 
 def trim_memory() -> None:
-    """Return the memory that freed small blocks took."""
-    with suppress(AttributeError):  # another C library than GNU's
+    """Return the memory of freed small blocks to the system."""
+    with suppress(AttributeError):  # a C library other than GNU's
         _LIBC.malloc_trim(0)
 
 
 def trim_memory_every(interval_s: float) -> None:
-    """Trim again and again, in a thread that ends with the process."""
+    """Trim the memory at this interval, in a thread that ends with the process."""
     threading.Thread(target=_trim_memory_for_ever, args=(interval_s,), name="trim", daemon=True).start()
 
 
@@ -91,7 +91,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class _Log(io.FileIO):
-    """A file that discards output for which there is no room, instead of raising OSError."""
+    """A file that discards output that does not fit on the disk, instead of raising OSError."""
 
     def write(self, text: Any) -> int:
         try:

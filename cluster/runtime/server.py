@@ -1,8 +1,8 @@
-"""The TensorFlow server of one task, how sessions reach the others through it, and how it ends.
+"""The TensorFlow server of one task, the way in which sessions reach others through it, and its end.
 
 A run ends in an order: workers leave, the chief leaves last, then the parameter servers end. ``tf.train.Server.join``
-never returns. So a parameter server waits in a session of its own on a queue that lives on itself. The chief puts one
-element into that queue as its last act.
+never returns. So a parameter server runs a session of its own, which waits on a queue of the same server. The chief
+puts one element into that queue as its last act.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for, wait_for_server
 from cluster.task import Task, Train
 
-LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # what a session raises once a server has started again
+LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # raised by a session once a server has restarted
 
 _kept: List[Any] = []
 
 
 def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
-    """Start this task's server; it lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+    """Start this task's server, which lives as long as the process. Without GPUs it has ``devices`` CPU devices.
 
-    Each operation has as many ``threads`` as the machine has processors, unless their number is given: how TensorFlow
-    sums, and so the last bits of a sum, depends on it.
+    Each operation has as many ``threads`` as the machine has processors, unless their number is given. The number
+    decides in which order TensorFlow sums, and so decides the last bits of a sum.
 
-    Proxies are removed from the environment of this process: TensorFlow's RPCs would go
-    through them, even to this very machine, and hang.
+    The function removes proxies from the environment of this process: TensorFlow's RPCs would go through them, even to
+    the same machine, and hang.
 
     Raises:
       TaskError: the task's port is taken.
@@ -48,15 +48,15 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
 
 
 def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
-    """A session on ``graph`` that reaches the parameter servers, and workers that only serve, through this server."""
+    """Return a session on ``graph`` that reaches, through ``server``, parameter servers and workers that only serve."""
     return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
 
 
 def keep(made: Any) -> Any:
-    """Return a server or a session, and let it live until the process exits: its destructor can block for ever.
+    """Return a server or a session, and keep it until the process exits: its destructor may block without end.
 
-    A session's has done so where its peers had gone, and on TensorFlow 2.21 also where it had none. Python runs it in
-    whichever thread collects garbage.
+    The destructor of a session has blocked where its peers had gone, and on TensorFlow 2.21 also where it had no peers.
+    Python runs the destructor in whichever thread collects garbage.
     """
     _kept.append(made)
     return made
@@ -73,17 +73,17 @@ def wait_for_ps(task: Task) -> None:
 
 
 def threads_of(settings: Train) -> int:
-    """Return how many threads an operation has: one in a run that is verified, so that sums are alike everywhere."""
+    """Return the threads of an operation: one in a run that is verified, so that sums are equal everywhere."""
     return 1 if settings.verify else 0
 
 
 def _server_config(devices: int, threads: int) -> Any:
-    """Devices are made by the server, so this is where their options count, not in the session."""
+    """Return the options of the server. The server creates the devices, so a session ignores options of devices."""
     config = tf.ConfigProto(
         device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
     )
     config.gpu_options.allow_growth = True
-    # Else a thread without work looks for some before it sleeps, and takes the processor from others of this host.
+    # Otherwise an idle thread spins before it sleeps, and takes processor time from other tasks of the host.
     config.experimental.disable_thread_spinning = not available_gpus()
     return config
 
@@ -91,7 +91,7 @@ def _server_config(devices: int, threads: int) -> Any:
 def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
     """Return the options of a session that talks only to parameter servers, to itself and to lent workers.
 
-    Without these filters a session waits for every task of the cluster, also for
+    Without these filters a session waits for every task of the cluster, and also for workers that have finished.
     workers that have finished.
     """
     own = f"/job:{task.role}/task:{task.index}"
@@ -103,10 +103,10 @@ def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
 
 
 def rewrites_graphs(lent: Sequence[Task]) -> bool:
-    """Return whether TensorFlow is to rewrite graphs before it runs them.
+    """Return whether TensorFlow may rewrite graphs before it runs them.
 
-    On GPUs it turns images to the layout that these are quick with. On CPUs a step is no quicker. There the rewriting
-    of everything that is run, the transport included, takes a third of a start and half of its memory.
+    On GPUs a rewrite changes images to the layout that is fastest on GPUs. On CPUs a step does not become faster. There
+    the rewrites of all graphs, including the transport, take a third of the start's time and half of its memory.
     """
     return bool(lent or available_gpus())
 
@@ -117,7 +117,7 @@ def _refuse_taken_port(task: Task) -> None:
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("", int(port)))  # all interfaces, as TensorFlow's server does
+            probe.bind(("", int(port)))  # all interfaces, as for TensorFlow's server
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
@@ -127,15 +127,15 @@ def _refuse_taken_port(task: Task) -> None:
         ) from error
 
 
-LEAVE_S = 30.0  # for the other workers to finish the step they are in
+LEAVE_S = 30.0  # for the other workers to finish their current step
 _REPORT_S = 5.0
 
 
 def wait_until_done(task: Task, server: Any) -> None:
     """Wait, in a task that only serves, until the chief reports the run's end.
 
-    The wait is inside TensorFlow, where no Python signal handler would run. The process
-    must leave SIGTERM and SIGINT to their default action, which ends it at once.
+    TensorFlow blocks in the wait, so Python's signal handlers would not run. The process must leave SIGTERM and SIGINT
+    to their default action, which ends it at once.
     """
     with tf.Graph().as_default():
         done = _queue_of_the_end(task).dequeue()
@@ -144,9 +144,9 @@ def wait_until_done(task: Task, server: Any) -> None:
 
 
 def _wait_for_chief_to_end(task: Task) -> None:
-    """Wait until the chief has ended: it may not have the answer yet, and would wait for it."""
+    """Wait until the chief has ended: the chief may still wait for the answer of this server."""
     chief = task.cluster[task.chief_role][0]
-    with contextlib.suppress(TimeoutError):  # this task has nothing left to do either way
+    with contextlib.suppress(TimeoutError):  # without the chief, this task has nothing left to do, either
         wait_for(f"the chief at {chief} to end", lambda: not listens(chief), timeout_s=_REPORT_S, poll_s=0.02)
 
 
@@ -156,7 +156,7 @@ def _queue_of_the_end(task: Task) -> Any:
 
 
 class Shutdown:
-    """The queues of the end, in the graph of a worker; ``lent`` are workers that only serve it."""
+    """The queues for the end of a run, in the graph of a worker; ``lent`` are workers that only serve this one."""
 
     def __init__(self, task: Task, lent: Sequence[Task] = ()):
         self._others = task.num_workers - 1
@@ -168,17 +168,17 @@ class Shutdown:
         self._done = {server.name: _queue_of_the_end(server).enqueue(0) for server in [*servers, *lent]}
 
     def leave(self, session: Any) -> None:
-        """Report, as another worker than the chief, that this worker takes no more steps."""
+        """Report that this worker, which is not the chief, takes no more steps."""
         session.run(self._leave, options=_options_within(_REPORT_S))
 
     def wait_for_others(self, session: Any) -> List[int]:
-        """Wait, as the chief, until the others have left; return the indices of those that have not in time."""
+        """Wait, as the chief, until the others have left; return the indices of workers that have not left in time."""
         missing = set(range(1, self._others + 1))
         try:
             while missing:
                 missing.discard(int(session.run(self._left, options=_options_within(LEAVE_S))))
         except tf.errors.DeadlineExceededError:
-            pass  # named by the caller; the run is over for the chief either way
+            pass  # the caller names them; for the chief the run is over in both cases
         return sorted(missing)
 
     def end_servers(self, session: Any) -> None:

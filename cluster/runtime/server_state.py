@@ -1,8 +1,7 @@
-"""Variables, locks and queues that servers keep beside the model, each of few operations.
+"""Variables, locks and queues that servers hold in addition to the model, with few operations each.
 
-A variable that is declared here is one operation: TensorFlow's own is six, most of which nothing uses. Many queues of
-one server take one operation: a function's operations are no operations of the graph, whose calls of the function may
-be many.
+A variable that is declared here is one operation. TensorFlow's own variable is six, most of them unused. Many queues of
+one server need one operation, a call of a function: the operations inside the function are not operations of the graph.
 """
 
 from typing import Any, Callable, List, Sequence, Tuple
@@ -18,7 +17,7 @@ def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
     """Return a variable in no collection: neither saved nor initialised with the model, and not trained.
 
     Args:
-      first: the value of each element that its initializer gives.
+      first: the value that the initializer gives to each element.
     """
     return tf.get_variable(
         name, list(shape), dtype, tf.constant_initializer(first), trainable=False, collections=[], use_resource=False
@@ -26,18 +25,18 @@ def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
 
 
 def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
-    """Make operations that one step at a time runs, on the current device.
+    """Create operations that only one step at a time runs, on the current device.
 
-    The lock opens when they are done, or their step is given up. TensorFlow opens it also for a step that is given up
-    while it waits: two may be inside then.
+    The lock opens when the operations are done, or when their step is given up. TensorFlow also opens the lock when a
+    step is given up while it waits for the lock; then two steps may be inside.
 
     Args:
-      needed: what of ``work`` is fed, or computed by a worker in this step. It is here before the step has the
-        lock: a session that closes may leave a step that waits for its inputs for ever.
-      work: returns the tensors or operations that it makes.
+      needed: tensors used by ``work`` that are fed, or that a worker computes in this step. The step waits for these
+        tensors before it takes the lock: a session that closes may leave a step that waits for its inputs without end.
+      work: returns the tensors or operations that it creates.
 
     Returns:
-      The operation that opens the lock, and what ``work`` returned.
+      The operation that opens the lock, and the result of ``work``.
     """
     with tf.control_dependencies(needed):
         lock = tf.raw_ops.MutexLock(mutex=mutex)
@@ -48,19 +47,20 @@ def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> 
 
 
 def take_newest(queue: Any) -> Any:
-    """Wait for an element, take all elements of the queue, and return the last."""
+    """Return the last element of the queue: wait for an element, and take all elements."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
 def take_all(queue: Any) -> Any:
-    """Take all elements of the queue, if there are any, and wait for nothing."""
+    """Return all elements of the queue, which may be none, without waiting."""
     return queue.dequeue_many(queue.size())
 
 
 class ManyQueues:
     """Fill or empty ``number`` queues of int64 scalars at once, in the current graph.
 
-    Both operations are made on the current device, that of the queues. The handles of the queues are one tensor.
+    Both operations are created on the current device, which must be the device of the queues. The handles of the queues
+    are one tensor.
     """
 
     def __init__(self, number: int):
@@ -69,11 +69,11 @@ class ManyQueues:
         self._empty = tf.wrap_function(_empty, [handles])
 
     def put(self, handles: Any, tokens: Any) -> Any:
-        """Make the operation that puts all ``tokens``, int64 [n], into each queue."""
+        """Return the operation that puts all ``tokens``, int64 [n], into each queue."""
         return self._put(handles, tokens).op
 
     def empty(self, handles: Any) -> Any:
-        """Make the operation that takes from each queue what is there, and waits for nothing."""
+        """Return the operation that takes all elements of each queue, without waiting."""
         return self._empty(handles)[0].op
 
 
@@ -95,23 +95,23 @@ def _of_each(handles: Any, do: Callable[[Any], Any]) -> List[Any]:
     return [do(handle) for handle in tf.unstack(handles)]
 
 
-MOST_ROWS = 1 << 30  # rows of a variable that is reserved, as graphs have it
+MOST_ROWS = 1 << 30  # rows of a reserved variable, in the graph's view
 
 
 def declare(name: str, shape: Tuple[int, ...], dtype: Any, shared_name: str = "") -> Any:
-    """Make the operation of a variable on the current device; nothing gives it a value.
+    """Create the operation of a variable on the current device, without a value.
 
     Args:
-      shared_name: what servers call it, whatever its name in a graph; without it they go by that name.
+      shared_name: the name of the variable on servers, whatever its name in a graph; by default the name in the graph.
     """
     with tf.name_scope(None), tf.control_dependencies(None):
         return tf.raw_ops.VariableV2(shape=shape, dtype=dtype, name=name, shared_name=shared_name)
 
 
 def variable_of(held: Any, initializer: Any) -> Any:
-    """Return the variable of what was declared, to which the operation ``initializer`` gives its first value.
+    """Return the variable of a declared operation, to which the operation ``initializer`` gives its first value.
 
-    It is in no collection, and not trainable.
+    The variable is in no collection, and not trainable.
     """
     definition = VariableDef(variable_name=held.name, snapshot_name=held.name, initializer_name=initializer.name)
     made = tf.Variable(variable_def=definition, use_resource=False)
@@ -120,16 +120,16 @@ def variable_of(held: Any, initializer: Any) -> Any:
 
 
 def count_from_zero(name: str) -> Any:
-    """Return an int64 counter."""
+    """Return an int64 counter, whose first value is 0."""
     held = declare(name, (), tf.int64)
     return variable_of(held, tf.assign(held, tf.zeros([], tf.int64)).op)
 
 
 def reserve(name: str, width: Sequence[int], dtype: Any, rows: Any) -> Any:
-    """Return a variable of ``rows`` rows, int32, whose initializer gives it memory, writes nothing, and runs once.
+    """Return a variable of ``rows`` rows, int32, whose initializer only reserves memory, and does so only once.
 
-    Linux gives it pages as they are written. A second time TensorFlow would copy the new memory into the first, and so
-    write all of it.
+    Linux provides the pages as they are written. A second reservation would make TensorFlow copy the new memory into
+    the old, and so write all pages.
     """
     held = declare(name, (MOST_ROWS, *width), dtype)
 
@@ -142,9 +142,9 @@ def reserve(name: str, width: Sequence[int], dtype: Any, rows: Any) -> Any:
 
 
 def _hand_over(held: Any, shape: Any) -> Any:
-    """Make the operation that lets a variable have new memory of a shape."""
+    """Return the operation that gives a variable new memory of a shape."""
     memory = tf.raw_ops.Empty(shape=shape, dtype=held.dtype.base_dtype)
     assign = tf.assign(held, memory, validate_shape=False).op
-    # Without it TensorFlow wants memory for network cards and GPUs, and copies. Its optimizer of graphs sets it, too.
+    # Otherwise TensorFlow requires memory for network cards and GPUs, and copies. Its graph optimizer sets this, too.
     assign._set_attr("_grappler_relax_allocator_constraints", AttrValue(b=True))
     return assign

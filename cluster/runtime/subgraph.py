@@ -1,21 +1,21 @@
-"""A part of a graph once more, for other inputs.
+"""A copy of a part of a graph, for other inputs.
 
-What an operation only waits for, without taking a value of it, counts for nothing here.
+Control inputs of an operation, from which it takes no value, do not count here.
 """
 
 from typing import Any, List, Mapping, Sequence
 
 from cluster.runtime.tf_compat import tf
 
-_VOCABULARIES = ("HashTable", "HashTableV2")  # never change; a table that does has a handle of another type
-# TensorFlow counts these as state, whatever they look up in.
+_VOCABULARIES = ("HashTable", "HashTableV2")  # never change; a table that changes has a handle of another type
+# TensorFlow counts these as stateful, whatever their table.
 _STATELESS = (*_VOCABULARIES, "LookupTableFind", "LookupTableFindV2")
 
 
 def needs_state(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
     """Return the operations behind ``tensors``, up to ``inputs``, that may give another result at another time.
 
-    These are variables, random numbers, Python functions, loops and branches.
+    Such operations are variables, random numbers, Python functions, loops and branches.
     """
     return sorted((op for op in _between(tensors, inputs) if _has_state(op)), key=lambda op: str(op.name))
 
@@ -24,8 +24,8 @@ def copied(tensors: Sequence[Any], replaced: Mapping[Any, Any]) -> List[Any]:
     """Return the same tensors, computed from other inputs, by copies of the operations between.
 
     Args:
-      tensors: none of which needs state; see ``needs_state``.
-      replaced: the other inputs, by the names of the tensors in whose place they are.
+      tensors: tensors that need no state; see ``needs_state``.
+      replaced: the other inputs, by the names of the tensors that they replace.
     """
     graph = tf.get_default_graph()
     new = dict(replaced)
@@ -38,8 +38,8 @@ def copied(tensors: Sequence[Any], replaced: Mapping[Any, Any]) -> List[Any]:
 
 
 def _between(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
-    """Return the operations that make ``tensors``, up to ``inputs``, each behind those whose values it takes."""
-    seen, found = {each.op for each in inputs}, []  # a loop comes back to what was seen
+    """Return the operations that make ``tensors``, up to ``inputs``; each follows the operations of its inputs."""
+    seen, found = {each.op for each in inputs}, []  # in a loop the search returns to operations that it has seen
     left = [(each.op, False) for each in tensors]
     while left:
         op, is_ready = left.pop()

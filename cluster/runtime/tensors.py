@@ -1,8 +1,8 @@
-"""Small functions of tensors, made of few operations of a graph: fingerprints, constants, calls, a choice of branches.
+"""Small functions of tensors, of few operations each: fingerprints, constants, calls, a choice of branches.
 
-``tf.enable_control_flow_v2`` makes a branch a function, which gets the values of variables. They are read before it is
-known which branch is taken, even where the branch is only for variables that have a value. And no function assigns to
-a variable. So ``cond`` is the same whichever control flow the job's file has switched on.
+After ``tf.enable_control_flow_v2`` a branch is a function, and variables reach it by their values. TensorFlow reads the
+values before it knows the taken branch, even where the branch is taken only if a variable has a value. And a function
+cannot assign to a variable. So ``cond`` behaves the same whichever control flow the job's file has switched on.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, Tuple
 
 from cluster.runtime.tf_compat import tf
 
-_STRINGS = (1 << 63) - 1  # fingerprints of strings: so many
+_STRINGS = (1 << 63) - 1  # the number of fingerprints of strings
 
 
 def identities(ids: Any) -> Any:
@@ -22,14 +22,14 @@ def identities(ids: Any) -> Any:
 
 
 def where_true(mask: Any) -> Any:
-    """Return the places of a mask [n] that are true, int64 [m]: to gather by, with fewer operations than a mask."""
+    """Return the indices of the true values of a mask [n], int64 [m]; gathering by them needs fewer operations."""
     return tf.reshape(tf.where(mask), [-1])
 
 
 def call(name: str, compute: Callable[..., Any], *tensors: Any) -> Any:
-    """Return what ``compute`` makes of tensors, by a function that the graph has once under this name.
+    """Return the result of ``compute`` for tensors, from a function that the graph has once under this name.
 
-    A call is one operation, on the current device. ``compute`` may use its arguments only, and returns one tensor.
+    A call is one operation, on the current device. ``compute`` may use only its arguments, and returns one tensor.
     """
     specs = tuple(tf.TensorSpec([None] * (each.shape.ndims or 0), each.dtype.base_dtype) for each in tensors)
     known = _functions(tf.get_default_graph())
@@ -48,24 +48,24 @@ def _functions(graph: Any) -> Dict[Tuple[str, Any], Callable[..., Any]]:
 
 
 class Constants:
-    """Those of one graph."""
+    """The constants of one graph."""
 
     def __init__(self) -> None:
         self._made: Dict[Tuple[int, str], Any] = {}
 
     def scalar(self, value: int, device: str) -> Any:
-        """Return an int32 scalar on a device; it waits for nothing."""
+        """Return an int32 scalar on a device; the constant has no control inputs."""
         if (value, device) not in self._made:
             with tf.control_dependencies(None), tf.device(device):
                 self._made[value, device] = tf.constant(value)
         return self._made[value, device]
 
 
-_ONE_SWITCH_AT_A_TIME = threading.RLock()  # the switch is one for all threads
+_ONE_SWITCH_AT_A_TIME = threading.RLock()  # all threads share the switch
 
 
 def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
-    """Return what ``tf.cond`` does, whose branches are operations of the current graph."""
+    """Return the result of ``tf.cond``, with branches whose operations are in the current graph."""
     with _branches_in_the_graph():
         return tf.cond(condition, if_true, if_false)
 
@@ -73,7 +73,7 @@ def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]
 @contextlib.contextmanager
 def _branches_in_the_graph() -> Iterator[None]:
     with _ONE_SWITCH_AT_A_TIME:
-        with tf.Graph().as_default():  # inside a function the answer would be of the function
+        with tf.Graph().as_default():  # inside a function the answer would be about the function
             is_on = tf.control_flow_v2_enabled()
         tf.disable_control_flow_v2()
         try:

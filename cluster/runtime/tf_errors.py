@@ -1,11 +1,11 @@
-"""The words of an error that name the cause, of the pages that TensorFlow writes around them.
+"""The words of an error that name the cause, among the pages that TensorFlow writes around them.
 
-TensorFlow 1.15 puts the operation, ``[[node …]]``, and the stack that made it below the reason; 2.x puts a
-stack above it too. So the reason is the last line above the operation.
+TensorFlow 1.15 puts the operation, ``[[node …]]``, and the stack of its creation below the reason; 2.x also puts a
+stack above the reason. So the reason is the last line above the operation.
 
-A step may fail on several tasks, and then one error reports all, with the type of the one that came first. An
-exception in a job's Python, for instance, is "Unknown"; a ps that waits for a tensor of this step asks once more after
-an unknown error, and is refused with "Aborted". Whichever is first, the one that is no lost connection is the cause.
+A step may fail on several tasks. Then one error reports all failures, with the type of the first. An exception in a
+job's Python, for instance, is "Unknown". A ps that waits for a tensor of this step asks again after an unknown error,
+and is refused with "Aborted". Whichever failure is first, the one that is not a lost connection is the cause.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from typing import Iterator, Optional
 
 from cluster.runtime.tf_compat import tf
 
-# A task's error, as 1.15 writes it among others ("Aborted: From …") and as 2.x does ("  (0) ABORTED: From …").
+# A task's error among others, in 1.15 ("Aborted: From …") and in 2.x ("  (0) ABORTED: From …").
 _FAILED = re.compile(r"^(?: *\(\d+\) )?([A-Z][A-Za-z_ ]+): From /job:", re.MULTILINE)
-_FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # for a task, of the failure of another
+_FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # a task has these errors after the failure of another task
 
 
 @contextlib.contextmanager
 def raise_only_the_cause() -> Iterator[None]:
-    """Replace an error of several tasks by the one that is the cause.
+    """Replace an error of several tasks by its cause.
 
     Inside, such an error is raised as the cause, with the cause's own type.
     """
@@ -35,7 +35,7 @@ def raise_only_the_cause() -> Iterator[None]:
 
 
 def cause_among(error: BaseException) -> Optional[BaseException]:
-    """The one of several tasks' errors that does not follow from another; None without several, or such a one."""
+    """Return the one of several tasks' errors that does not follow from another; None where no such error exists."""
     message = getattr(error, "message", None) or str(error)
     starts = list(_FAILED.finditer(message))
     if len(starts) < 2:
@@ -50,7 +50,7 @@ def cause_among(error: BaseException) -> Optional[BaseException]:
 
 
 def line_of(error: BaseException) -> str:
-    """Return the line with the cause; of an error that names no operation the first."""
+    """Return the line with the cause; the first line of an error that names no operation."""
     message = (getattr(error, "message", None) or str(error)).strip()
     above, operation, _ = message.partition("[[")
     lines = [line.strip() for line in above.split("\n") if line.strip()] or [message]
@@ -58,7 +58,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the line with the cause, without the name of a file before it, which differs from save to save."""
+    """Return the line with the cause, without a preceding file name, which differs from save to save."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     parts = [part for part in line_of(error).split("; ") if part]

@@ -1,4 +1,4 @@
-"""Wait for something elsewhere, with a timeout, and print what the wait is for."""
+"""Wait for an event elsewhere, with a timeout, and print the purpose of the wait."""
 
 import socket
 import time
@@ -27,16 +27,16 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
 
 
 def wait_for_server(name: str, address: str) -> None:
-    """Wait until a task's server listens: a session would wait for it without a limit, and report nothing.
+    """Wait until a task's server listens: a session would wait for the server without a limit, and print nothing.
 
     Raises:
-      TimeoutError: it does not.
+      TimeoutError: the server does not listen.
     """
     wait_for(f"{name} at {address}", lambda: listens(address), poll_s=0.05)
 
 
 def listens(address: str) -> bool:
-    """Return whether something accepts connections at ``host:port``."""
+    """Return whether a process accepts connections at ``host:port``."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()

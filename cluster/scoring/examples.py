@@ -1,7 +1,7 @@
-"""Examples that metrics are measured on: all of an evaluation, or the newest of training; and the slices of them.
+"""Examples for the measurement of metrics: all of an evaluation, or the newest of training; and their slices.
 
-Each worker packs its newest examples as bytes, and the chief puts them together. The bytes are a line of JSON with type
-and length of each column, and then the columns. A column of strings has the length of each string first.
+Each worker packs its newest examples as bytes, and the chief joins them. The bytes are a line of JSON with type and
+length of each column, and then the columns. A column of strings begins with the length of each string.
 """
 
 import hashlib
@@ -13,17 +13,18 @@ import numpy as np
 
 from cluster.runtime import process
 
-_OF_A_STRING = 200  # bytes, beside its own: Python's, and an entry of a dictionary
-_PART_OF_MEMORY = 0.25  # for columns: to measure takes up to three times as much again
+_OF_A_STRING = 200  # bytes in addition to its own: Python's, and an entry of a dictionary
+_PART_OF_MEMORY = 0.25  # for columns: a measurement takes up to three times as much again
 
 
 class AllExamples:
-    """The columns of all examples, the first of them if no more fit into memory.
+    """The columns of all examples; only of the first ones if no more fit into memory.
 
     A string takes 8 bytes for each example, and its own length once.
 
     Attributes:
-      length: how many examples are kept.
+      length: the number of examples that are kept.
+      is_full: whether further examples did not fit.
       is_full: whether there were more.
     """
 
@@ -34,7 +35,7 @@ class AllExamples:
         self.length, self.is_full = 0, False
 
     def add(self, columns: Sequence[np.ndarray], length: int) -> None:
-        """Add a batch of so many examples, of which columns may have fewer; none after the first that does not fit."""
+        """Add a batch of ``length`` examples, of which columns may have fewer; nothing once a batch did not fit."""
         columns = [self._shared(each) if each.dtype == object else each for each in columns]
         self._left -= sum(each.nbytes for each in columns)
         self.is_full |= self._left < 0
@@ -51,7 +52,7 @@ class AllExamples:
         return shared
 
     def columns(self) -> List[np.ndarray]:
-        """Return each column, [n]; one of them at a time is in memory twice."""
+        """Return each column, [n]; one column at a time is in memory twice."""
         for index, chunks in enumerate(self._chunks):
             self._chunks[index] = [np.concatenate(chunks) if chunks else np.zeros(0)]
         return [joined for (joined,) in self._chunks]
@@ -60,7 +61,8 @@ class AllExamples:
 class NewestExamples:
     """The newest values of each column, at most ``most`` of them.
 
-    Columns of one metric get equally many values in each step, so their values stay side by side.
+    Columns of one metric receive equally many values in each step, so values of the same example stay at the same
+    index.
     """
 
     def __init__(self, columns: int, most: int):
@@ -89,12 +91,12 @@ LEAST_NEWEST = 64  # of one worker
 
 
 def share_of(workers: int) -> int:
-    """Return how many examples one of ``workers`` keeps."""
+    """Return how many examples each of ``workers`` keeps."""
     return max(LEAST_NEWEST, MOST_NEWEST // workers)
 
 
 def pack(columns: Sequence[np.ndarray]) -> bytes:
-    """Return columns of numbers, or of strings as bytes, in one text of bytes."""
+    """Return columns of numbers, or of strings as bytes, as one bytes object."""
     heads, bodies = [], []
     for each in columns:
         if each.dtype == object:
@@ -132,27 +134,27 @@ def unpack(data: bytes) -> List[np.ndarray]:
 
 
 def together(windows: Sequence[Sequence[np.ndarray]]) -> List[np.ndarray]:
-    """Return the columns of several workers as one each."""
+    """Return the columns of several workers, joined column by column."""
     return [np.concatenate(columns) for columns in zip(*windows)]
 
 
 OTHERS = "others"
-MOST_SLICED = 100_000  # different values that are told apart; examples of further ones are among the others
+MOST_SLICED = 100_000  # different values that are distinguished; examples of further values are among the others
 _AT_ONCE = 1 << 16  # values
 _LONGEST = 40  # characters of a name
 
 
 class Slice(NamedTuple):
-    """One slice: its name in results, and its examples, bool [n]."""
+    """One slice: its name in results, and the mask of its examples, bool [n]."""
 
     name: str
     examples: np.ndarray
 
 
 def largest_slices(values: Union[Sequence[Any], np.ndarray], most: int) -> List[Slice]:
-    """Return the ``most`` slices with the most examples, then one of all other examples if there are any.
+    """Return the ``most`` slices with the most examples, then a slice of all other examples, if any remain.
 
-    Of slices with as many examples, the one that came first counts as larger.
+    Of slices with equally many examples, the slice that came first counts as larger.
 
     Args:
       values: the slice of each example: integers, booleans, or strings as bytes.
@@ -170,7 +172,7 @@ def largest_slices(values: Union[Sequence[Any], np.ndarray], most: int) -> List[
 
 
 def _of_python(values: Union[Sequence[Any], np.ndarray]) -> Iterator[Any]:
-    """Yield values as Python has them, without an object for each at once."""
+    """Yield values as Python objects, without creating all objects at once."""
     for begin in range(0, len(values), _AT_ONCE):
         some = values[begin : begin + _AT_ONCE]
         yield from some.tolist() if isinstance(some, np.ndarray) else some

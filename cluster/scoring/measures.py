@@ -1,8 +1,8 @@
-"""Values of a model's metrics over arrays of their parts: of all examples, and of the largest slices of the data.
+"""Values of a model's metrics over arrays of their parts: for all examples, and for the largest slices of the data.
 
-Every function of one metric takes arrays of one number per example, [n], and returns NaN where it is not defined.
+Every function of one metric takes arrays of one number per example, [n], and returns NaN where the metric is undefined.
 
-The area is computed from ranks: how well scores rank examples of two kinds.
+The area is computed from ranks: it measures how well scores rank examples of two kinds.
 """
 
 import math
@@ -12,7 +12,7 @@ import numpy as np
 
 from cluster.scoring.examples import largest_slices
 
-_AT_ONCE = 1 << 20  # examples: with what is computed of them
+_AT_ONCE = 1 << 20  # examples: with the values computed from them
 
 
 def area_under_curve(
@@ -20,8 +20,9 @@ def area_under_curve(
 ) -> float:
     """Return the area under the ROC curve: how likely a positive example has a higher score than a negative one.
 
-    Computed from ranks, exactly (Mann and Whitney, 1947); equal scores count one half. With groups it is the mean of
-    their areas, weighted by the groups' weights. A group without both kinds of examples does not count.
+    The area is computed exactly from ranks (Mann and Whitney, 1947); equal scores count one half. With groups the
+    result is the mean of their areas, weighted by the groups' weights. A group without both kinds of examples does not
+    count.
 
     Args:
       label: [n], above 0.5 for a positive example.
@@ -46,10 +47,10 @@ def area_under_curve(
 
 
 class _Areas:
-    """The areas of groups, of which examples come in the order of group and score, any number at once.
+    """The areas of groups. Examples arrive in the order of group and score, any number at once.
 
-    Equal scores of a group are a run. The last one may go on with the next examples, and so may its group: until then
-    both are open.
+    Equal scores of a group form a run. The last run may continue with the next examples, and so may its group: until
+    then both are open.
     """
 
     def __init__(self) -> None:
@@ -58,19 +59,19 @@ class _Areas:
         self._run: List[np.ndarray] = [np.zeros(0)] * 4  # group, score and weights of the open run, as one example
 
     def add(self, *examples: np.ndarray) -> None:
-        """Add examples: their groups, their scores, and their weights as positive and as negative ones, [n] each."""
+        """Add examples: their groups, scores, and weights as positive and as negative examples, [n] each."""
         if len(self._run[0]):
             examples = tuple(np.concatenate(pair) for pair in zip(self._run, examples))
         group, score, positive, negative = examples
         new_group = _begins(group)
-        runs = np.flatnonzero(new_group | _begins(score))  # the first example of each
+        runs = np.flatnonzero(new_group | _begins(score))  # the first example of each run
         p, n = np.add.reduceat(positive, runs), np.add.reduceat(negative, runs)
         self._run = [group[-1:], score[-1:], p[-1:].copy(), n[-1:].copy()]
         p[-1] = n[-1] = 0.0
         self._add_runs(np.flatnonzero(new_group[runs]), p, n)
 
     def _add_runs(self, first: np.ndarray, p: np.ndarray, n: np.ndarray) -> None:
-        """Add runs by their weights; ``first`` are the places of those that begin a group, 0 the open one."""
+        """Add runs by their weights; ``first`` has the index of the first run of each group, 0 for the open group."""
         below = np.cumsum(n) - n
         below -= np.repeat(below[first], np.diff([*first, len(n)]))
         won, positive, negative = (np.add.reduceat(each, first) for each in (p * (below + n / 2), p, n))
@@ -87,7 +88,7 @@ class _Areas:
         self._weight += float((positive + negative).sum())
 
     def mean(self) -> float:
-        """Return the mean of the groups' areas by their weights, once all examples were added; NaN without any."""
+        """Return the mean of the groups' areas by their weights, once all examples were added; NaN for no groups."""
         p, n = self._run[2:]
         self._end(self._won + p * (self._negative + n / 2), self._positive + p, self._negative + n)
         return self._sum / self._weight if self._weight else float("nan")
@@ -97,11 +98,11 @@ def _begins(values: np.ndarray) -> Any:
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
-CLIP = 1e-7  # from 0 and 1, as far as a probability of float32 is known
+CLIP = 1e-7  # distance from 0 and 1, the precision of a float32 probability
 
 
 class BadExamples(ValueError):
-    """Examples for which a metric has no meaning, because the model passes something else than it should."""
+    """Examples for which a metric has no meaning, because the model passes wrong values."""
 
 
 def mean(value: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
@@ -110,7 +111,7 @@ def mean(value: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
 
 
 def _mean(values: Callable[[slice], np.ndarray], length: int, weight: Optional[np.ndarray]) -> float:
-    """Return the mean of values that are computed a part at a time."""
+    """Return the mean of values that are computed in parts."""
     sum_ = total = 0.0
     for begin in range(0, length, _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
@@ -158,7 +159,7 @@ def measure(kind: str, parts: Mapping[str, np.ndarray]) -> float:
     """Return the value of a metric of ``cluster.metrics`` over its parts, [n] each.
 
     Raises:
-      BadExamples: the parts are of different lengths, a weight is below 0 or no number, or logloss gets no
+      BadExamples: the parts have different lengths, a weight is below 0 or not a number, or logloss receives no
         probabilities.
     """
     lengths = {part: len(values) for part, values in parts.items()}
@@ -180,7 +181,7 @@ class Reading(NamedTuple):
 
 
 def read_metrics(readings: Mapping[str, Reading], columns: Sequence[np.ndarray]) -> Dict[str, float]:
-    """Return the value of each metric and of its slices: ``auc``, ``auc/FR``, ``auc/others``; NaN for an undefined one.
+    """Return the value of each metric and of its slices: ``auc``, ``auc/FR``, ``auc/others``; NaN where undefined.
 
     Args:
       columns: [n] each; columns of different metrics may have different lengths.

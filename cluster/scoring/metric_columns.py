@@ -47,7 +47,7 @@ class Columns:
         return name in self._readings or any(name.startswith(f"{metric}/") for metric in sliced)
 
     def values(self, columns: Sequence[np.ndarray]) -> Dict[str, float]:
-        """Return the value of each metric over the fetched ``columns``; NaN for one that is not defined.
+        """Return the value of each metric over the fetched ``columns``; NaN for an undefined metric.
 
         Raises:
           JobError: the metric has no meaning for these examples.

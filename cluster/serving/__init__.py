@@ -1,6 +1,6 @@
 """Use checkpoints away from the training: measure each, or export one as a SavedModel that needs TensorFlow alone.
 
 evaluator    measures each checkpoint while training continues
-predictor    the graph of the job's ``predict``: its inputs, and the variables that it shares with ``model``
+predictor    the graph of the job's ``predict``: its inputs, and the variables that ``predict`` shares with ``model``
 saved_model  the SavedModel of a checkpoint
 """

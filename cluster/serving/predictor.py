@@ -1,16 +1,16 @@
-"""The graph of a job's ``predict``, whose variables and embedding tables are those of its ``model``.
+"""The graph of a job's ``predict``, with the variables and embedding tables of its ``model``.
 
 ``predict`` has the same parameters as ``model``, without labels:
 
     def predict(user, ad):
         return {"click": tf.nn.sigmoid(logits_of(user, ad))}
 
-It finds variables by their names. So ``model`` is built first, in a graph of its own that is then forgotten. Names that
-TensorFlow counts, as it does for layers of Keras without a name, must be the same ones in both.
+``predict`` finds variables by their names. So ``model`` is built first, in a separate graph that is then discarded.
+Names that TensorFlow counts, as for layers of Keras without a name, must be the same in both.
 
-The graph is fed the tensors of a training batch, with any number of examples. A sparse tensor is three inputs,
-``NAME_indices``, ``NAME_values`` and ``NAME_dense_shape``. A ragged one is two, ``NAME_values`` and
-``NAME_row_lengths``. So a caller needs dense tensors alone.
+The graph is fed the tensors of a training batch, with any number of examples. A sparse tensor becomes three inputs,
+``NAME_indices``, ``NAME_values`` and ``NAME_dense_shape``. A ragged tensor becomes two, ``NAME_values`` and
+``NAME_row_lengths``. So a caller needs only dense tensors.
 """
 
 import inspect
@@ -33,7 +33,8 @@ from cluster.task import Task
 class InputColumn(NamedTuple):
     """One input of a batch, without a graph.
 
-    ``kind`` is dense, sparse or ragged, or the type of anything else; ``shape`` is that of a batch, None where unknown.
+    ``kind`` is dense, sparse or ragged, or the type of any other value; ``shape`` is that of a batch, None where
+    unknown.
     """
 
     kind: str
@@ -60,14 +61,14 @@ def _column(value: Any) -> InputColumn:
 
 
 class Inputs:
-    """Make the placeholders of some columns in the current graph.
+    """Create the placeholders of some columns in the current graph.
 
     Attributes:
-      batch: what ``predict`` gets, by name.
+      batch: the arguments of ``predict``, by name.
       fed: the placeholders, by name.
 
     Raises:
-      JobError: a column is of a kind that cannot be fed, or two placeholders have one name.
+      JobError: a column is of a kind that cannot be fed, or two placeholders have the same name.
     """
 
     def __init__(self, job: Job, found: Mapping[str, InputColumn], names: Sequence[str]):
@@ -92,18 +93,18 @@ class Inputs:
 
 
 def _any_number(shape: Any) -> Any:
-    """Return the shape of a batch of any number of examples."""
+    """Return the shape of a batch with any number of examples."""
     return shape if not shape else [None, *shape[1:]]
 
 
-_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # what only this process could run
+_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")  # operations that only this process could run
 _BOUND = ("args", "training")
 
 
 class Model(NamedTuple):
     """The parts of ``model``: the columns of its batch, and its variables by name, with their shapes.
 
-    ``counted``: names of variables that were not made by ``tf.get_variable``.
+    ``counted``: names of variables that were created without ``tf.get_variable``.
     """
 
     columns: Dict[str, InputColumn]
@@ -120,7 +121,7 @@ class Predictor(NamedTuple):
 
 
 def trained_model(job: Job, task: Task, args: Mapping[str, Any]) -> Model:
-    """Build ``model`` in a graph of its own, and return what it is made of.
+    """Build ``model`` in a separate graph, and return its parts.
 
     Raises:
       JobError: the job's code fails.
@@ -140,7 +141,7 @@ def predictor(job: Job, args: Mapping[str, Any], model: Model, tables: FrozenTab
     """Build ``predict`` in the current graph.
 
     Raises:
-      JobError: the job has no ``predict``, or it fails, or needs what a served model cannot have.
+      JobError: the job has no ``predict``, or ``predict`` fails, or needs what a served model cannot have.
     """
     if job.predict is None:
         raise JobError(
@@ -178,7 +179,7 @@ def _names(job: Job, model: Model) -> List[str]:
 
 
 def _bound(predict: Callable[..., Any], args: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return ``predict`` with the parameters that no batch has."""
+    """Return ``predict`` with values for the parameters that are not inputs of the batch."""
     asked = inspect.signature(predict).parameters
     values = {name: value for name, value in (("args", args), ("training", False)) if name in asked}
     return lambda **batch: predict(**batch, **values)
@@ -193,7 +194,7 @@ def _outputs(job: Job, output: Any) -> Dict[str, Any]:
 
 @contextmanager
 def _resources() -> Iterator[None]:
-    """Inside, variables are resources unless the job wants others: TensorFlow 2 does not load references."""
+    """Create resource variables inside unless the job requests others: TensorFlow 2 loads no reference variables."""
 
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         return next_creator(**{**kwargs, "use_resource": kwargs.get("use_resource") is not False})
@@ -216,7 +217,7 @@ def _refuse_other_variables(job: Job, model: Model, counted: Iterable[str]) -> N
 
 
 def _groups(names: Iterable[str]) -> Dict[str, List[str]]:
-    """Return names in groups that differ in the numbers that TensorFlow has counted."""
+    """Return names in groups that differ only in the numbers that TensorFlow has counted."""
     groups: Dict[str, List[str]] = defaultdict(list)
     for name in names:
         groups[re.sub(r"(_\d+)+(?=/|$)", "", name)].append(name)

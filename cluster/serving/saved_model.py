@@ -1,7 +1,7 @@
 """Write the SavedModel of a checkpoint: the graph of ``predict``, its variables, and its embedding tables.
 
-Variables and tables go into the SavedModel's own variables, a table in pieces of at most 1 GiB. All of them are in
-this process's memory once, as they will be in that of a server.
+Variables and tables become variables of the SavedModel, a table in pieces of at most 1 GiB. All of them are in this
+process's memory once, and later in that of a server.
 """
 
 import os
@@ -25,14 +25,14 @@ _SIGNATURE = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KE
 def export(
     job: Job, task: Task, args: Mapping[str, Any], checkpoint: str, folder: str, piece_bytes: int = PIECE_BYTES
 ) -> Dict[str, Any]:
-    """Write the SavedModel of a checkpoint into ``folder``, which must not exist; all of it is there, or nothing.
+    """Write the SavedModel of a checkpoint into ``folder``, which must not exist, whole or not at all.
 
     Returns:
       inputs and outputs with their types and shapes, and the rows of each table.
 
     Raises:
       JobError: the job has no ``predict``, or one that cannot be served.
-      CheckpointError: the checkpoint cannot be read, or is one of another model.
+      CheckpointError: the checkpoint cannot be read, or belongs to another model.
       OSError: the folder cannot be written.
     """
     if os.path.lexists(folder):
@@ -63,7 +63,8 @@ def _restore(session: Any, reader: Any, made: Predictor) -> None:
     """Give the graph the checkpoint's values, one variable at a time.
 
     Raises:
-      tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the checkpoint lacks one, or has one of another shape.
+      tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the checkpoint lacks a variable, or has it with another
+        shape.
     """
     shapes = reader.get_variable_to_shape_map()
     for variable in tf.global_variables():

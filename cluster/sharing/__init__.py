@@ -2,5 +2,5 @@
 
 variables          the variables that later copies take from the first
 keras_graphs       Keras layers in such a graph, on both runtimes
-graph_collections  the entries of one copy in the graph's collections, numbers of variable scopes among them
+graph_collections  the entries of one copy in the graph's collections, including counts of variable scopes
 """

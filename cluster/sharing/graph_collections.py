@@ -1,12 +1,12 @@
 """Show one copy of a model only its own entries in the graph's collections, and its own counts of variable scopes.
 
-A copy finds what it put there itself, as if there were no other copy. It also finds what was there before any copy.
-Copies share variables. So a copy also finds what joined a collection while a variable was made, which happens for the
-first copy only: the variable, and the regularization loss of ``get_variable(regularizer=)``.
+A copy finds the entries that it added itself, as if no other copy existed. A copy also finds entries from before all
+copies. Copies share variables. So a copy also finds entries that joined a collection while a variable was created. Only
+the first copy creates them: the variable, and the regularization loss of ``get_variable(regularizer=)``.
 
-TensorFlow counts in a collection how often a graph has opened each variable scope: it names
-``variable_scope(None, "dense")`` so. Every copy counts from where the first one began. Operations behind the copies
-go on from where that one ended.
+In a collection, TensorFlow counts how often a graph has opened each variable scope, and so names
+``variable_scope(None, "dense")``. Every copy counts from the start of the first copy. Operations after the copies
+continue from the end of the first copy.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class ScopeCounts:
     """The counts of one graph, for the copies of one model.
 
     Attributes:
-      first: what the first copy has left; None before it is built.
+      first: the counts at the end of the first copy; None before it is built.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class ScopeCounts:
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Go on from what the first copy leaves, and from what was there before any other."""
+        """Continue afterwards from the end of the first copy; after another copy, from the counts before it."""
         before, is_first = scope_counts(), self.first is None
         yield
         count_scopes_from(self.first or {} if is_first else before)
@@ -41,7 +41,7 @@ class ScopeCounts:
     def within(self) -> Iterator[None]:
         """Count as in the first copy.
 
-        The variable scope of a copy is between both contexts. At its end it forgets counts.
+        The variable scope of a copy is entered between the two contexts. At its end the scope resets counts.
         """
         if self.first is not None:
             count_scopes_from(self._before)
@@ -58,18 +58,18 @@ def scope_counts() -> Dict[str, int]:
 
 
 def count_scopes_from(counts: Counts) -> None:
-    """Let the current graph go on from these counts."""
+    """Let the current graph continue from these counts."""
     _store().variable_scopes_count = dict(counts)
 
 
 def _store() -> Any:
-    tf.get_variable_scope()  # makes it
+    tf.get_variable_scope()  # creates the store
     (store,) = tf.get_collection_ref(_STORE)
     return store
 
 
 _KEYS = tf.GraphKeys
-# The lists by which TensorFlow itself finds what a graph has. All copies together are that graph.
+# The lists by which TensorFlow itself finds the contents of a graph. All copies together are that graph.
 _SHARED = {
     _KEYS.GLOBAL_VARIABLES,
     _KEYS.TRAINABLE_VARIABLES,
@@ -88,19 +88,19 @@ class Collections:
     """The collections of one graph, for the copies of one model."""
 
     def __init__(self) -> None:
-        self._made: Entries = {}  # joined while a variable was made
+        self._made: Entries = {}  # joined while a variable was created
         self._of_copies: Entries = {}  # joined while a copy was built, for another reason
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Note that what joins collections inside belongs to a variable, and so to all copies."""
+        """Note that entries that join collections inside belong to a variable, and so to all copies."""
         before = _lengths()
         yield
         _extend(self._made, _behind(before))
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hide what other copies have put into collections, while one is built."""
+        """Hide the entries of other copies in collections while one copy is built."""
         before = {name: list(tf.get_collection_ref(name)) for name in _own_names()}
         for name, entries in before.items():
             tf.get_collection_ref(name)[:] = _without(entries, self._of_copies.get(name, ()))
@@ -115,13 +115,13 @@ class Collections:
 
 
 def own_entries() -> Entries:
-    """Return what an author may have put into the current graph's collections, by name, as it is shown now."""
+    """Return the entries of the current graph's collections that an author may have added, as they are shown now."""
     return {name: tf.get_collection(name) for name in _own_names()}
 
 
 @contextlib.contextmanager
 def showing(entries: Mapping[str, Sequence[Any]]) -> Iterator[None]:
-    """Let collections have these entries inside, as ``own_entries`` returned them, and no others."""
+    """Show in collections only these entries inside; ``own_entries`` returned them."""
     before = own_entries()
     for name in {*before, *entries}:
         tf.get_collection_ref(name)[:] = entries.get(name, ())
@@ -153,7 +153,7 @@ def _extend(entries: Entries, more: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _without(entries: Sequence[Any], others: Sequence[Any]) -> List[Any]:
-    """Return entries but for ``others``, the newest first where one object is there several times."""
+    """Return entries without ``others``; of an object that occurs several times, the newest entries go first."""
     left, kept = Counter(map(id, others)), []
     for each in reversed(entries):
         if left[id(each)]:

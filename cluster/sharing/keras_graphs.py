@@ -1,13 +1,12 @@
-"""Keras layers in a graph for sessions, on TensorFlow 1.15 (Keras 2) and on 2.x (Keras 3) alike.
+"""Keras layers in a graph for sessions, on both TensorFlow 1.15 (Keras 2) and 2.x (Keras 3).
 
-Keras counts layers to name them, asks whether it trains, and has updates for moving averages.
-Keras 3 was not made for graphs: what it assigns as it goes would never run in a session. So
-while a model is built with Keras 3
+Keras counts layers to name them, has a training mode, and collects updates for moving averages. Keras 3 was not
+designed for graphs: its assignments during a build would never run in a session. So while a model is built with Keras 3
 
     an assignment              is noted as an update
     a seed of dropout          is drawn again in each step; Keras would read a counter, which towers share
-    a seed that nobody gave    comes from the graph's seed
-    a loop over time           writes the output of each step to a place of its own, as graphs demand
+    a seed that nobody set     comes from the graph's seed
+    a loop over time           writes the output of each step to its own place, as graphs require
     a length of an axis        may be a ``tf.Dimension``
 """
 
@@ -21,8 +20,8 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from cluster.runtime.tf_compat import tf
 
 _IS_KERAS_2 = tf.version.VERSION.startswith("1.")
-_ONE_AT_A_TIME = threading.RLock()  # what is replaced in Keras is so for all threads
-_COUNTED = "cluster/keras_names"  # the collection of graphs in which Keras 3 counts from nothing
+_ONE_AT_A_TIME = threading.RLock()  # a replacement in Keras is visible to all threads
+_COUNTED = "cluster/keras_names"  # the collection that marks graphs in which Keras 3 counts from zero
 
 
 def names() -> Dict[Any, int]:
@@ -30,7 +29,7 @@ def names() -> Dict[Any, int]:
     counters = dict(_counters())
     if _IS_KERAS_2 or tf.get_collection(_COUNTED):
         return counters
-    tf.add_to_collection(_COUNTED, True)  # Keras 3 goes on counting from graph to graph
+    tf.add_to_collection(_COUNTED, True)  # Keras 3 continues its counts from graph to graph
     return {}
 
 
@@ -43,13 +42,13 @@ def rename_from(counters: Mapping[Any, int]) -> None:
 
 @contextlib.contextmanager
 def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.nullcontext) -> Iterator[None]:
-    """Let layers train inside, or not.
+    """Set the training mode of layers inside.
 
-    A layer with an argument for it follows the argument.
+    An argument of the layer for the mode has priority.
 
     Args:
-      training: None leaves it to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
-      making: a context in which a layer of ``tf.layers`` makes its variables.
+      training: None leaves the mode to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
+      making: a context in which a layer of ``tf.layers`` creates its variables.
     """
     graph = tf.get_default_graph()
     before = len(graph.get_operations())
@@ -66,13 +65,13 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
 
 @contextlib.contextmanager
 def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
-    """Take from layers afterwards what they noted as losses of their calls inside.
+    """Remove from layers afterwards the losses that their calls inside have added.
 
-    A layer that was made once has no losses of other copies then, while one is built. A loss that a layer notes as it
-    makes its variables stays.
+    So a layer that several copies call has no losses of other copies while one copy is built. A loss that a layer adds
+    as it creates its variables remains.
 
     Args:
-      making: a context in which a layer makes its variables.
+      making: a context in which a layer creates its variables.
     """
     layer = tf.keras.layers.Layer if _IS_KERAS_2 else _internal("keras.src.layers.layer").Layer
     add_loss, build = layer.add_loss, layer._maybe_build
@@ -134,7 +133,7 @@ def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
     seed = tf.get_default_graph().seed
 
     class Context(layer.CallContext):  # type: ignore[name-defined, misc]
-        """The context that layers inside of a layer inherit; the outermost inherits from us."""
+        """The context that layers inside a layer inherit; the outermost layer inherits from this class."""
 
         def __init__(self, entry_layer: Any):
             super().__init__(entry_layer)
@@ -154,7 +153,7 @@ def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
 
 
 def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) -> None:
-    """Stand in for ``keras.Variable._direct_assign``.
+    """Replace ``keras.Variable._direct_assign``.
 
     Raises:
       ValueError: the variable is trained.
@@ -168,7 +167,7 @@ def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) 
 
 
 def _draw(generator: Any, ordered: bool = True) -> Any:
-    """Stand in for ``keras.random.SeedGenerator.next``: its state would be read and written in no order."""
+    """Replace ``keras.random.SeedGenerator.next``, whose state would be read and written in no fixed order."""
     drawn = tf.random.uniform([2], maxval=2**31 - 1, dtype=tf.int32, seed=generator._initial_seed)
     return tf.cast(drawn, generator.state.dtype)
 
@@ -178,12 +177,12 @@ def _of_all_steps(rnn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _split(split: Callable[..., Any], x: Any, sections: Any, axis: int = 0) -> Any:
-    """Stand in for the backend's own, which takes the length of an axis for positions if it is no ``int``."""
+    """Replace the backend's own, which takes the length of an axis for positions unless it is an ``int``."""
     return split(x, int(sections) if isinstance(sections, tf.Dimension) else sections, axis=axis)
 
 
 def _without_placeholder(updates: Sequence[Any], made: Sequence[Any]) -> List[Any]:
-    """Keep the updates that need no ``tf.keras.Input``: building a functional model calls its layers once."""
+    """Return the updates that need no ``tf.keras.Input``: building a functional model calls its layers once."""
     fed: Set[Any] = set()
     reached = [op for op in made if op.type == "Placeholder"]
     while reached:
@@ -194,7 +193,7 @@ def _without_placeholder(updates: Sequence[Any], made: Sequence[Any]) -> List[An
 
 
 def _counters() -> Dict[Any, int]:
-    tf.keras.backend.get_uid("cluster")  # the first name makes the counters
+    tf.keras.backend.get_uid("cluster")  # the first name creates the counters
     if _IS_KERAS_2:
         by_graph: Dict[Any, Dict[Any, int]] = _internal("tensorflow.python.keras.backend").PER_GRAPH_OBJECT_NAME_UIDS
         return by_graph[tf.get_default_graph()]
@@ -215,5 +214,5 @@ def _replaced(owner: Any, name: str, ours: Any) -> Iterator[None]:
 
 
 def _internal(name: str) -> Any:
-    """Import a module of Keras of which TensorFlow makes no promise; requirements/ locks the release."""
+    """Import a module of Keras that is not part of TensorFlow's public API; requirements/ locks the release."""
     return importlib.import_module(name)

@@ -1,13 +1,13 @@
 """One set of variables for a model that is built several times in one graph: in each tower, and for the evaluation.
 
     tf.get_variable                       a variable scope that reuses finds the variable again
-    tf.Variable, tf.keras.layers, models  the first build notes each variable by its name; a later one gets it back
+    tf.Variable, tf.keras.layers, models  the first build notes each variable by its name; a later build receives it
 
-Copies are kept apart by the operations that each made, and never by a name: an author may leave a copy's name scope,
-and so do layers.
+Copies are distinguished by the operations that each has created, and never by a name: an author may leave a copy's name
+scope, and so do layers.
 
-Variables have the names that they would have in a model that is built once, without any tower:
-``dense/kernel``, not ``tower_0/dense/kernel``.
+Variables have the same names as in a model that is built once, without any tower: ``dense/kernel``, not
+``tower_0/dense/kernel``.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "cluster")
 
 
 class NotShared(ValueError):
-    """A copy of the model made variables of its own. ``op`` is the first one's operation."""
+    """A copy of the model created variables of its own. ``op`` is the operation of the first of them."""
 
     def __init__(self, text: str, op: Any):
         super().__init__(text)
@@ -36,10 +36,10 @@ class NotShared(ValueError):
 
 
 def refuse_new_variables(who: str, known: int) -> None:
-    """Refuse a copy of the model that made variables beyond the ``known`` first ones of the graph.
+    """Refuse a copy of the model that created variables beyond the ``known`` first ones of the graph.
 
     Raises:
-      NotShared: it did.
+      NotShared: the copy created such variables.
     """
     variables = tf.global_variables()[known:]
     if variables:
@@ -52,19 +52,18 @@ def refuse_new_variables(who: str, known: int) -> None:
 
 
 class _Made(NamedTuple):
-    """A variable and where the model made it."""
+    """A variable, and the place where the model created it."""
 
     variable: Any
     site: Site
 
 
 class Sharing:
-    """The variables of one model in one graph: the first call makes them, later ones get the same.
+    """The variables of one model in one graph: the first call creates them, and later calls reuse them.
 
     Attributes:
-      copies: of the model, in the order of building: of each the first operation of the graph that it made, and the
-        first behind these.
-      scopes: how often a copy has opened each variable scope.
+      copies: the copies of the model, in the order of building; each is the range of its operations in the graph.
+      scopes: the counts of how often a copy has opened each variable scope.
     """
 
     def __init__(self) -> None:
@@ -72,20 +71,21 @@ class Sharing:
         self.scopes = ScopeCounts()
         self._made: Dict[str, List[_Made]] = {}
         self._collections = Collections()
-        self._making: List[range] = []  # operations made while variables were, which belong to all copies
-        self._keras_names: Optional[Dict[str, int]] = None  # as they were before the first call
+        self._making: List[range] = []  # operations created together with variables, which belong to all copies
+        self._keras_names: Optional[Dict[str, int]] = None  # the counts before the first call
         self._is_open = False
 
     @property
     def counted_names(self) -> List[str]:
-        """Return the names of variables that the first call made without ``tf.get_variable``, in their order."""
+        """Return the names of variables that the first call created without ``tf.get_variable``, in their order."""
         return [each.variable.op.name for made in self._made.values() for each in made]
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[None]:
-        """Keep what is built inside apart from other copies: one call of the model, and gradients of its result.
+        """Separate one call of the model inside, and gradients of its result, from other copies.
 
-        Collections of the graph, and the losses of a layer that several copies call, have what this copy put there.
+        Inside, collections of the graph have only entries of this copy, and so have the losses of a layer that several
+        copies call.
         """
         begin, self._is_open = _operations(), True
         try:
@@ -97,38 +97,38 @@ class Sharing:
 
     @contextlib.contextmanager
     def _made_for_all(self) -> Iterator[None]:
-        """Note what is made inside, with a variable, as all copies' own."""
+        """Note that operations created inside, together with a variable, belong to all copies."""
         begin = _operations()
         with self._collections.making():
             yield
         self._making.append(range(begin, _operations()))
 
     def of_others(self, index: int) -> Set[Any]:
-        """Return the operations that copies but that of this index made for themselves, and not with a variable."""
+        """Return the operations that copies other than ``index`` created for themselves, and not with a variable."""
         copies, made = self.operations, {op for part in _within(self._making) for op in part}
         return {op for copy in copies for op in copy} - {*copies[index]} - made
 
     @property
     def operations(self) -> List[List[Any]]:
-        """Return the operations of the graph that each copy made, its differentiation included, in their order."""
+        """Return the operations of the graph that each copy created, including its gradients, in their order."""
         return _within(self.copies)
 
     def later_operations(self) -> Set[Any]:
-        """Return those that copies after the first made."""
+        """Return the operations that copies after the first created."""
         return {op for copy in self.operations[1:] for op in copy}
 
     def call(
         self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool] = None
     ) -> Any:
-        """Return what ``model`` returns for ``batch``, built in the name scope ``scope``: as a copy, or as part of one.
+        """Return the result of ``model`` for ``batch``, built in the name scope ``scope`` as a copy or as part of one.
 
         Args:
-          who: calls this copy of the model by name in an error.
-          training: the mode of Keras layers that are called without one; None leaves Keras as it is. Of a copy that
-            trains, the updates of Keras layers join ``tf.GraphKeys.UPDATE_OPS``.
+          who: the name of this copy of the model in errors.
+          training: the mode of Keras layers that are called without a mode; None leaves Keras unchanged. With True, the
+            updates of Keras layers join ``tf.GraphKeys.UPDATE_OPS``.
 
         Raises:
-          NotShared: a call after the first made variables of its own.
+          NotShared: a call after the first created variables of its own.
         """
         with contextlib.ExitStack() as stack:
             if not self._is_open:
@@ -143,7 +143,7 @@ class Sharing:
         if self._keras_names is None:
             self._keras_names = keras_graphs.names()
         keras_graphs.rename_from(self._keras_names)
-        # The first call makes the variables, or finds them as the caller's scope says; the rest reuse.
+        # The first call creates the variables, or finds them if the caller's scope reuses; later calls reuse them.
         making: Callable[[], Any] = contextlib.nullcontext
         if is_first:
             making = self._made_for_all
@@ -157,11 +157,11 @@ class Sharing:
 
 
 class _Build:
-    """One call of the model: it notes what is made, or hands out what was noted.
+    """One call of the model: it notes the variables that it creates, or returns noted variables.
 
     Args:
       outer: the name scope around the call, ``""`` or one with a slash at its end.
-      making: a context in which variables are made that all copies share.
+      making: a context for creating variables that all copies share.
     """
 
     def __init__(self, made: Dict[str, List[_Made]], is_first: bool, who: str, outer: str, making: Callable[[], Any]):
@@ -172,9 +172,9 @@ class _Build:
 
     @contextlib.contextmanager
     def within(self, scope: str) -> Iterator[None]:
-        """Let the model make and find variables inside, in the name scope ``scope``.
+        """Let the model create and find variables inside, in the name scope ``scope``.
 
-        Variables named after a tensor, as its average is, have names without that scope.
+        Variables that are named after a tensor, such as its average, have names without that scope.
         """
         get = functools.partial(self._get, f"{scope}/")
         reusing = tf.variable_scope(tf.get_variable_scope(), reuse=not self._is_first, custom_getter=get)
@@ -182,9 +182,9 @@ class _Build:
             yield
 
     def _get(self, scope: str, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
-        """Stand in for ``tf.get_variable``, which has a way of its own to find a variable again."""
+        """Replace ``tf.get_variable``, which finds a variable again in its own way."""
         if not self._is_first and tf.is_tensor(kwargs.get("initializer")):
-            kwargs["dtype"] = kwargs["initializer"].dtype.base_dtype  # as TensorFlow took it for the first call
+            kwargs["dtype"] = kwargs["initializer"].dtype.base_dtype  # as TensorFlow did in the first call
         before, self._is_getting = self._is_getting, True
         try:
             with self._making():
@@ -193,10 +193,10 @@ class _Build:
             self._is_getting = before
 
     def create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        """Make or find the variable that the model asks for: a creator for ``tf.variable_creator_scope``.
+        """Create or find the variable that the model requests: a creator for ``tf.variable_creator_scope``.
 
         Raises:
-          NotShared: the same lines of the model made another variable in the first call.
+          NotShared: the same lines of the model created another variable in the first call.
         """
         if self._is_getting or not _is_global(kwargs):
             return next_creator(**kwargs)
@@ -213,8 +213,8 @@ class _Build:
         return variable
 
     def _scope(self) -> str:
-        """Return the name scope that the model asks in, as if it were built without one of its own around it."""
-        scope = _scope()  # the author may have left the call's own
+        """Return the current name scope of the model, without the scope of the call itself."""
+        scope = _scope()  # the author may have left the scope of the call
         return self._outer + scope[len(self._inner) :] if scope.startswith(self._inner) else scope
 
     def _find(self, name: str, kwargs: Mapping[str, Any], site: Site) -> Optional[Any]:
@@ -226,7 +226,7 @@ class _Build:
         return made[index].variable
 
     def _check(self, name: str, made: _Made, site: Site) -> None:
-        """Refuse a name that counts layers and means another one here, as the first call had more of them."""
+        """Refuse a counted name that means another layer here, because the first call had more layers."""
         there = [each.variable.op.name for of_name in self._made.values() for each in of_name if each.site == site]
         if there and made.site != site:
             raise NotShared(
@@ -247,13 +247,13 @@ def _operations() -> int:
 
 
 def _scope() -> str:
-    """Return the current name scope, with a slash at its end; ``""`` outside of any."""
+    """Return the current name scope, with a slash at its end; ``""`` outside all scopes."""
     scope: str = tf.get_default_graph().get_name_scope()
     return scope + "/" if scope else ""
 
 
 def _is_global(kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a variable is one of the model's, and no counter of one copy.
+    """Return whether a variable belongs to the model, and is not a counter of one copy.
 
     The counters are, for example, those of ``tf.metrics``.
     """
@@ -262,7 +262,7 @@ def _is_global(kwargs: Mapping[str, Any]) -> bool:
 
 
 def _shape(kwargs: Mapping[str, Any]) -> Any:
-    """Return the shape of the variable that is asked for, as far as it is known."""
+    """Return the shape of the requested variable, as far as it is known."""
     shape: Any = kwargs.get("shape")
     value: Any = kwargs.get("initial_value")
     if shape is not None:
@@ -272,7 +272,7 @@ def _shape(kwargs: Mapping[str, Any]) -> Any:
 
 
 def _site() -> Site:
-    """Return the lines of the model that led here, without those of libraries."""
+    """Return the lines of the model that led here, without lines of libraries."""
     inside = takewhile(
         lambda each: each[0].f_code is not Sharing._call.__code__, traceback.walk_stack(sys._getframe(1))
     )

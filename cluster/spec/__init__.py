@@ -1,20 +1,20 @@
-"""The hosts file: one cluster, and what it trains.
+"""The hosts file: one cluster, and the job that it trains.
 
-``load`` reads it, and refuses it with every mistake that it has, each with its line,
-what was expected and what was found. ``schema`` is the JSON Schema that editors read.
-Needs PyYAML, jsonschema and ClusterShell: it runs where the launcher runs, not on hosts.
+``load`` reads the file, or refuses the file with all of its mistakes: for each the line, the expected value and the
+value found. ``schema`` is the JSON Schema that editors read. The package needs PyYAML, jsonschema and ClusterShell, so
+it runs where the launcher runs, not on hosts.
 
 model          the nouns: a spec, its tasks and sections
-reading        a file into a spec, or all that is wrong with it
+reading        from a file to a spec, or to all that is wrong with the file
 yaml_text      the YAML that hosts files are written in
 yaml_document  a document that remembers where its values were written; ``--set train.steps=100``
 place          where a value was written: a line, or an override
-schema         the published JSON Schema, and a document held against it
+schema         the published JSON Schema, and the values of a document that do not fit it
 rules          the rules between the sections
 section_rules  the rules for the sections ``container``, ``elastic`` and ``on``
 entries        the items of the roles' lists
 host_names     names and ranges of hosts
-task_slots     one task of an entry, and the port and GPUs that it is given
+task_slots     one task of an entry, with its port and GPUs
 """
 
 from cluster.errors import Problem, SpecError

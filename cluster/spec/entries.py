@@ -1,4 +1,4 @@
-"""The items of the roles' lists, and of the spares: which hosts each names, and what it asks for on them."""
+"""The items of the roles' lists, and of the spares: the hosts of each item, and its settings for their tasks."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
@@ -9,16 +9,16 @@ from cluster.spec.place import Path, Place
 from cluster.spec.schema import Findings
 from cluster.spec.yaml_document import Document
 
-MOST_TASKS = 100_000  # of one item; more is a typing error
+MOST_TASKS = 100_000  # in one item; a larger number is a typing error
 
 
 @dataclass(frozen=True)
 class Entry:
     """One item of a hosts file, with its ranges expanded and nothing assigned yet.
 
-    ``addresses`` has one for each of ``hosts``. ``gpus`` is as in the file: a list of
-    indices, a number, ``all``, ``none``, or None where the item has no key ``gpus``. ``limits`` are as in the
-    file, too: null lifts a limit. ``spare`` marks an item of the list ``spares``, whose tasks are ps.
+    ``addresses`` has one address for each of ``hosts``. ``gpus`` is as in the file: a list of indices, a number,
+    ``all``, ``none``, or None where the item has no key ``gpus``. ``limits`` are as in the file, too: null lifts a
+    limit. ``spare`` marks an item of the list ``spares``, whose tasks are ps.
     """
 
     role: str
@@ -45,12 +45,12 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Return the number of tasks that the entry makes."""
+        """Return the number of tasks in the entry."""
         return len(self.hosts) * self.count
 
 
 def read_entries(document: Document, findings: Findings) -> Tuple[List[Entry], List[Problem]]:
-    """Return the readable entries in the order of the file, and the others' problems.
+    """Return the readable entries in the order of the file, and the problems of the unreadable entries.
 
     Items in which ``findings`` has a problem appear in neither list.
     """
@@ -65,7 +65,7 @@ def read_entries(document: Document, findings: Findings) -> Tuple[List[Entry], L
 
 
 class _Unreadable(Exception):
-    """An entry names no hosts: the path, what was expected, what was found, and what to do."""
+    """An entry names no hosts. The arguments are the path, the expected and the found value, and a hint."""
 
 
 def _paths(document: Document, findings: Findings) -> Iterator[Path]:
@@ -74,7 +74,7 @@ def _paths(document: Document, findings: Findings) -> Iterator[Path]:
         for index in range(len(items or ()) if findings.stand("cluster", role) else 0):
             if findings.fit("cluster", role, index):
                 yield "cluster", role, index
-    # Last, so that their indices follow those of the ps.
+    # The spares come last, so that their indices follow those of the ps.
     for index in range(len(document.value.get("spares") or ()) if findings.stand("spares") else 0):
         if findings.fit("spares", index):
             yield "spares", index
@@ -104,7 +104,7 @@ def _read(document: Document, path: Path) -> Entry:
 
 
 def env_at(document: Document, path: Path) -> Dict[str, str]:
-    """The environment variables at ``path``, their values as they are written: ``1.10`` stays ``1.10``."""
+    """Return the environment variables at ``path``, with values as written in the file: ``1.10`` stays ``1.10``."""
     values = document.value
     for key in path:
         values = values[key] if isinstance(key, int) else (values or {}).get(key)

@@ -13,11 +13,11 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 _RANGE = re.compile(r"\[([^\[\]]*)\]")
 _NUMBERS = re.compile(r"[0-9]+(-[0-9]+(/[0-9]+)?)?(,[0-9]+(-[0-9]+(/[0-9]+)?)?)*")
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
-_LIMIT = 100_000  # hosts in one range; more is a typing error
+_LIMIT = 100_000  # hosts in one range; a larger number is a typing error
 
 
 class HostError(Exception):
-    """A text names no hosts: what was expected, what was found, and what to do about it."""
+    """A text names no hosts. The arguments are the expected value, the value found, and a hint."""
 
     def __init__(self, expected: str, found: str, hint: str = ""):
         super().__init__(expected, found, hint)
@@ -25,17 +25,17 @@ class HostError(Exception):
 
 
 class Endpoint(NamedTuple):
-    """Hosts, and the port that was written behind them."""
+    """Hosts, and the port written after them."""
 
     hosts: Tuple[str, ...]
     port: Optional[int] = None
 
 
 def endpoint(text: str) -> Endpoint:
-    """The hosts and the port of ``gpu[01-04]:2222``; an IPv6 address with a port is ``[::1]:2222``.
+    """Return the hosts and the port of ``gpu[01-04]:2222``; an IPv6 address with a port is ``[::1]:2222``.
 
     Raises:
-      HostError: the text is no host, no range, or has a bad port.
+      HostError: the text is neither a host nor a range, or its port is invalid.
     """
     host, port = _split(text)
     return Endpoint(hosts(host), None if port is None else _port(port))
@@ -51,10 +51,10 @@ def _split(text: str) -> Tuple[str, Optional[str]]:
 
 
 def hosts(text: str) -> Tuple[str, ...]:
-    """The hosts of ``rack[1-2]n[01-16]`` in their natural order.
+    """Return the hosts of ``rack[1-2]n[01-16]`` in their natural order.
 
     Raises:
-      HostError: the text is no host and no range, or has a host twice.
+      HostError: the text is neither a host nor a range, or contains a host twice.
     """
     if ":" in text:
         return (_ip6(text),)
@@ -79,7 +79,7 @@ def _expanded(numbers: str) -> List[str]:
         raise HostError("a range such as [01-04] or [1-4,7]", f"'[{numbers}]'")
     _bound(sum(int(last) - int(first) for first, last in re.findall("([0-9]+)-([0-9]+)", numbers)), f"[{numbers}]")
     try:
-        # RangeSet drops what comes twice, so the pieces between the commas are counted one by one.
+        # RangeSet drops duplicates, so the code counts the pieces between the commas one by one.
         pieces = Counter(name for piece in numbers.split(",") for name in RangeSet(piece).striter())
         names = list(RangeSet(numbers).striter())
     except RangeSetException:

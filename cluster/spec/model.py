@@ -1,4 +1,4 @@
-"""The nouns of a hosts file: a spec is one cluster and what it trains."""
+"""The nouns of a hosts file. A spec is one cluster, and the job that it trains."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +10,9 @@ from cluster.task import Train
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
-# Indices; or "all" of the host's; or an equal "share" with the host's other tasks that said nothing.
+# Indices; "all" GPUs of the host; or "share", an equal share with the host's other tasks without the key.
 Gpus = Union[Tuple[int, ...], str]
-# The arguments of every task, or those of each role, None for a role without any.
+# The arguments of every task; or the arguments of each role, with None for a role without arguments.
 Command = Union[Tuple[str, ...], Mapping[str, Optional[Tuple[str, ...]]]]
 
 
@@ -23,13 +23,13 @@ def is_local(host: str) -> bool:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """One task as the hosts file wants it, with everything resolved that needs no host.
+    """One task as the hosts file describes it, with everything resolved that needs no host.
 
-    ``host`` is the name that SSH connects to, ``address`` (``host:port``) the one that the other tasks connect to.
-    ``gpus`` are indices, ``"all"`` of the host's, or ``"share"``: an equal share of the
-    host's GPUs among its tasks without a setting ``gpus``. ``env`` is merged: that of all, of the
-    role, of the entry. So are ``limits``, None without any. ``python`` is the entry's or the file's. ``line`` is where
-    the entry begins; None when it came from ``--set``. A ``spare`` is a ps that waits until another's host is lost.
+    SSH connects to the name ``host``; the other tasks connect to ``address`` (``host:port``). ``gpus`` are indices,
+    ``"all"`` GPUs of the host, or ``"share"``: an equal share of the host's GPUs among its tasks without a setting
+    ``gpus``. ``env`` merges the variables of all tasks, of the role and of the entry. ``limits`` are merged, too; None
+    where the task has no limits. ``python`` comes from the entry, or else from the file. ``line`` is the first line of
+    the entry; None for an entry from ``--set``. A ``spare`` is a ps that waits until the host of another ps is lost.
     """
 
     role: str
@@ -46,7 +46,7 @@ class TaskSpec:
 
     @property
     def name(self) -> str:
-        """``worker:1``"""
+        """Return the name, such as ``worker:1``."""
         return f"{self.role}:{self.index}"
 
 
@@ -68,8 +68,8 @@ class Ssh:
 class Setup:
     """The sources from which ``launch setup`` builds the hosts' environment.
 
-    ``lock`` None is the project's own lock of the host's runtime. ``lock`` and ``wheels`` are
-    on the launcher's side, relative to the hosts file; ``index_url`` None is the hosts' own.
+    With ``lock`` None, the project's own lock for the host's runtime applies. ``lock`` and ``wheels`` are paths on the
+    launcher's machine, relative to the hosts file. With ``index_url`` None, each host uses its own index.
     """
 
     lock: Optional[str] = None
@@ -79,7 +79,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class NamedTasks:
-    """The hosts file that a spec is of, the name of its runs, and its tasks.
+    """The hosts file of a spec, the name of its runs, and its tasks.
 
     The tasks are in the order ps, spares, chief, worker, evaluator.
     """
@@ -95,11 +95,11 @@ class Spec(HostSettings, NamedTasks):
 
     A field with the name of a key has the key's value, or its default; ``hooks`` has the receivers of the key ``on``.
     ``elastic`` is None when a lost host ends the run. ``python`` is None when the file does not name one. ``setup`` is
-    None when the hosts' Python is used as it is. ``job_at`` is where the job is named: ``hosts.yaml:3:6: job``.
-    ``before`` has commands for the shell that starts the launcher's program on a host. ``transport`` is ``ssh`` or
-    ``slurm``. In a ``local`` spec every host is this machine, whatever its name. ``lead_ports`` has the port of the
-    lead's agent for each host that may lead; where it has none, the agent takes the first port above those of its
-    tasks.
+    None when the hosts' Python is used without changes. ``job_at`` is the place of the job's name, such as
+    ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program on a host.
+    ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its name.
+    ``lead_ports`` has the port of the lead's agent for each host that may lead. For a host without a port in it, the
+    agent takes the first port above the ports of its tasks.
     """
 
     job: Optional[str] = None
@@ -124,7 +124,7 @@ class Spec(HostSettings, NamedTasks):
 
     @property
     def local_workdir(self) -> str:
-        """Return the working folder of runs with ``--local``, below that of the file."""
+        """Return the working folder of runs with ``--local``: a folder below the file's working folder."""
         return self.workdir if self.local else f"{self.workdir.rstrip('/')}/local"
 
     def is_here(self, host: str) -> bool:
@@ -133,19 +133,19 @@ class Spec(HostSettings, NamedTasks):
 
     @property
     def hosts(self) -> Tuple[str, ...]:
-        """Every host once, in the order of its first task."""
+        """Return every host once, in the order of its first task."""
         return tuple(dict.fromkeys(task.host for task in self.tasks))
 
     def tasks_of(self, role: str) -> Tuple[TaskSpec, ...]:
-        """The tasks of ``role`` that a run begins with, by index: no spares."""
+        """Return the tasks of ``role`` at the start of a run, by index; spares are not among them."""
         return tuple(task for task in self.tasks if task.role == role and not task.spare)
 
     def command_of(self, role: str) -> Tuple[str, ...]:
-        """The arguments of the tasks of ``role``, () where it has none; only valid with ``command``."""
+        """Return the arguments of the tasks of ``role``, () for a role without any; valid only with ``command``."""
         given = self.command.get(role) if isinstance(self.command, Mapping) else self.command
         return given or ()
 
     @property
     def chief(self) -> TaskSpec:
-        """The task that initialises, saves and ends the run."""
+        """Return the task that initialises, saves and ends the run."""
         return (self.tasks_of("chief") or self.tasks_of("worker"))[0]

@@ -11,7 +11,7 @@ OVERRIDE = "--set "
 
 
 class Place(NamedTuple):
-    """Line and column count from 1; they are None for ``--set``."""
+    """A line of a file, or an override. Line and column count from 1, and are None for ``--set``."""
 
     where: str
     line: Optional[int] = None
@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, mark: yaml.Mark) -> "Place":
-        """The place of a YAML mark, whose name is the file's or that of an override."""
+        """Return the place of a YAML mark. The mark has the name of the file or of an override."""
         if mark.name.startswith(OVERRIDE):
             return cls(mark.name)
         return cls(mark.name, mark.line + 1, mark.column + 1)
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     def problem(self, path: Path, expected: str, found: str, hint: str = "") -> Problem:
         """Return the problem of ``path`` at this place.
 
-        The problem repeats no key where the place is an override that names ``path`` already.
+        The problem does not repeat the key where the place is an override that already names ``path``.
         """
         key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
         return Problem(
@@ -35,7 +35,7 @@ class Place(NamedTuple):
         )
 
     def naming(self, path: Path) -> str:
-        """The place and the key there, as a problem begins: ``hosts.yaml:3:6: job``, ``--set job``."""
+        """Return the place and its key, as in the first part of a problem: ``hosts.yaml:3:6: job``, ``--set job``."""
         return str(self.problem(path, "", "")).partition(": expected ")[0].rstrip(":")
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ class Place(NamedTuple):
 
 
 def key_text(path: Path) -> str:
-    """``cluster.worker[0].port``"""
+    """Return the path as text, such as ``cluster.worker[0].port``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value of the file as errors show it, short enough for their line."""
+    """Return a value of the file as errors show it, shortened to fit on one line."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):

@@ -1,7 +1,7 @@
 """Read a hosts file into a ``Spec``, or raise an error with everything that is wrong with the file.
 
-Its text comes first: a folder, a pipe, a device or a huge file is refused without being read. A ``Spec`` is put
-together last, from a document in which nothing is wrong.
+The text is read first: a folder, a pipe, a device or a huge file is refused without being read. A ``Spec`` is built
+last, from a document without problems.
 """
 
 import difflib
@@ -26,9 +26,9 @@ from cluster.spec.yaml_document import Document, override
 from cluster.spec.yaml_text import parse
 from cluster.task import Train
 
-LARGEST_MIB = 2  # one of 10,000 tasks, each on a line of its own, has less than one
+LARGEST_MIB = 2  # a file of 10,000 tasks, each on its own line, has less than one
 HOSTS_FILE = "a hosts file"
-LISTED = 1000  # names of a folder that are looked at for a better one
+LISTED = 1000  # names of a folder that are compared with a missing file's name
 _SHORTER = 'write ranges: "gpu[01-64]"'
 _KINDS_OF_FILE = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
 
@@ -40,7 +40,7 @@ def text_of(path: Path, what: str = HOSTS_FILE) -> str:
       what: the file's kind in words, for errors.
 
     Raises:
-      SpecError: it is no text file, or cannot be read.
+      SpecError: the file is not a text file, or cannot be read.
     """
     try:
         mode = os.stat(str(path)).st_mode
@@ -95,7 +95,7 @@ def _hosts_files(folder: Path) -> List[str]:
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
     """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
-    from jsonschema import Draft7Validator  # only here: the Tab key reads no file
+    from jsonschema import Draft7Validator  # only here: completion with the Tab key reads no file
 
     node = keys()["name"]
     if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
@@ -103,7 +103,7 @@ def check_name(document: Document, path: Path) -> Iterator[Problem]:
 
 
 def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
-    """The spec of ``document``, which fits the schema; ``slots`` have their ports and GPUs."""
+    """Return the spec of ``document``, which fits the schema; ``slots`` have their ports and GPUs."""
     values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
     train = Train.from_dict(values.pop("train", {}))
     return Spec(
@@ -119,7 +119,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
 def _tasks_of(document: Document, slots: Sequence[Slot], python: Any) -> Tuple[TaskSpec, ...]:
     envs = {role: {**env_at(document, ("env", "all")), **env_at(document, ("env", role))} for role in ROLE_ORDER}
     limits = {role: {**document.section("limits", "all"), **document.section("limits", role)} for role in ROLE_ORDER}
-    # One machine has one name, the first that the file uses, however it is called later.
+    # One machine has one name: the first of its names in the file.
     names: Dict[str, str] = {}
     by_file = [_task_of(slot, names.setdefault(slot.machine, slot.host), envs, limits, python) for slot in slots]
     return tuple(sorted(by_file, key=lambda task: ROLE_ORDER.index(task.role)))
@@ -150,11 +150,10 @@ def _task_of(
 
 
 def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
-    """The spec in the hosts file at ``path``, after ``overrides`` such as ``train.steps=100``.
+    """Return the spec in the hosts file at ``path``, after ``overrides`` such as ``train.steps=100``.
 
     Raises:
-      SpecError: the file cannot be read, or something in it or in the overrides is wrong;
-        lists every problem.
+      SpecError: the file cannot be read, or has mistakes, or the overrides have; the error lists every problem.
     """
     document, problems = read_document(Path(path), overrides)
     findings = validate(document)
@@ -170,7 +169,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Tuple[Document, 
     """Return the document of a hosts file after its overrides, and the problems of its YAML.
 
     Raises:
-      SpecError: the file cannot be read, or is no mapping.
+      SpecError: the file cannot be read, or is not a mapping.
     """
     root, problems = parse(text_of(path), str(path))
     if root is None:
@@ -186,7 +185,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Tuple[Document, 
 
 def _raise_any(problems: Sequence[Problem]) -> None:
     if problems:
-        # In the order of the file, and then what the command line brought.
+        # First the problems of the file, in the order of its lines; then those of the command line.
         raise SpecError(
             sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0, problem.column or 0))
         )

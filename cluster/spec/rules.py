@@ -16,7 +16,7 @@ from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
-    """Yield a problem for every rule that values valid by themselves break together."""
+    """Yield a problem for every rule that values break together, although each value is valid by itself."""
     if findings.fit("job") and findings.fit("command"):
         yield from _job_or_command(document)
     if findings.fit("command"):
@@ -33,7 +33,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     yield from _lonely_addresses(entries)
     if not addresses.may_be_public(document.value.get("guard"), document.value.get("allow_public")):
         yield from _public_addresses(entries)
-    # Entries that could not be read may name workers, too.
+    # Unreadable entries may name workers, too.
     workers = _size(entries, *TRAINERS) if findings.fit("cluster") and all_read else None
     yield from elastic_rules(document, findings, workers)
     if document.value.get("command") is None and findings.fit("train", "checkpoint", "replicas"):
@@ -71,7 +71,7 @@ def _unknown_placeholders(document: Document) -> Iterator[Problem]:
 
 
 def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
-    """Yield a problem for each role with tasks and no command.
+    """Yield a problem for each role with tasks but without a command.
 
     Where ``command`` has a list for each role, every role that has tasks needs one.
     """
@@ -83,7 +83,7 @@ def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iter
 
 
 def _without_effect(document: Document) -> Iterator[Problem]:
-    """Refuse ``args`` and ``train`` beside ``command``: only a job reads them."""
+    """Refuse ``args`` and ``train`` together with ``command``: only a job reads them."""
     for key in ("args", "train") if document.value.get("job") is None else ():
         if document.value.get(key) and document.value.get("command") is not None:
             hint = f"remove {key}: the program never reads it; write its settings as words of command"
@@ -129,7 +129,7 @@ def _crowded_roles(document: Document, entries: Sequence[Entry]) -> Iterator[Pro
 
 
 def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
-    """Beside other hosts, a task on this machine needs an address that they can reach."""
+    """Require an address for a task on this machine where the cluster has other hosts, which must reach the task."""
     remote = next((host for entry in entries for host in entry.hosts if not is_local(host)), None)
     for entry in entries if remote else ():
         if is_local(entry.addresses[0]):
@@ -141,7 +141,7 @@ def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
     """Refuse IP addresses that the internet can reach.
 
-    The lead's agent looks host names up later.
+    The lead's agent checks the addresses of host names later.
     """
     expected = f"{addresses.EXPECTED}, because a task runs code for any client"
     for entry in entries:
@@ -159,7 +159,7 @@ def _backup_workers(document: Document, workers: Optional[int]) -> Iterator[Prob
 
 
 def _sync(document: Document, findings: Findings) -> Iterator[Problem]:
-    """Refuse ``train.sync`` beside mode async, and settings unfit for ``sync: stock``.
+    """Refuse ``train.sync`` with mode async, and settings that ``sync: stock`` does not support.
 
     Only a synchronous step has several implementations. TensorFlow's own supports fewer settings than this project's.
     """
@@ -184,7 +184,7 @@ def _unfit_for_stock(document: Document, findings: Findings, train: Dict[str, An
 def _in_graph(document: Document) -> Iterator[Problem]:
     """Refuse mode async and backup workers with ``replication: in-graph``.
 
-    One client takes one step after the other there: that client has no worker to wait for, or to leave behind.
+    There one client takes one step after the other, so no other worker exists to wait for or to leave behind.
     """
     train = document.section("train")
     if train.get("replication") == "in-graph":
@@ -198,7 +198,7 @@ def _in_graph(document: Document) -> Iterator[Problem]:
 
 
 def _best(document: Document) -> Iterator[Problem]:
-    """Refuse a ``best`` without its one metric, and a patience where not all workers can end at one step."""
+    """Refuse a ``best`` without exactly one metric, and a patience where workers may end at different steps."""
     train = document.section("train")
     best = document.section("train", "best")
     given = [key for key in ("max", "min") if best.get(key)]
@@ -218,7 +218,7 @@ def _best(document: Document) -> Iterator[Problem]:
 
 
 def _table_staleness(document: Document) -> Iterator[Problem]:
-    """Refuse a bound for the staleness of tables where a step waits for nobody, or where one client has all workers."""
+    """Refuse a bound on the staleness of tables in mode async, and where one client runs all workers."""
     train = document.section("train")
     found, path = train.get("table_staleness", 0), ("train", "table_staleness")
     for key, value in (("mode", "async"), ("replication", "in-graph")):
@@ -227,7 +227,7 @@ def _table_staleness(document: Document) -> Iterator[Problem]:
 
 
 def _deltas(document: Document) -> Iterator[Problem]:
-    """Refuse an interval of deltas in which none would come before the next whole checkpoint."""
+    """Refuse an interval of deltas that is not shorter than the interval of whole checkpoints."""
     checkpoint = document.section("train", "checkpoint")
     found, every_s = checkpoint.get("delta_every_s"), checkpoint.get("every_s", Checkpoint.every_s)
     if found is not None and found >= every_s:
@@ -236,9 +236,9 @@ def _deltas(document: Document) -> Iterator[Problem]:
 
 
 def _replicas(document: Document, entries: Optional[Sequence[Entry]]) -> Iterator[Problem]:
-    """Refuse more replicas of checkpoints than there are hosts besides the chief's.
+    """Refuse more replicas of checkpoints than there are hosts besides the chief's host.
 
-    The chief's own host has the originals. The hosts of spares keep copies, too.
+    The chief's host has the originals. The hosts of spares keep copies, too.
     """
     checkpoint = document.section("train", "checkpoint")
     replicas, path = checkpoint.get("replicas", 0), ("train", "checkpoint", "replicas")

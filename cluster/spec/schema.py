@@ -24,14 +24,14 @@ _NOUNS = {
 
 
 def schema() -> Dict[str, Any]:
-    """The JSON Schema of hosts files, as it is published for editors."""
+    """Return the JSON Schema of hosts files, as published for editors."""
     parsed: Dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     return parsed
 
 
 @lru_cache(maxsize=1)
 def keys() -> Dict[str, Mapping[str, Any]]:
-    """The schema of every key, ``train.checkpoint.dir``; those of items as ``entry.port`` and ``receiver.url``."""
+    """Return the schema of every key: ``train.checkpoint.dir``; for items ``entry.port`` and ``receiver.url``."""
     whole = schema()
     items = [_keys_below(whole["definitions"][name], whole, f"{item}.") for item, name in ITEMS.items()]
     return dict([*_keys_below(whole, whole, ""), *(pair for below in items for pair in below)])
@@ -43,7 +43,7 @@ def _keys_below(
     for name, below in node.get("properties", {}).items():
         resolved = {**_referred(below, whole), **below}
         yield prefix + name, resolved
-        if "x-keys-of" not in below:  # else they are listed there
+        if "x-keys-of" not in below:  # otherwise the keys are listed in that place
             yield from _keys_below(resolved, whole, f"{prefix}{name}.")
 
 
@@ -60,7 +60,7 @@ def in_words(node: Mapping[str, Any]) -> str:
     if "enum" in node:
         return f"one of {', '.join(node['enum'])}"
     types = node["type"] if isinstance(node["type"], list) else [node["type"]]
-    # Null stands for a section that is left out; nobody is told to write it.
+    # Null means that a section is left out; no message asks a user to write null.
     nouns = [_NOUNS[name] for name in types if not (name == "null" and "object" in types)]
     return " or ".join([nouns[0] + _bounds(node), *nouns[1:]])
 
@@ -73,9 +73,9 @@ def _bounds(node: Mapping[str, Any]) -> str:
     return f" above {node['exclusiveMinimum']}" if "exclusiveMinimum" in node else ""
 
 
-_SHELL = frozenset("|&;<>$`*?~\n")  # what only a shell gives a meaning
+_SHELL = frozenset("|&;<>$`*?~\n")  # characters that only a shell interprets
 _COMMANDS = (("command",), ("container", "args"))  # lists of words that a shell would read
-ValidationError = Any  # of jsonschema, which is loaded when a file is validated
+ValidationError = Any  # of jsonschema, which is loaded only to validate a file
 _Finding = Tuple[Path, Problem]  # the problem of the value or key at the path
 
 
@@ -110,7 +110,7 @@ def _is_whole(_: Any, value: object) -> bool:
 
 @lru_cache(maxsize=1)
 def _validator() -> Any:
-    # Only here: jsonschema is half of what a verb imports, and the Tab key loads verbs but reads no file.
+    # Only here: jsonschema is half of the import time of a verb, and completion with the Tab key reads no file.
     from jsonschema import Draft7Validator, validators
 
     types = Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole)
@@ -118,7 +118,7 @@ def _validator() -> Any:
 
 
 def validate(document: Document) -> Findings:
-    """Everything in ``document`` that does not fit the schema."""
+    """Return every value and key of ``document`` that does not fit the schema."""
     errors = _validator().iter_errors(document.value)
     findings = (finding for error in errors for finding in _explain(error, document))
     return Findings(list(dict.fromkeys(findings)))
@@ -172,7 +172,7 @@ def _way_to(home: str) -> str:
 
 
 def _meant(error: ValidationError) -> List[ValidationError]:
-    """The errors of that branch of an ``anyOf`` whose type the value has."""
+    """Return the errors of the one ``anyOf`` branch that has the type of the value."""
     branches: Dict[Any, List[ValidationError]] = {}
     for inner in error.context or ():
         branches.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -187,13 +187,13 @@ def _is_of_another_type(error: ValidationError) -> bool:
 def _as_words(command: object) -> str:
     """Return a hint with the words of a command that was given as one text.
 
-    The words are those that a shell would read. The hint is empty where ``command`` is no text.
+    A shell would split the text into the same words. The hint is empty where ``command`` is not a text.
     """
     if not isinstance(command, str):
         return ""
     try:
         words = ["sh", "-c", command] if _SHELL.intersection(command) else shlex.split(command)
-    except ValueError:  # a quote that nobody closes
+    except ValueError:  # an unclosed quote
         return 'write each word as an item: ["{python}", "train.py"]'
     return f"write each word as an item: {json.dumps(words, ensure_ascii=False)}"
 

@@ -1,7 +1,7 @@
-"""The sections ``container``, ``elastic`` and ``on``: their rules that the JSON Schema does not state.
+"""The rules for the sections ``container``, ``elastic`` and ``on`` that the JSON Schema does not state.
 
-``elastic`` goes with ``spares``. The receivers of a run's events are in ``on``, and ``notice`` has the same rules for
-secrets as they have.
+``spares`` belongs to ``elastic``. ``on`` has the receivers of a run's events. ``notice`` has the same rules for secrets
+as the receivers.
 """
 
 from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
@@ -14,12 +14,12 @@ from cluster.spec.place import Path
 from cluster.spec.schema import Findings
 from cluster.spec.yaml_document import Document
 
-# Options with which the launcher would lose a task from sight.
+# Options that would hide a task from the launcher.
 TAKEN_OPTIONS = ("-d", "--detach", "--name")
 
 
 def container_rules(document: Document) -> Iterator[Problem]:
-    """Yield a problem for an image of another runtime, a ``setup`` beside a container, and options that hide a task."""
+    """Yield problems for an image of another runtime, a ``setup`` with a container, and options that hide a task."""
     yield from _image(document)
     if document.value.get("setup") is not None:
         hint = "remove one of them: an environment is built with the hosts' Python, and tasks run with the image's"
@@ -32,7 +32,7 @@ def container_rules(document: Document) -> Iterator[Problem]:
 
 
 def _image(document: Document) -> Iterator[Problem]:
-    """Refuse a name for apptainer, which would fetch it for every task, and a path for the other runtimes."""
+    """Refuse an image name for apptainer, which would download it for every task, and a path for other runtimes."""
     given: Dict[str, Any] = document.value["container"]
     image, runtime = given["image"], given.get("runtime")
     if runtime == "apptainer" and not is_image_file(image):
@@ -47,7 +47,7 @@ def elastic_rules(document: Document, findings: Findings, workers: Optional[int]
     """Yield every problem of ``elastic`` and ``spares``.
 
     Args:
-      workers: the number of tasks that compute gradients; None where that could not be read.
+      workers: the number of tasks that compute gradients; None where the number is unknown.
     """
     if document.value.get("spares") and document.value.get("elastic") is None:
         expected, hint = "elastic beside spares", "add elastic: {min_workers: 1}, or leave spares out"
@@ -62,7 +62,7 @@ def elastic_rules(document: Document, findings: Findings, workers: Optional[int]
 def _unfit_for_elastic(document: Document, findings: Findings) -> Iterator[Problem]:
     """Yield a problem for each setting that ``elastic`` excludes.
 
-    An elastic run starts again from a checkpoint, and its tasks take their cluster from ``TF_CONFIG``.
+    An elastic run restarts from a checkpoint, and its tasks read the cluster from ``TF_CONFIG``.
     """
     if document.value.get("command") is not None:
         found, hint = "command", "leave elastic out: the launcher does not know this program's checkpoints"
@@ -87,9 +87,9 @@ def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem
 
 
 class WrittenReceiver(NamedTuple):
-    """A receiver, and the path at which it was written.
+    """A receiver, and its path in the file.
 
-    ``is_short`` marks a URL, or the words of a command, in the place of a mapping.
+    ``is_short`` marks a URL, or the words of a command, instead of a mapping.
     """
 
     path: Path
@@ -97,17 +97,17 @@ class WrittenReceiver(NamedTuple):
     is_short: bool = False
 
     def at(self, key: str) -> Path:
-        """Return the path of the value of a key."""
+        """Return the path of the value of ``key``."""
         return self.path if self.is_short else (*self.path, key)
 
     @property
     def words(self) -> Iterator[Tuple[Path, str]]:
-        """Yield the words of its command, and the path of each."""
+        """Return an iterator over the words of the receiver's command and the path of each word."""
         return (((*self.at("command"), index), word) for index, word in enumerate(self.values.get("command", ())))
 
     @property
     def templates(self) -> Iterator[Tuple[Path, str]]:
-        """Yield the texts in which names of secrets may stand, and the path of each."""
+        """Yield the texts that may contain names of secrets, and the path of each text."""
         if "url" in self.values:
             yield self.at("url"), self.values["url"]
         yield from (((*self.path, "headers", name), text) for name, text in self.values.get("headers", {}).items())
@@ -123,7 +123,7 @@ def hooks_of(values: Mapping[str, Any]) -> Tuple[Hook, ...]:
 
 
 def hook_rules(document: Document, findings: Findings) -> Iterator[Problem]:
-    """Yield every problem of ``on``, and of secrets in ``notice``, that the schema does not state."""
+    """Yield every problem of ``on``, and of secrets in ``notice``, that the schema does not detect."""
     events, listed = document.value.get("on"), document.value.get("secrets")
     secrets = [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
     for event, given in events.items() if isinstance(events, dict) else ():
@@ -138,7 +138,7 @@ def hook_rules(document: Document, findings: Findings) -> Iterator[Problem]:
 
 
 def _receivers(path: Path, given: Any) -> List[WrittenReceiver]:
-    """Return the receivers that are written at ``path``."""
+    """Return the receivers written at ``path``."""
     if isinstance(given, str):
         return [WrittenReceiver(path, {"url": given}, is_short=True)]
     if isinstance(given, dict):
@@ -150,14 +150,14 @@ def _receivers(path: Path, given: Any) -> List[WrittenReceiver]:
 
 
 def _mixture(document: Document, path: Path, given: Any) -> Iterator[Problem]:
-    """Refuse a list in which words stand beside receivers."""
+    """Refuse a list that contains both words and receivers."""
     if isinstance(given, list) and len({isinstance(each, str) for each in given}) > 1:
         expected, hint = "the words of one command, or a list of receivers", "write the command as {command: […]}"
         yield document.problem(path, expected, "both in one list", hint)
 
 
 def _ways(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
-    """Refuse a receiver with two ways or none, and headers without a URL."""
+    """Refuse a receiver with both a command and a URL or with neither, and headers without a URL."""
     given = [key for key in ("url", "command") if key in receiver.values]
     if len(given) != 1:
         yield document.problem(receiver.path, "either url or command", "both" if given else "neither")
@@ -166,14 +166,14 @@ def _ways(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
 
 
 def _urls_as_programs(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
-    """Refuse a URL in the place of a program: a list of texts is a command."""
+    """Refuse a URL instead of a program: a list of texts is a command."""
     path, program = next(receiver.words, (receiver.path, ""))
     if program.startswith(("http://", "https://")):
         yield document.problem(path, "a program", "a URL", "write it without the brackets, or as {url: …}")
 
 
 def _misplaced_secrets(document: Document, receiver: WrittenReceiver, secrets: Collection[str]) -> Iterator[Problem]:
-    """Refuse secrets among the words of a command, and names in a URL or header that are no secret."""
+    """Refuse secrets among the words of a command, and names in a URL or header that are not secrets."""
     for path, word in receiver.words:
         for name in set(names_in(word)).intersection(secrets):
             hint = f"the command has the secret in its environment, as ${name}; arguments can be read by others"

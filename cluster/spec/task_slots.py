@@ -1,6 +1,6 @@
-"""The slots of a cluster: a slot is one task of an entry, before and while it is given its port and its GPUs.
+"""The slots of a cluster. A slot is one task of an entry, before and after it receives its port and its GPUs.
 
-Two tasks may want one address, or one GPU: then they clash.
+Two tasks that request the same address or GPU clash.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ class Slot:
     """One task. ``port`` and ``gpus`` are valid after ``assign_ports`` and ``assign_gpus``."""
 
     entry: Entry
-    index: int  # of the task in its role
+    index: int  # of the task among the tasks of its role
     host: str
     address: str
     number: int  # among the entry's tasks on this host
@@ -30,22 +30,22 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """``worker:1``"""
+        """Return the name, such as ``worker:1``."""
         return f"{self.entry.role}:{self.index}"
 
     @property
     def machine(self) -> str:
-        """The host, with one name for this machine."""
+        """Return the host; every name of this machine becomes one name."""
         return machine_of(self.host)
 
 
 def machine_of(host: str) -> str:
-    """The host's name, one and the same for all names of this machine."""
+    """Return the name of a host; every name of this machine becomes one name."""
     return THIS_MACHINE if is_local(host) else host
 
 
 def slots_of(entries: Sequence[Entry]) -> List[Slot]:
-    """Every task of ``entries``, in their order; an entry's tasks on one host stand together."""
+    """Return every task of ``entries``, in their order; the tasks of an entry on one host are adjacent."""
     sizes: Dict[str, int] = defaultdict(int)
     slots = []
     for entry in entries:
@@ -59,18 +59,18 @@ def slots_of(entries: Sequence[Entry]) -> List[Slot]:
 class Clashes:
     """The addresses or GPUs that two tasks would share.
 
-    Two ranges that overlap are one mistake, however long the ranges are.
+    The overlap of two ranges counts as one mistake, whatever the length of the ranges.
     """
 
     def __init__(self) -> None:
         self._found: Dict[Tuple[Path, Path], List[Tuple[Slot, Slot, str]]] = defaultdict(list)
 
     def add(self, slot: Slot, owner: Slot, what: str) -> None:
-        """Record that ``slot`` wants ``what``, which ``owner`` has."""
+        """Record that ``slot`` requests ``what``, which belongs to ``owner``."""
         self._found[slot.entry.path, owner.entry.path].append((slot, owner, what))
 
     def problems(self, below: Path, expected: str, hint: str) -> Iterator[Problem]:
-        """Yield one problem for every two entries that clash, at ``below`` in the later one."""
+        """Yield one problem for each pair of entries that clash, at ``below`` in the later entry."""
         for clashes in self._found.values():
             slot, owner, what = clashes[0]
             giver = "the same entry" if owner.entry is slot.entry else str(owner.entry.place)
@@ -84,7 +84,7 @@ LAST_PORT = 65535
 
 
 def assign_ports(slots: Sequence[Slot]) -> List[Problem]:
-    """Gives every slot its entry's port, or else the next one from 2222 on that is free on its host."""
+    """Give every slot the port of its entry, or else the next free port of its host, from 2222 upwards."""
     taken: Dict[str, Set[int]] = defaultdict(set)
     following: Dict[str, int] = defaultdict(lambda: FIRST_PORT)
     for slot in slots:
@@ -115,7 +115,7 @@ def _shared_addresses(slots: Sequence[Slot]) -> Iterator[Problem]:
     owners: Dict[Tuple[str, int], Slot] = {}
     clashes = Clashes()
     for slot in slots:
-        # A task listens on its own host, wherever the others find it.
+        # A task listens on its own host, whatever address the other tasks connect to.
         for name in {slot.machine, machine_of(slot.address)}:
             owner = owners.setdefault((name, slot.port), slot)
             if owner is not slot:
@@ -131,7 +131,7 @@ _Owners = Dict[str, Dict[int, Slot]]  # by machine and index
 def assign_gpus(slots: Sequence[Slot]) -> List[Problem]:
     """Give every slot its GPUs, and return the problems.
 
-    Lists go first. A slot that wants a number then gets the lowest indices that are left on its machine.
+    Lists are assigned first. A slot with a number of GPUs then receives the lowest free indices of its machine.
     """
     owners: _Owners = defaultdict(dict)
     clashes = Clashes()
@@ -175,9 +175,9 @@ def _gpus_twice_in_a_list(slots: Sequence[Slot]) -> Iterator[Problem]:
 
 
 def _beside_all_gpus(slots: Sequence[Slot]) -> Iterator[Problem]:
-    """Yield problems for tasks that use GPUs of a host beside a task with ``all``.
+    """Yield problems for tasks that use GPUs of a host on which another task has ``all``.
 
-    ``all`` leaves nothing to another task of the host, nor to a share of the rest.
+    ``all`` leaves no GPU for another task of the host, nor for a share of the rest.
     """
     users: Dict[str, List[Slot]] = defaultdict(list)
     for slot in slots:

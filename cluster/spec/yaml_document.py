@@ -1,6 +1,6 @@
-"""A YAML document that remembers where each of its values was written.
+"""A YAML document that remembers the place of each of its values.
 
-An override, ``--set train.steps=100``, puts its value into the document before that is validated.
+An override, ``--set train.steps=100``, changes the document before the document is validated.
 """
 
 import re
@@ -14,14 +14,14 @@ from cluster.spec.yaml_text import MAPPING_TAG, TEXT_TAG, is_null, parse, value_
 
 
 class Document:
-    """The values below one YAML node, and the places where they were written."""
+    """The values below one YAML node, and their places."""
 
     def __init__(self, root: Node):
         self._root = root
         self.value: Any = value_of(root)
 
     def section(self, *path: str) -> Dict[str, Any]:
-        """Return the mapping at ``path``; an empty one where the document has none there, or null."""
+        """Return the mapping at ``path``; an empty one where the document has no value there, or null."""
         found: Dict[str, Any] = self.value
         for key in path:
             found = found.get(key) or {}
@@ -34,18 +34,18 @@ class Document:
     def place(self, path: Path, at_key: bool = False) -> Place:
         """Return the place of the value at ``path``, or of its key with ``at_key``.
 
-        A missing value has the place of the nearest value around it.
+        For a missing value, the result is the place of the nearest value around it.
         """
         return Place.of(self._at(path)[0 if at_key else 1].start_mark)
 
     def found(self, path: Path) -> str:
-        """The value at ``path`` as errors show it; a number as it was written, ``1e3`` and not ``1000.0``."""
+        """Return the value at ``path`` as errors show it; a number as written, ``1e3`` and not ``1000.0``."""
         value = value_of(self._at(path)[1])
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return self.written(path) if is_number else shown(value)
 
     def written(self, path: Path) -> str:
-        """The scalar at ``path`` as it was written: ``1.10`` and not ``1.1``."""
+        """Return the scalar at ``path`` as written: ``1.10`` and not ``1.1``."""
         return str(self._at(path)[1].value)
 
     def _at(self, path: Path) -> Tuple[Node, Node]:
@@ -59,11 +59,11 @@ class Document:
 
 
 def child(node: Node, key: Union[str, int]) -> Optional[Tuple[Node, Node]]:
-    """The key's node and the value's node below ``node``; None where there is no such key."""
+    """Return the nodes of a key and of its value below ``node``; None where the key does not exist."""
     if isinstance(node, SequenceNode) and isinstance(key, int) and key < len(node.value):
         return node.value[key], node.value[key]
     if isinstance(node, MappingNode):
-        # The last one wins: a merge (<<) puts what it brings before the mapping's own keys.
+        # The last pair wins: a merge (<<) inserts its pairs before the mapping's own keys.
         return next((pair for pair in reversed(node.value) if pair[0].value == key), None)
     return None
 
@@ -73,11 +73,11 @@ _STEP = re.compile(r"\[([0-9]+)\]|([^.\[\]]+)")
 
 
 class _Misfit(Exception):
-    """The document has no room for an override: the path, what is expected there, and what is found."""
+    """An override does not fit into the document. The arguments are the path, the expected and the found value."""
 
 
 def override(root: Node, overrides: Sequence[str]) -> Tuple[Node, List[Problem]]:
-    """Return ``root`` with every override applied, the last one winning, and their problems."""
+    """Return ``root`` with every override applied, and their problems. The last override of a key wins."""
     problems: List[Problem] = []
     for text in overrides:
         root, wrong = _override(root, text)
@@ -90,7 +90,7 @@ def _override(root: Node, text: str) -> Tuple[Node, List[Problem]]:
     place = Place(OVERRIDE + key)
     if not equals or not _KEY.fullmatch(key):
         return root, [place.problem((), "KEY=VALUE such as train.steps=100", shown(text))]
-    # Without a value: null, as a key without one is in the file.
+    # An override without a value is null, like a key without a value in the file.
     value, problems = parse(written if written.strip() else "null", place.where)
     if value is None:
         return root, problems or [place.problem((), "a value", shown(written))]
@@ -102,7 +102,7 @@ def _override(root: Node, text: str) -> Tuple[Node, List[Problem]]:
 
 
 def _with(node: Optional[Node], path: Path, value: Node, above: Path) -> Node:
-    """A copy of ``node`` whose ``path`` is ``value``. Copied, because an alias may show the same node elsewhere."""
+    """Return a copy of ``node`` with ``value`` at ``path``; a copy, because an alias may share the node."""
     if not path:
         return value
     step = _with_item if isinstance(path[0], int) else _with_key

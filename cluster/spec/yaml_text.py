@@ -1,7 +1,7 @@
-"""Reads the YAML of hosts files: JSON's types, no tags, every key once and a text.
+"""Read the YAML of hosts files: the types of JSON, no tags, and keys that are texts, each once in its mapping.
 
-Plain scalars are read by the core schema of YAML 1.2, as editors do, and not by that of
-1.1: ``no`` and ``on`` are texts, ``1e-3`` is a number, ``12:30`` is a text, ``010`` is ten.
+Plain scalars follow the core schema of YAML 1.2, as in editors, and not YAML 1.1: ``no`` and ``on`` are texts, ``1e-3``
+is a number, ``12:30`` is a text, ``010`` is ten.
 """
 
 import re
@@ -15,7 +15,7 @@ from yaml.reader import ReaderError
 from cluster.errors import Problem
 from cluster.spec.place import Place, shown
 
-MOST_VALUES = 300_000  # with what aliases repeat; 10,000 tasks of seven keys each have 160,000
+MOST_VALUES = 300_000  # including repetitions by aliases; 10,000 tasks of seven keys each have 160,000
 DEEPEST = 100
 _TAG = "tag:yaml.org,2002:"
 TEXT_TAG, MAPPING_TAG, _NULL_TAG = _TAG + "str", _TAG + "map", _TAG + "null"
@@ -35,7 +35,7 @@ _PATTERNS = (
 
 
 _QUOTE = "put a text that has such characters in quotes"
-# What PyYAML says; what was expected, what was found and what to do, in that order.
+# A message of PyYAML; then the expected text, the found text and the hint.
 _SYNTAX = (
     (r"found character '\\t'", "spaces", "a tab", "indent with spaces"),
     (r"found character '(.)' that cannot start", "a value", r"the reserved character '\1'", _QUOTE),
@@ -55,7 +55,7 @@ _TOKENS = {"'<stream end>'": "the end of the file", "'<scalar>'": "more text", "
 
 
 def _resolvers() -> Dict[str, List[Tuple[str, Pattern[str]]]]:
-    """The tags of plain scalars, by the first character of their text."""
+    """Return the tags of plain scalars, by the first character of their text."""
     found: Dict[str, List[Tuple[str, Pattern[str]]]] = {}
     for name, pattern, firsts in _PATTERNS:
         for first in firsts:
@@ -64,17 +64,17 @@ def _resolvers() -> Dict[str, List[Tuple[str, Pattern[str]]]]:
 
 
 class _TooMuch(Exception):
-    """A document of more values than a hosts file has; the mark is where it grew too large."""
+    """A document has more values than a hosts file may have; the mark is the place of the first value too many."""
 
 
 class _TooDeep(Exception):
-    """Lists or mappings within one another, deeper than a hosts file has them."""
+    """Lists or mappings are nested deeper than a hosts file allows."""
 
 
 class _Size(NamedTuple):
     """The number of values in a node, and their depth.
 
-    ``values`` counts the node itself, too, and each value as often as aliases repeat it.
+    ``values`` also counts the node itself, and counts a value again for each alias that repeats it.
     """
 
     values: int
@@ -82,7 +82,7 @@ class _Size(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes, and collects what hosts files must not have."""
+    """Compose nodes, and collect the constructs that hosts files must not have."""
 
     yaml_implicit_resolvers = _resolvers()
 
@@ -106,7 +106,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _weigh(self, node: Any, mark: Any) -> None:
-        """Refuse a node of too many values or levels, before any code reads it whole.
+        """Refuse a node with too many values or levels before any code reads the whole node.
 
         A few lines of aliases can repeat values without end.
         """
@@ -151,7 +151,7 @@ def _children(node: Node) -> Iterator[Any]:
 def _merged(pair: Tuple[Node, Node]) -> int:
     """Return the number of pairs that one pair of a mapping becomes.
 
-    A merge becomes the pairs of all its sources, any other pair stays one.
+    A merge becomes the pairs of all its sources. Any other pair remains one pair.
     """
     key, value = pair
     if key.tag != _TAG + "merge" or not isinstance(value, (MappingNode, SequenceNode)):
@@ -161,7 +161,7 @@ def _merged(pair: Tuple[Node, Node]) -> int:
 
 
 def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
-    """Return the root node of the YAML in ``text``, or None, and the problems found."""
+    """Return the root node of the YAML in ``text``, or None, and the problems of the text."""
     try:
         loader = _Loader(text, where)
         return loader.get_single_node(), loader.problems
@@ -184,7 +184,7 @@ def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
 def _explained(problem: str) -> Tuple[str, str, str]:
     """Return the expected text, the found text and a hint for an error of PyYAML.
 
-    The texts need no knowledge of YAML's grammar.
+    A reader needs no knowledge of YAML's grammar to understand the texts.
     """
     for pattern, expected, found, hint in _SYNTAX:
         match = re.search(pattern, problem)
@@ -194,12 +194,12 @@ def _explained(problem: str) -> Tuple[str, str, str]:
 
 
 def is_null(node: Node) -> bool:
-    """Return whether ``node`` is null, written or left out."""
+    """Return whether ``node`` is null: written as null, or left out."""
     return bool(node.tag == _NULL_TAG)
 
 
 def value_of(node: Node) -> Any:
-    """The value of ``node``: a dict, a list, a text, a number, a boolean or None."""
+    """Return the value of ``node``: a dict, a list, a text, a number, a boolean or None."""
     if isinstance(node, MappingNode):
         return {str(key.value): value_of(value) for key, value in node.value}
     if isinstance(node, SequenceNode):

@@ -1,7 +1,7 @@
 """A timeline of one step: the work of every device of a worker and every ps, and the transfers between them.
 
-recording      when a step is traced, what TensorFlow measured, and the variables that its transfers carry
-spans          what was measured, as spans of time on the devices, on the worker's clock
-chrome_format  the spans as a file that Perfetto and chrome://tracing read, and its drawing:
+recording      the traced step, TensorFlow's measurements, and the variables in its transfers
+spans          the measurements as spans of time on the devices, on the worker's clock
+chrome_format  the spans as a file that Perfetto and chrome://tracing read, and a drawing of the file:
                ``python -m cluster.trace FILE > step.svg``
 """

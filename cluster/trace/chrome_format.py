@@ -1,8 +1,8 @@
 """A trace as Perfetto (ui.perfetto.dev) and chrome://tracing read it: the Trace Event Format, in JSON.
 
-A device is a process, and what it does are its threads: ``pulls``, ``compute``, ``pushes``, ``waiting``, ``other
-transfers``. What lasted at the same time in one of them lies in further threads of the same name. A transfer is
-shown at both of its ends. Times are microseconds since the step began.
+A device is a process, and its activities are threads: ``pulls``, ``compute``, ``pushes``, ``waiting``,
+``other transfers``. Simultaneous spans of one activity are in further threads of the same name. A transfer is shown at
+both of its ends. Times are microseconds since the step began.
 
 ``picture`` draws such a file in SVG, which any browser shows.
 """
@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Seq
 
 from cluster.trace.spans import COMPUTE, OTHERS, PULLS, PUSHES, WAITING, ClockCorrection, DevicePlace, TraceSpan
 
-STEP = "step"  # the lane of the whole step, as the worker's own Python saw it
+STEP = "step"  # the lane of the whole step, as measured by the worker's own Python
 _COLOURS = {
     STEP: "#8c8c8c",
     PULLS: "#3b75af",
@@ -22,10 +22,10 @@ _COLOURS = {
     OTHERS: "#c53a32",
 }
 _LANES = tuple(_COLOURS)
-_CROWD = 100_000  # more than the threads of one name will be: their numbers are from here on, or twice that, …
+_CROWD = 100_000  # more than the threads of one name; further names are numbered from here on, or from twice that, …
 _WIDTH, _LEFT, _RIGHT, _TOP, _FOOT = 960, 150, 20, 34, 30  # of the drawing, and its margins, in pixels
-_LINE, _MOST = 12, 60  # pixels of a line, and of one in which much lasts at the same time
-_LEAST = 0.5  # pixels of what lasted next to nothing
+_LINE, _MOST = 12, 60  # pixels of a line, and of a line with many simultaneous spans
+_LEAST = 0.5  # pixels of the shortest span
 _TICKS = 10  # at most
 
 
@@ -43,7 +43,7 @@ class Whole(NamedTuple):
 
 
 def trace(whole: Whole, found: Iterable[TraceSpan], clocks: Mapping[str, ClockCorrection]) -> Dict[str, Any]:
-    """Return the file's content; ``found`` are on one clock already."""
+    """Return the file's content; the times of ``found`` are already on one clock."""
     own = DevicePlace(whole.task, "")
     steps = [TraceSpan(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
     seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
@@ -102,7 +102,7 @@ def _describe(span: TraceSpan) -> Dict[str, Any]:
 
 
 def _without_overlap(found: Sequence[TraceSpan]) -> List[List[TraceSpan]]:
-    """Return the spans dealt out so that those of one list follow each other: as few lists as that takes."""
+    """Return the spans in as few lists as possible such that the spans of one list do not overlap."""
     threads: List[List[TraceSpan]] = []
     for span in sorted(found, key=lambda span: span.start_us):
         free = (thread for thread in threads if thread[-1].start_us + thread[-1].duration_us <= span.start_us)
@@ -115,7 +115,7 @@ def _without_overlap(found: Sequence[TraceSpan]) -> List[List[TraceSpan]]:
 
 
 class Line(NamedTuple):
-    """One kind of thing on one device; the events of a thread follow each other, threads lie above each other."""
+    """One activity of one device; the events of a thread follow each other, and threads are above each other."""
 
     lane: str
     threads: List[List[Mapping[str, Any]]]
@@ -158,7 +158,7 @@ def _blocks(events: List[Mapping[str, Any]]) -> List[Tuple[str, List[Line]]]:
 
 
 def _draw(blocks: List[Tuple[str, List[Line]]], per_us: float) -> Iterator[str]:
-    """Return every line with its name; ``per_us`` pixels are a microsecond."""
+    """Yield every line with its name; one microsecond is ``per_us`` pixels wide."""
     y = _TOP
     for name, lines in blocks:
         yield f'<line x1="0" x2="{_WIDTH}" y1="{y}" y2="{y}" stroke="#dddddd"/>'

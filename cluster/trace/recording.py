@@ -1,10 +1,10 @@
 """Trace one step into a file: ``train.trace`` in the hosts file.
 
-Every worker traces the making of that step for itself; other steps cost nothing. What a worker's session did is
-written beside its task's folder: ``trace/step_100.worker_1.json``.
+Every worker traces the same step for itself; other steps cost nothing. The activity of a worker's session is written
+next to its task's folder: ``trace/step_100.worker_1.json``.
 
-What travels between a worker and a ps is named after the variables whose values, or gradients, it has. The graph
-around such a tensor shows them.
+A transfer between a worker and a ps is named after the variables whose values, or gradients, it contains. The graph
+around the transferred tensor shows these variables.
 """
 
 import contextlib
@@ -23,30 +23,30 @@ from cluster.trace.spans import DevicePlace, TraceSpan, Transfer, clocks, count_
 from cluster.variables.masters import author_name
 
 _ACCUMULATES = "AccumulatorApplyGradient"  # its first input is the accumulator
-_CHANGES = re.compile(r"Apply|Scatter|Assign")  # their first input is the variable
+_CHANGES = re.compile(r"Apply|Scatter|Assign")  # the first input of these operations is the variable
 _GRADIENTS = re.compile(r"gradient|grad|delta|indices|updates|value")  # other inputs are rates, steps and the like
 _SHAPES = ("Reshape", "StridedSlice")
 _TASK = re.compile(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)")
-Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and the operations to look at next
-TRIES = 5  # steps that are traced, at most, until TensorFlow has recorded all transfers of one
+Step = Tuple[Set[str], List[Any]]  # variables that an operation leads to, and the operations to search next
+TRIES = 5  # the largest number of traced steps until TensorFlow has recorded all transfers of one
 
 
 class Tracing:
-    """Watch over one step of a worker, and over the next ones while TensorFlow has not recorded all of it.
+    """Trace one step of a worker, and the next steps while TensorFlow has not recorded all of a step.
 
     Args:
       task: the worker's name, ``worker:1``.
-      folder: where to write; None for nowhere.
+      folder: the folder of the file; None writes no file.
     """
 
     def __init__(self, task: str, settings: Train, folder: Optional[Path]):
         self._task, self._step, self._last, self._folder = task, settings.trace, settings.last_step, folder
-        self._tries = 0  # that are left
+        self._tries = 0  # the number of tries that are left
 
     def begin(self, joined: int) -> None:
         """Prepare to trace, after this worker has joined at the global step ``joined``.
 
-        If the step to trace is not to come, print why.
+        If this worker will not take the step to trace, print the reason.
         """
         if self._step is None or self._folder is None:
             return
@@ -60,8 +60,8 @@ class Tracing:
     def watch(self, session: Any, step: int, replica: Any) -> Iterator[Any]:
         """Yield the session for the step that follows ``step``; then write that step's trace.
 
-        Where workers do not wait for each other, another worker may take the step that is to be traced. Then this
-        worker traces its own next step.
+        Where workers do not wait for each other, another worker may take the step to be traced. Then this worker traces
+        its own next step.
         """
         if not self._tries or step + 1 < (self._step or 0):
             yield session
@@ -79,7 +79,7 @@ class Tracing:
         payload = Payload(replica.graph, replica.layout.sizes, buckets)
         try:
             self._write(path, whole, spans(recorded.devices, payload))
-        except Exception as error:  # whatever a job's graph is like, or the disk: training goes on
+        except Exception as error:  # training continues whatever fails here: the job's graph, or the disk
             why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             print(f"train.trace: {path} cannot be written: {why}", flush=True)
         else:
@@ -95,9 +95,9 @@ class Tracing:
 
 
 class Recorded:
-    """A session that remembers what every ``run`` did.
+    """A session that records every ``run``.
 
-    ``devices``: what TensorFlow measured on each device; ``runs``: (start, duration) of each in microseconds.
+    ``devices``: TensorFlow's measurements on each device; ``runs``: (start, duration) of each call in microseconds.
     """
 
     def __init__(self, session: Any):
@@ -106,7 +106,7 @@ class Recorded:
         self.runs: List[Tuple[int, int]] = []
 
     def run(self, fetches: Any, feed_dict: Any = None) -> Any:
-        """``session.run``, measured."""
+        """Call ``session.run`` and measure the call."""
         measured = tf.RunMetadata()
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
         began_us = int(time.time() * 1e6)
@@ -117,13 +117,13 @@ class Recorded:
 
 
 class Payload:
-    """Called with a transfer, it names the variables, or slices, whose values or gradients travel.
+    """A function that names the variables, or slices, whose values or gradients are in a transfer.
 
-    There are no names in what only keeps the tasks together: steps, counts, tokens, numbers of rows.
+    Transfers that only coordinate the tasks have no names: steps, counts, tokens, numbers of rows.
 
     Args:
       variables: the names of the model's variables.
-      buckets: of those that travel together, by the name under which they are collected, and kept for workers.
+      buckets: the variables of each bucket, by the name under which a bucket is collected, and kept for workers.
     """
 
     def __init__(self, graph: Any, variables: Container[str], buckets: Mapping[str, Sequence[str]]):
@@ -139,7 +139,7 @@ class Payload:
         return self._made_into(op, transfer.target) if transfer.target.is_ps else []
 
     def _made_of(self, op: Any) -> List[str]:
-        """Return the variables on its own task that a tensor was made of."""
+        """Return the variables on its own task from which a tensor was computed."""
         here = _task_of(op)
         seen, left = {op}, [op]
         while left:
@@ -149,7 +149,7 @@ class Payload:
         return sorted(name for each in seen for name in self._held_by(each))
 
     def _held_by(self, op: Any) -> Sequence[str]:
-        """Return the variables that an operation is, or whose values it keeps as they travel."""
+        """Return the variables that an operation is, or whose values the operation holds for sending."""
         if op.type == "VariableV2" and is_outbox(op):
             return self._buckets.get(_push_of(op), [])
         name = author_name(op)
@@ -158,7 +158,7 @@ class Payload:
     def _made_into(self, op: Any, target: DevicePlace) -> List[str]:
         """Return the variables that a tensor changes with the fewest operations.
 
-        By the norm that clips gradients, a tensor changes every variable.
+        Through the norm that clips gradients, a tensor changes every variable.
         """
         seen, level = {op}, [op]
         while level:
@@ -198,13 +198,13 @@ class Payload:
 
 
 def _push_of(op: Any) -> str:
-    """Return the name of the push that an accumulator collects, or that an outbox keeps."""
+    """Return the name of the push that an accumulator collects, or that an outbox holds."""
     name: str = op.get_attr("shared_name").decode()
     return name.rpartition("/")[0]
 
 
 def _users(op: Any) -> Iterator[Tuple[Any, int]]:
-    """Yield the operations that take what one makes, whatever its shape, each with the position among its inputs."""
+    """Yield the users of an operation's outputs, whatever their shape, each with the position among its inputs."""
     for output in op.outputs:
         for user in output.consumers():
             if user.type in _SHAPES and user.inputs[0] is output:

@@ -1,12 +1,12 @@
 """Turn TensorFlow's measurements of a step into spans of time on the devices, all on the worker's clock.
 
-``tf.RunMetadata.step_stats`` has, for each device, the operations that ran there. A tensor that came over the network
-is among the operations of the device that got it. It is a ``RecvTensor``, with a label such as ``[128B] [9.1Mb/s]
-edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``. The ``RecvTensor`` begins when the sender
-begins to send. Both runtimes write it so.
+For each device, ``tf.RunMetadata.step_stats`` has the operations that ran on it. A tensor that arrived over the network
+is among the operations of the receiving device. The operation is a ``RecvTensor``, with a label such as ``[128B]
+[9.1Mb/s] edge_4_hidden from /job:ps/replica:0/task:1/device:CPU:0 to /job:worker/…``. The ``RecvTensor`` begins when
+the sender begins to send. Both runtimes write this format.
 
-The clocks of hosts differ. Nothing arrives before it was made: by their transfers, the times of other hosts are put on
-the worker's clock.
+The clocks of hosts differ. No tensor arrives before it was created. From the transfers, the module converts the times
+of other hosts to the worker's clock.
 """
 
 import re
@@ -15,9 +15,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 PULLS, COMPUTE, PUSHES, WAITING, OTHERS = "pulls", "compute", "pushes", "waiting", "other transfers"
 _DEVICE = re.compile(r"^/job:(\w+)/(?:replica:\d+/)?task:(\d+)/(?:device:)?(\w+:\d+)$")
 _SENT = re.compile(r"^\[[^]]*B\] .*?(?:edge_\d+_)?(\S+) from (\S+) to (\S+)$")
-_WAITS = re.compile(r"Dequeue|TakeGradient")  # operations that last until somebody else has done his part
+_WAITS = re.compile(r"Dequeue|TakeGradient")  # operations that wait for another task
 _OP = re.compile(r"^\S+ = (\w+)\((.*)\)$")
-_RECEIVED = re.compile(r"(?<![^\s])([^\s^]\S*)_S\d+(?=,|$)")  # an input that came from another task
+_RECEIVED = re.compile(r"(?<![^\s])([^\s^]\S*)_S\d+(?=,|$)")  # an input from another task
 
 
 class DevicePlace(NamedTuple):
@@ -32,7 +32,7 @@ class DevicePlace(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """A tensor on its way; ``tensor`` is the name of the operation that made it."""
+    """A sent tensor; ``tensor`` is the name of the operation that created it."""
 
     tensor: str
     size: int  # bytes
@@ -41,7 +41,7 @@ class Transfer(NamedTuple):
 
 
 class TraceSpan(NamedTuple):
-    """Something that lasted. Microseconds of the clock of ``place``, in a transfer of its target's."""
+    """An activity with a duration. Times are microseconds of the clock of ``place``; for a transfer, of its target."""
 
     place: DevicePlace
     lane: str  # PULLS, COMPUTE, …
@@ -49,16 +49,16 @@ class TraceSpan(NamedTuple):
     start_us: int
     duration_us: int
     transfer: Optional[Transfer] = None
-    variables: Sequence[str] = ()  # that are transferred, or whose gradients are
+    variables: Sequence[str] = ()  # that are transferred, or whose gradients are transferred
 
 
-NamesOf = Callable[[Transfer], Sequence[str]]  # the variables whose values or gradients travel so
+NamesOf = Callable[[Transfer], Sequence[str]]  # the variables whose values or gradients a transfer contains
 
 
 def spans(devices: Iterable[Any], payload: NamesOf) -> List[TraceSpan]:
-    """Return the spans of what happened on the devices of tasks, each thing once.
+    """Return the spans on the devices of tasks, each activity once.
 
-    Transfers are at the device that got them.
+    Transfers are on the receiving device.
 
     Args:
       devices: ``step_stats.dev_stats`` of every ``session.run`` of the step.
@@ -68,7 +68,7 @@ def spans(devices: Iterable[Any], payload: NamesOf) -> List[TraceSpan]:
 
 def _of_device(device: Any, payload: NamesOf) -> Iterator[TraceSpan]:
     place = place_of(device.device)
-    if place is None:  # what threads did, which 1.15 reports besides, for other sessions too
+    if place is None:  # activities of threads, which 1.15 also reports, for other sessions too
         return
     for node in device.node_stats:
         transfer = transfer_of(node) if node.node_name == "RecvTensor" else None
@@ -82,8 +82,8 @@ def _of_device(device: Any, payload: NamesOf) -> Iterator[TraceSpan]:
 def count_unrecorded(devices: Iterable[Any]) -> int:
     """Count the transferred tensors that TensorFlow did not record.
 
-    TensorFlow has every task switch recording on as the step begins, and waits for none of the tasks. So a tensor that
-    a ps asked for before is missing. Some versions record a tensor only once that a device gets twice.
+    Every task starts to record as the step begins, but TensorFlow does not wait for the tasks. So the record lacks a
+    tensor that a ps requested earlier. Some versions record only once a tensor that a device receives twice.
     """
     expected: Dict[str, Set[str]] = {}
     recorded: Dict[str, Set[str]] = {}
@@ -99,7 +99,7 @@ def count_unrecorded(devices: Iterable[Any]) -> int:
 
 
 def place_of(device: str) -> Optional[DevicePlace]:
-    """Return the place that TensorFlow calls ``/job:ps/replica:0/task:1/device:CPU:0``; None for what is no device."""
+    """Return the place that TensorFlow names ``/job:ps/replica:0/task:1/device:CPU:0``; None for any other name."""
     found = _DEVICE.match(device)
     return DevicePlace(f"{found[1]}:{found[2]}", found[3].upper()) if found else None
 
@@ -144,9 +144,9 @@ def _times(node: Any) -> Tuple[int, int]:
 
 
 class ClockCorrection(NamedTuple):
-    """The correction of a task's times, and the error that the correction may have.
+    """The correction of a task's times, and the possible error of the correction.
 
-    Add ``shift_us`` to the times of the task. Both are 0 where its times agree as they are.
+    Add ``shift_us`` to the times of the task. Both are 0 where no correction is needed.
     """
 
     shift_us: int
@@ -154,10 +154,10 @@ class ClockCorrection(NamedTuple):
 
 
 def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
-    """Return the clock of every task but ``own``, whose times all others are put on.
+    """Return the clock correction of every task but ``own``, to whose clock all other times are converted.
 
-    A tensor from ``own`` bounds how far ahead a clock can be, and a tensor to ``own`` how far behind. Where both bounds
-    leave room for 0, nothing is known against that clock. Elsewhere the shift is the middle of the bounds.
+    A tensor from ``own`` bounds by how much a clock can be ahead, and a tensor to ``own`` by how much behind. Where
+    both bounds allow 0, the shift is 0. Elsewhere the shift is the middle of the bounds.
     """
     found = list(found)
     least, most = _bounds_of_shifts(found, own)
@@ -166,7 +166,7 @@ def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
 
 
 def on_one_clock(found: Iterable[TraceSpan], by_task: Dict[str, ClockCorrection]) -> List[TraceSpan]:
-    """Return the same spans with their times put on the worker's clock."""
+    """Return the same spans with their times converted to the worker's clock."""
     still = ClockCorrection(0, 0)
     return [span._replace(start_us=span.start_us + by_task.get(span.place.task, still).shift_us) for span in found]
 
@@ -177,7 +177,7 @@ def _tasks_of(span: TraceSpan) -> Tuple[str, ...]:
 
 def _bounds_of_shifts(found: List[TraceSpan], own: str) -> Tuple[Dict[str, List[int]], Dict[str, List[int]]]:
     """Return the lower and the upper bounds of each task's shift."""
-    made: Dict[Tuple[str, str], int] = {}  # no earlier than the operation began
+    made: Dict[Tuple[str, str], int] = {}  # not earlier than the begin of the operation
     for span in reversed(found):
         if span.transfer is None:
             made[span.place.task, span.name] = span.start_us

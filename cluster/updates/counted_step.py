@@ -1,8 +1,8 @@
-"""The global step that an optimizer sees and counts; the servers' own is counted with the step's last word.
+"""The global step that an optimizer sees and counts. The last operation of a step counts the servers' own global step.
 
-In one process ``apply_gradients`` counts the step when the variables are updated, and what the optimizer does then may
-read the new number. On the servers others read the global step meanwhile. So the optimizer gets a variable that takes
-the servers' number when an update begins, and that nobody else reads.
+In one process ``apply_gradients`` counts the step when the variables are updated, and later operations of the optimizer
+may read the new number. On the servers other programs read the global step meanwhile. So the optimizer has a separate
+variable, which takes the servers' number when an update begins. Nothing else reads this variable.
 """
 
 import inspect
@@ -22,10 +22,10 @@ _MOVED = ("Cast", "Bitcast")
 
 
 class CountedStep:
-    """A variable in the place of a graph's global step.
+    """A variable that replaces a graph's global step.
 
     Args:
-      step: the global step; code that asks TensorFlow for it afterwards gets ``variable``.
+      step: the global step; code that asks TensorFlow for the global step afterwards receives ``variable``.
       name: of the variable.
     """
 
@@ -37,13 +37,13 @@ class CountedStep:
         tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)[:] = [self.variable]
 
     def settle(self, optimizer: Any) -> bool:
-        """Let the variable take the global step before anything uses it; call it when the update is built.
+        """Copy the global step into the variable before anything uses it; call this when the update is built.
 
         Returns:
-          Whether the optimizer counts under a condition, and so may leave a step out.
+          Whether the optimizer counts under a condition, and so may skip a step.
 
         Raises:
-          JobError: the optimizer counts otherwise than one a step.
+          JobError: the optimizer does not count exactly one for each step.
         """
         counts = writes(self.variable)
         if len(counts) > 1 or not all(map(_adds_one, counts)) or writes(self._step):
@@ -53,7 +53,7 @@ class CountedStep:
                 " counts once"
             )
         users = [op for op in handle_of(self.variable).consumers() if op is not self.variable.initializer]
-        # TensorFlow moves a cast to before the reading of its variable: it must wait itself.
+        # TensorFlow moves a cast before the read of its variable, so the cast itself must wait.
         users += [op for op in self.variable.graph.get_operations() if op.type in _MOVED and _is_outside(op)]
         with tf.control_dependencies(None):
             begin = tf.assign(self.variable, self._step.read_value()).op
@@ -63,7 +63,7 @@ class CountedStep:
 
 
 def applied(optimizer: Any, pairs: Any, step: Any) -> Any:
-    """Return what an optimizer's ``apply_gradients`` returns; it gets the global step, as in one process, if it may."""
+    """Return the result of an optimizer's ``apply_gradients``, called with the global step if it accepts one."""
     try:
         inspect.signature(optimizer.apply_gradients).bind(pairs, global_step=step)
     except TypeError:
@@ -76,7 +76,7 @@ def _is_outside(op: Any) -> bool:
 
 
 def _adds_one(op: Any) -> bool:
-    """Return whether a change of the step adds 1; it may be in a branch, where an optimizer leaves a step out."""
+    """Return whether a change of the step adds 1. The change may be in a branch, where an optimizer skips a step."""
     if op.inputs[0].op.type in _LOOPS:
         return False
     if op.type == "AssignAdd":
@@ -87,5 +87,5 @@ def _adds_one(op: Any) -> bool:
 
 
 def _reads(added: Any, handle: Any) -> bool:
-    """Return whether one of what is added is a plain read of the variable."""
+    """Return whether one of the summands is a plain read of the variable."""
     return any(each.op.type == "Identity" and each.op.inputs[0] is handle for each in added.inputs)

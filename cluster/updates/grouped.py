@@ -1,4 +1,4 @@
-"""Several optimizers, each for the variables whose names begin in one way, such as wide ones and deep ones."""
+"""Several optimizers, each for the variables whose names begin in the same way, such as wide and deep ones."""
 
 import difflib
 from itertools import accumulate, takewhile
@@ -16,9 +16,9 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
     """One optimizer made of several.
 
     Args:
-      parts: by the beginning of names: ``wide`` is for ``wide`` and all of ``wide/…``, ``wide/`` for the latter alone,
-        ``""`` for all that is left. The longest that fits counts.
-      who: begins an error, with the place of the author's function.
+      parts: by the beginning of names. ``wide`` is for ``wide`` and all of ``wide/…``, ``wide/`` only for the latter,
+        ``""`` for all remaining names. The longest key that fits counts.
+      who: the beginning of an error, with the place of the author's function.
     """
 
     def __init__(self, parts: Mapping[str, Any], who: str = "optimizer"):
@@ -26,10 +26,10 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         self.parts, self._who = dict(parts), who
 
     def compute_gradients(self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Compute each part's gradients in that part's way.
+        """Compute the gradients of each part by that part.
 
         Raises:
-          JobError: a variable is no part's, or a part has none in the graph.
+          JobError: a variable belongs to no part, or a part has no variable in the graph.
         """
         step = tf.train.get_global_step()
         self._refuse_unmatched([each.op.name for each in tf.global_variables() if each is not step])
@@ -54,7 +54,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
                 )
 
     def _together(self, variables: Sequence[Any]) -> List[Tuple[Any, List[str]]]:
-        """Optimizers, each with the names of its variables; those with TensorFlow's own way share a backpropagation."""
+        """Return optimizers with the names of their variables; those with TensorFlow's way share a backpropagation."""
         own: List[str] = []
         others: List[Tuple[Any, List[str]]] = []
         for prefix, optimizer in self.parts.items():
@@ -63,18 +63,18 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
                 own += names
             elif names:
                 others.append((optimizer, names))
-        plain = tf.train.Optimizer(use_locking=False, name="Plain")  # which computes gradients in TensorFlow's own way
+        plain = tf.train.Optimizer(use_locking=False, name="Plain")  # computes gradients in TensorFlow's own way
         return [*([(plain, own)] if own else []), *others]
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
-        """Apply each part's gradients by that part; the last one, after the others, counts the step."""
+        """Apply the gradients of each part by that part; the last part, after the others, counts the step."""
         *others, (last, its_pairs) = self.share_out(grads_and_vars)
         before = [optimizer.apply_gradients(pairs) for optimizer, pairs in others]
         with tf.control_dependencies(before):
             return tf.group(*before, applied(last, its_pairs, global_step), name=name)
 
     def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
-        """Return optimizers with their part of these pairs, those that have any."""
+        """Return optimizers, each with its part of these pairs, without optimizers that have no gradient."""
         found: Dict[str, List[Tuple[Any, Any]]] = {}
         for grad, variable in grads_and_vars:
             found.setdefault(self.prefix(plain_name(variable)), []).append((grad, variable))
@@ -83,10 +83,10 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         ]
 
     def prefix(self, name: str) -> str:
-        """Return which part a variable of this name is for.
+        """Return the part for a variable of this name.
 
         Raises:
-          JobError: the variable is no part's.
+          JobError: the variable belongs to no part.
         """
         fitting = [each for each in self.parts if _fits(each, name)]
         if not fitting:
@@ -102,14 +102,14 @@ def _fits(key: str, name: str) -> bool:
 
 
 def _scopes(name: str) -> Iterator[str]:
-    """Return the beginnings of a name that a key may be, the whole among them: ``a``, ``a/b``."""
+    """Return the beginnings of a name that may be keys, including the whole name: ``a``, ``a/b``."""
     return accumulate(name.split("/"), "{}/{}".format)
 
 
 def _has_a_way_of_its_own(optimizer: Any) -> bool:
     """Return whether an optimizer has a ``compute_gradients`` of its own.
 
-    The optimizer itself, or a class of it below TensorFlow's, may have the method.
+    The method may belong to the optimizer itself, or to a class below TensorFlow's.
     """
     below = takewhile(lambda each: each is not tf.train.Optimizer, type(optimizer).__mro__)
     return any("compute_gradients" in vars(each) for each in [optimizer, *below])

@@ -1,14 +1,14 @@
-"""The update of an optimizer that may look at names, at whole variables, or at all gradients at once.
+"""The update of an optimizer that may read names, whole variables, or all gradients at once.
 
-The update is built in a graph of its own. That graph has only the servers' variables, whole and under the author's
-names. Then it is imported into the worker's graph, under the scope ``servers/``. So an optimizer finds and makes
-exactly what it finds and makes in one process.
+The update is built in a separate graph. That graph has only the servers' variables, whole and under the author's names.
+The graph is then imported into the worker's graph, under the scope ``servers/``. So an optimizer finds and creates
+exactly the same as in one process.
 
-It also finds in collections what the model has put there:
+In collections the optimizer also finds the model's entries:
 
 a variable of the model   the servers' variable of that name
-a tensor or an operation  a stand-in without a value; an update that needs it is refused
-anything else             itself
+a tensor or an operation  a placeholder without a value; an update that needs it is refused
+anything else             the entry itself
 """
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
@@ -23,7 +23,7 @@ from cluster.updates.optimizer_gradients import INNER_SCOPE, changed_gradients, 
 from cluster.variables.masters import SCOPE, plain_name
 from cluster.variables.uses import ancestors, replace
 
-_RUN_BESIDE = tf.GraphKeys.UPDATE_OPS  # the workers run these; here is nothing to wait for
+_RUN_BESIDE = tf.GraphKeys.UPDATE_OPS  # the workers run these updates; the servers' update does not wait for them
 
 
 class ModelCollections:
@@ -32,7 +32,7 @@ class ModelCollections:
     Args:
       entries: of the model's graph, by collection.
       variables: of the current graph, by the author's names.
-      scope: a name scope for stand-ins.
+      scope: a name scope for placeholders.
     """
 
     def __init__(self, entries: Mapping[str, Sequence[Any]], variables: Mapping[str, Any], scope: str):
@@ -54,13 +54,13 @@ class ModelCollections:
         return made
 
     def refuse_needed(self, update: Any, who: str) -> None:
-        """Refuse an update that needs what has no value on the servers.
+        """Refuse an update that needs an entry without a value on the servers.
 
         Args:
           who: the optimizer, with the place of its ``apply_gradients``.
 
         Raises:
-          JobError: it does.
+          JobError: the update needs such an entry.
         """
         needed = ancestors([update])
         for name, found in self._stand_ins.items():
@@ -73,36 +73,36 @@ class ModelCollections:
 
 
 class VariableSpec(NamedTuple):
-    """A variable to be made: ``sparse`` is whether its gradient is of rows, None without a gradient."""
+    """A variable to create: ``sparse`` is whether its gradient has rows, None without a gradient."""
 
     mirror: Any
     device: str
     sparse: Any
-    is_made: bool = True  # else the optimizer makes it
+    is_made: bool = True  # otherwise the optimizer creates it
 
 
 class ImportedUpdate:
-    """The servers' variables, and the update that ``make`` makes an optimizer for, in the current graph.
+    """The servers' variables, and the update by the optimizer that ``make`` returns, in the current graph.
 
-    It stands in for the optimizer: ``apply_gradients`` takes the mean gradients.
+    The object replaces the optimizer: ``apply_gradients`` takes the mean gradients.
 
     Args:
-      specs: by name.
-      step_device: of the global step, and of what has no other place.
+      specs: the variables by name.
+      step_device: of the global step, and of operations without another device.
       clip_norm: of all gradients together, as the optimizer would apply them; None does not clip.
-      changing: names of variables that the model changes itself. An update that reads one, such as a learning rate,
-        reads it once the change of its step is there, as one process does.
-      collections: what the model has put into collections of its graph, by name.
+      changing: names of variables that the model changes itself. An update that reads such a variable, for example a
+        learning rate, reads it after the change of its step, as in one process.
+      collections: the entries of the model in collections of its graph, by name.
       scopes: how often the model has opened each variable scope.
 
     Attributes:
       masters: the variables of ``specs``, by name.
-      others: what else the optimizer made: slots and the like.
+      others: the other variables that the optimizer created, such as slots.
       global_step: the servers' own.
       is_checked: whether new values must be finite numbers.
       reads_changing: whether the update reads one of the variables ``changing``.
-      may_leave_out: whether the optimizer counts a step under a condition, which here counts in any case.
-      publish: makes the operation that the update must wait for then; None waits for gradients alone.
+      may_leave_out: whether the optimizer counts a step under a condition; here every step counts.
+      publish: creates the operation that the update must wait for in that case; None waits for gradients alone.
     """
 
     is_checked = False
@@ -156,7 +156,7 @@ class ImportedUpdate:
         )
 
     def _create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-        """Note every variable, and place those without a place."""
+        """Create a variable: note it, and place it if it has no device."""
         device = self._device(kwargs.get("name") or "")
         with tf.device(lambda op: op.device or device):
             made = next_creator(**kwargs)
@@ -168,7 +168,7 @@ class ImportedUpdate:
         return self._specs[max(owners, key=len)].device if owners else self._step_device
 
     def _stand_in(self, name: str, variable: Any) -> Any:
-        """Make a stand-in for the mean gradient of a variable; None without a gradient."""
+        """Return a placeholder for the mean gradient of a variable; None without a gradient."""
         sparse = self._specs[name].sparse
         if sparse is None:
             return None
@@ -185,8 +185,8 @@ class ImportedUpdate:
         return hole
 
     def _update(self, optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any], step: Any) -> Any:
-        # What depends on no gradient, such as a decay, waits for all of them too: a step that is
-        # given up while it waits has changed nothing.
+        # Operations that depend on no gradient, such as a decay, also wait for all gradients: a step that is given up
+        # while it waits has changed nothing.
         ready = _ready(grads)
         with tf.control_dependencies(ready):
             pairs = clip(changed_gradients(optimizer, grads, variables), self._clip_norm)
@@ -200,7 +200,7 @@ class ImportedUpdate:
             return tf.group(update)
 
     def _bring_in(self, inner: Any, step: Any, counted: Any, update: Any) -> None:
-        """Make the inner graph part of the current one."""
+        """Import the inner graph into the current graph."""
         definition = inner.as_graph_def()
         devices = _devices(inner, self._step_device)
         for node in definition.node:
@@ -223,7 +223,7 @@ class ImportedUpdate:
         self.update = self._graph.get_operation_by_name(f"{SCOPE}/{update.name}")
 
     def apply_gradients(self, grads_and_vars: Sequence[Tuple[Any, Any]]) -> Any:
-        """Make the operation that updates all variables, once their mean gradients are there."""
+        """Return the operation that updates all variables, once their mean gradients have arrived."""
         published = self._published([grad for grad, _ in grads_and_vars])
         for grad, variable in grads_and_vars:
             holes = self._holes[variable.op.name[len(SCOPE) + 1 :]]
@@ -235,7 +235,7 @@ class ImportedUpdate:
         return self.update if not self.is_checked else tf.group(*[_checked(v, self.update) for _, v in grads_and_vars])
 
     def _published(self, grads: Sequence[Any]) -> List[Any]:
-        """Return what the update waits for beside its gradients: what the model has changed in the step."""
+        """Return the update's inputs other than gradients: the variables that the model has changed in the step."""
         if self.publish is None:
             return []
         with tf.control_dependencies([each for grad in grads for each in _tensors(grad)]):
@@ -247,7 +247,7 @@ def _ready(grads: Mapping[str, Any]) -> List[Any]:
 
 
 def _read_late(variable: Any, update: Set[Any], ready: Sequence[Any]) -> bool:
-    """Let the operations of an update read a variable once ``ready`` is there; return whether there are any."""
+    """Let the operations of an update read a variable only after ``ready``; return whether any operation reads it."""
     (read,) = [op for op in variable.op.outputs[0].consumers() if op.outputs and op.outputs[0] is variable.value()]
     users = [op for op in read.outputs[0].consumers() if op in update]
     direct = [op for op in variable.op.outputs[0].consumers() if op in update and op is not read]
@@ -266,7 +266,7 @@ def _checked(variable: Any, update: Any) -> Any:
 
 
 def _imported(variable: Any) -> Any:
-    """Return the Python object of a variable whose graph became part of the current one."""
+    """Return the Python object of a variable whose graph was imported into the current graph."""
     return type(variable).from_proto(variable.to_proto(), import_scope=SCOPE)
 
 
@@ -275,7 +275,7 @@ def _tensors(grad: Any) -> List[Any]:
 
 
 def _devices(graph: Any, default: str) -> Dict[str, str]:
-    """Return a device for every operation: its own, that of what it is colocated with, or of its largest input."""
+    """Return a device for every operation: its own, that of its colocation, or that of its largest input."""
     found: Dict[str, str] = {}
     for op in graph.get_operations():
         together = [found.get(group.decode()[len("loc:@") :], "") for group in op.colocation_groups()]

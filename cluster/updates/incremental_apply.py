@@ -1,7 +1,7 @@
 """An optimizer that applies the gradients of some variables at a time.
 
-Its slots that begin with zeros are made by two operations each, and not six. Names, places and what a checkpoint makes
-of a part of a variable are as TensorFlow has them.
+Its zero slots are created by two operations each, instead of six. Names, devices and the place of a slice in a
+checkpoint are the same as in TensorFlow.
 """
 
 from typing import Any, Collection, Dict, List, Sequence, Tuple
@@ -13,15 +13,15 @@ from cluster.variables.uses import sources
 
 
 class ZeroSlots:
-    """Make slots; make the zeros of one shape once on each server."""
+    """Create slots; create the zeros of one shape once on each server."""
 
     def __init__(self) -> None:
         self._zeros: Dict[Tuple[str, Tuple[int, ...], Any], Any] = {}
 
     def slot(self, optimizer: Any, variable: Any, kind: str, name: str) -> Any:
-        """Return what ``optimizer`` keeps of this kind for a variable, made if it is not there.
+        """Return the optimizer's slot of this kind for a variable; create a missing slot.
 
-        This is ``tf.train.Optimizer._zeros_slot``, for variables that hand out their memory (``use_resource=False``).
+        The method replaces ``tf.train.Optimizer._zeros_slot`` for reference variables (``use_resource=False``).
         """
         if variable.dtype == variable.dtype.base_dtype:
             return type(optimizer)._zeros_slot(optimizer, variable, kind, name)
@@ -71,34 +71,33 @@ _ELEMENTWISE = (
 def is_elementwise(optimizer: Any, changed: Collection[Any] = ()) -> bool:
     """Return whether the optimizer is known to treat each element of a variable by itself.
 
-    Known are TensorFlow's own classes, not their subclasses. An optimizer that was given a method of its own, an
-    attribute in place of one of its class, is not known either.
+    Known are TensorFlow's own classes, not their subclasses. An optimizer with a method of its own, an attribute that
+    replaces a method of its class, is not known, either.
 
     Args:
       changed: variables that the model changes in each step. No setting of the optimizer, such as its learning rate,
-        may depend on one of them.
+        may depend on these variables.
     """
     if isinstance(optimizer, Grouped):
         return all(is_elementwise(each, changed) for each in optimizer.parts.values())
     if changed and {each.op for each in changed} & sources(_settings(optimizer)):
         return False
-    if getattr(type(optimizer), "works_by_element", False):  # ours
+    if getattr(type(optimizer), "works_by_element", False):  # a class of this project
         return True
     return type(optimizer) in _ELEMENTWISE and not any(hasattr(type(optimizer), name) for name in vars(optimizer))
 
 
 def _settings(optimizer: Any) -> List[Any]:
-    """Return the settings of one of TensorFlow's optimizers that are no plain numbers, as tensors."""
+    """Return those settings of one of TensorFlow's optimizers that are not plain numbers, as tensors."""
     values = [value() if callable(value) else value for value in vars(optimizer).values()]
     return [tf.convert_to_tensor(each) for each in values if tf.is_tensor(each)]
 
 
 class IncrementalApply:
-    """Let ``optimizer`` update variables as their gradients come, in one step.
+    """Let ``optimizer`` update variables as their gradients arrive, in one step.
 
-    An optimizer updates each variable by itself, and then, once a step, what belongs to none of them
-    (Adam its powers of beta). ``update`` does the first for some variables, ``finish`` the second, after
-    all of them.
+    An optimizer updates each variable by itself. Once a step, it then updates state that belongs to no variable (Adam:
+    its powers of beta). ``update`` does the first for some variables, ``finish`` the second, after all variables.
     """
 
     def __init__(self, optimizer: Any):
@@ -112,15 +111,15 @@ class IncrementalApply:
     def supports(optimizer: Any) -> bool:
         """Return whether ``optimizer`` can update some variables at a time.
 
-        An optimizer that has an ``apply_gradients`` of its own cannot: the effect of that method is unknown. A
-        ``Grouped`` can if its parts are elementwise.
+        An optimizer with an ``apply_gradients`` of its own cannot: the effect of that method is unknown. A ``Grouped``
+        can if its parts are elementwise.
         """
         if isinstance(optimizer, Grouped):
             return is_elementwise(optimizer)
         return type(optimizer).apply_gradients is tf.train.Optimizer.apply_gradients
 
     def update(self, grads_and_vars: GradsAndVars) -> Any:
-        """Make the operation that updates these variables, on their servers."""
+        """Return the operation that updates these variables, on their servers."""
         shares = (
             self.optimizer.share_out(grads_and_vars)
             if isinstance(self.optimizer, Grouped)
@@ -139,10 +138,10 @@ class IncrementalApply:
         try:
             return optimizer.apply_gradients(grads_and_vars)
         finally:
-            del optimizer._finish, optimizer._prepare, optimizer._zeros_slot  # what the class says holds again
+            del optimizer._finish, optimizer._prepare, optimizer._zeros_slot  # restores the methods of the class
 
     def _prepare(self, optimizer: Any, server: str) -> None:
-        """Give an optimizer the tensors that it makes of its settings: once on each server, not for each update."""
+        """Give an optimizer the tensors of its settings, created once on each server and not for each update."""
         made = self._prepared.setdefault((id(optimizer), server), {})
         if not made:
             before = dict(vars(optimizer))
@@ -152,12 +151,12 @@ class IncrementalApply:
         vars(optimizer).update(made)
 
     def finish(self) -> Any:
-        """Make the operation that does what is left of the step, after every update."""
+        """Return the operation that does the rest of the step, after every update."""
         updates = tf.group(*self._updates)
         return tf.group(*[each._finish([updates], "finish") for each in self._used])
 
     def finish_alone(self) -> Any:
-        """Do as ``finish``, for a step whose updates have been run before."""
+        """Return the operation of ``finish`` for a step whose updates have already run."""
         return tf.group(*[each._finish([tf.no_op()], "finish_alone") for each in self._used])
 
 

@@ -1,7 +1,7 @@
 """Handle a loss or gradient that is not a finite number, before anything is sent.
 
-A gradient is judged by the sum of its elements, computed where the gradient is. The sum is
-finite only if every element is, and one pass over a gradient costs little beside making it.
+The sum of a gradient's elements decides, computed on the gradient's device. The sum is finite only if every element is
+finite. One pass over a gradient costs little compared with its computation.
 """
 
 import re
@@ -10,17 +10,17 @@ from typing import Any, List, Mapping, Optional, Tuple
 from cluster.runtime.gradients import map_values, values_of
 from cluster.runtime.tf_compat import tf
 
-NamedGradients = List[Tuple[Any, str]]  # each with the name of the variable that it is of; None without a gradient
+NamedGradients = List[Tuple[Any, str]]  # each with the name of its variable; None without a gradient
 NOT_FINITE = "is not a finite number"  # TensorFlow puts these words into its error, where ``reason`` finds them
 _FOUND = re.compile(rf"the (?:loss|gradient of \S+|new value of \S+) {NOT_FINITE}")
 
 
 def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, NamedGradients]:
-    """Return the loss, and (gradient, name) of each variable, as ``train.on_nan`` wants them.
+    """Return the loss, and (gradient, name) of each variable, as ``train.on_nan`` requires.
 
     Args:
       grads: by name.
-      scales: whether the optimizer multiplies the loss: then it knows what to do with gradients that are too large.
+      scales: whether the optimizer multiplies the loss: then the optimizer itself handles gradients that are too large.
     """
     named = [(grad, name) for name, grad in grads.items()]
     if scales:
@@ -31,8 +31,9 @@ def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tup
 def stop_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGradients]:
     """Return the same loss and gradients, which fail unless they are finite.
 
-    They fail with ``tf.errors.InvalidArgumentError``. The loss is judged first; each gradient then by itself, so that
-    one can be sent while others are still computed. ``reason`` returns the part of the error that names the cause.
+    The failure is a ``tf.errors.InvalidArgumentError``. The loss is checked first; each gradient is then checked by
+    itself, so that one gradient can be sent while others are still computed. ``reason`` returns the part of the error
+    that names the cause.
     """
     loss = tf.debugging.check_numerics(loss, f"the loss {NOT_FINITE}")
     return loss, [(_checked(loss, grad, name), name) for grad, name in grads]
@@ -41,7 +42,8 @@ def stop_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGrad
 def ignore_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGradients]:
     """Return the same loss and gradients, with all gradients zero unless all are finite.
 
-    The loss is NaN then. So a worker that met such numbers adds nothing to the step, and its loss shows that.
+    The loss is NaN in that case. So a worker with such numbers adds nothing to the step, and its loss shows the
+    failure.
     """
     sums = [_total(grad) for grad, _ in grads if grad is not None]
     finite = tf.reduce_all(tf.math.is_finite(tf.stack([tf.cast(loss, tf.float32), *sums])))
@@ -50,7 +52,7 @@ def ignore_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGr
 
 
 def reason(error: Exception) -> Optional[str]:
-    """Return the part of an error that names what was not finite.
+    """Return the part of an error that names the value that was not finite.
 
     An example is ``the gradient of hidden/weights is not a finite number``. The result is None for another error.
     """
@@ -61,7 +63,7 @@ def reason(error: Exception) -> Optional[str]:
 def _checked(loss: Any, grad: Any, name: str) -> Any:
     if grad is None:
         return None
-    with tf.control_dependencies([loss]):  # a loss that is not finite is the cause, and goes first
+    with tf.control_dependencies([loss]):  # a loss that is not finite is the cause, and fails first
         total = tf.debugging.check_numerics(_total(grad), f"the gradient of {name} {NOT_FINITE}")
     with tf.control_dependencies([total]):
         return map_values(grad, tf.identity)

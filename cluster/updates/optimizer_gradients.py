@@ -1,13 +1,13 @@
 """The gradients that an optimizer computes, on workers and on servers.
 
-An optimizer's ``compute_gradients`` may do something before TensorFlow's own: scale the loss. It may do something
-after it: clip, or freeze by name. Each worker must do the first; the second must be done with the mean of all
-gradients. So a worker takes what TensorFlow's own returns there (``own_gradients``). On the servers TensorFlow's own
+An optimizer's ``compute_gradients`` may act before TensorFlow's own, and scale the loss. It may also act afterwards:
+clip, or freeze by name. Each worker must do the first part; the second part needs the mean of all gradients. So a
+worker uses only the result of TensorFlow's own method (``own_gradients``). On the servers TensorFlow's own method
 returns the mean, and the optimizer does the rest (``changed_gradients``).
 
-Nobody calls ``minimize`` here, but its two halves. One that only hands its arguments on to TensorFlow's own, as that of
-every optimizer with decoupled weight decay does, may be left out. So it is called once, with TensorFlow's own replaced
-by a method that looks at what arrives.
+This package never calls ``minimize``, but only its two halves. A ``minimize`` that only passes its arguments on to
+TensorFlow's own may be skipped; that of every optimizer with decoupled weight decay is like that. To find out, the
+package calls it once, with TensorFlow's own replaced by a method that records its arguments.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from cluster.runtime.tf_compat import tf
 from cluster.updates.passed_loss import NotLinear, PassedLoss
 from cluster.variables.uses import ancestors, ops_of
 
-_ONE_AT_A_TIME = threading.RLock()  # a class has one method for all threads
+_ONE_AT_A_TIME = threading.RLock()  # all threads share the methods of a class
 
 
 @contextlib.contextmanager
 def in_place_of(method: str, replacement: Callable[..., Any]) -> Iterator[None]:
-    """Inside, ``tf.train.Optimizer`` has ``replacement`` as its method of that name, in this thread's calls alone."""
+    """Replace the method of that name of ``tf.train.Optimizer`` inside, for calls of this thread alone."""
     with _ONE_AT_A_TIME:
         own = getattr(tf.train.Optimizer, method)
         setattr(tf.train.Optimizer, method, replacement)
@@ -41,13 +41,14 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 class _Given:
-    """An argument of which nothing can be made."""
+    """An argument that supports no operation."""
 
 
 def hands_on(optimizer: Any) -> bool:
-    """Return whether ``optimizer.minimize`` does nothing but calling TensorFlow's own with the same arguments.
+    """Return whether ``optimizer.minimize`` only calls TensorFlow's own with the same arguments.
 
-    What it keeps of its other parameters' defaults stays with the optimizer, as after a call of the author's.
+    Values that it stores from the defaults of its other parameters stay in the optimizer, as after a call by the
+    author.
     """
     loss, variable, step, result = _Given(), _Given(), _Given(), _Given()
     arrived: List[Dict[str, Any]] = []
@@ -71,7 +72,7 @@ def _arguments(*args: Any, **kwargs: Any) -> Dict[str, Any]:
 
 
 def _waits() -> List[Any]:
-    """Return what the step would wait for, the model's own updates left out: a step waits for these in any case."""
+    """Return the operations for which a step would wait, except the model's own updates, which it always awaits."""
     updates = [op for each in tf.get_collection(tf.GraphKeys.UPDATE_OPS) for op in ops_of(each)]
     return [op for op in tf.no_op().control_inputs if op not in updates]
 
@@ -81,7 +82,7 @@ def _operations() -> int:
 
 
 def _tried(call: Callable[[], Any]) -> Any:
-    """Return what a call returns; None if it fails, as it does when it uses an argument."""
+    """Return the result of a call; None if it fails, as it does when it uses an argument."""
     try:
         return call()
     except Exception:
@@ -89,12 +90,12 @@ def _tried(call: Callable[[], Any]) -> Any:
 
 
 def _keeps_nothing(optimizer: Any, before: Dict[str, Any]) -> bool:
-    """Return whether all that an optimizer has got as attributes are numbers, words and the like."""
+    """Return whether all new attributes of an optimizer are numbers, texts and the like."""
     changed = [value for name, value in vars(optimizer).items() if before.get(name, _Given) is not value]
     return all(isinstance(value, _PLAIN) for value in changed)
 
 
-INNER_SCOPE = "apart/"  # of operations that are neither the model's nor the optimizer's
+INNER_SCOPE = "apart/"  # of operations that belong neither to the model nor to the optimizer
 # TensorFlow's, and those of contrib.
 _GATHERING = (
     "SyncReplicasOptimizer", "DropStaleGradientOptimizer", "ElasticAverageOptimizer", "ModelAverageOptimizer",
@@ -106,7 +107,7 @@ _OWN_COMPUTE = tf.train.Optimizer.compute_gradients
 class OwnGradients(NamedTuple):
     """The gradients that TensorFlow's own ``compute_gradients`` returned.
 
-    ``scales``: whether ``compute_gradients`` was given a multiple of the loss.
+    ``scales``: whether ``compute_gradients`` received a multiple of the loss.
     """
 
     pairs: List[Tuple[Any, Any]]
@@ -114,10 +115,10 @@ class OwnGradients(NamedTuple):
 
 
 def refuse_minimize(optimizer: Any) -> None:
-    """Refuse an optimizer that does in ``minimize`` what nobody would call here.
+    """Refuse an optimizer whose ``minimize`` does work that would be skipped here.
 
     Raises:
-      JobError: it has one of its own, which does more than handing its arguments on.
+      JobError: the optimizer has a ``minimize`` of its own, which does more than pass its arguments on.
     """
     if type(optimizer).minimize is not tf.train.Optimizer.minimize and not hands_on(optimizer):
         raise JobError(
@@ -128,28 +129,28 @@ def refuse_minimize(optimizer: Any) -> None:
 
 
 def gathers(optimizer: Any) -> bool:
-    """Return whether an optimizer is one of TensorFlow's that make the steps of several workers themselves."""
+    """Return whether an optimizer is one of TensorFlow's that combine the steps of several workers themselves."""
     return any(each.__name__ in _GATHERING for each in type(optimizer).__mro__)
 
 
 def own_gradients(
     optimizer: Any, loss: Any, variables: Sequence[Any], weight: Any = None, batch: Iterable[Any] = ()
 ) -> OwnGradients:
-    """Compute the gradients of a loss as ``optimizer`` does, without what it does to them afterwards.
+    """Compute the gradients of a loss as ``optimizer`` does, without its changes to the gradients afterwards.
 
-    The optimizer sees the mean loss of one copy of the model. What it passes on is multiplied by that copy's part of a
-    step before it is differentiated: so its own terms count once, however many copies there are.
+    The optimizer sees the mean loss of one copy of the model. The loss that it passes on is multiplied by that copy's
+    part of a step before it is differentiated. So the optimizer's own terms count once, whatever the number of copies.
 
     Args:
       loss: a scalar, the mean over the examples of one copy.
       weight: the copy's part of a step's mean loss, a number or a scalar; None for 1.
-      batch: tensors of the batch, on which nothing may depend that the optimizer adds to the loss or multiplies it by.
+      batch: tensors of the batch. Terms or factors that the optimizer adds to the loss must not depend on them.
 
     Returns:
       A (gradient or None, variable) for each of ``variables``, in their order.
 
     Raises:
-      JobError: the optimizer computes gradients in a way of its own, or of something that is no c · loss + r.
+      JobError: the optimizer computes gradients in a way of its own, or of a value that is not c · loss + r.
     """
     found: Dict[str, Any] = {}
     scales: List[bool] = []
@@ -174,7 +175,7 @@ def _judged(optimizer: Any, judge: PassedLoss, loss: Any, more: Sequence[Any]) -
     """Return whether a multiple of the loss is passed on, with ``more`` arguments.
 
     Raises:
-      JobError: something else is.
+      JobError: another value is passed on.
     """
     try:
         for each in more:
@@ -191,7 +192,7 @@ def _judged(optimizer: Any, judge: PassedLoss, loss: Any, more: Sequence[Any]) -
 def _weighted(loss: Any, weight: Any) -> Any:
     """Return a loss times a copy's weight, which costs one scalar.
 
-    Gradients of 16 bits that were multiplied afterwards would lose small numbers.
+    Gradients of 16 bits that are multiplied afterwards would lose small numbers.
     """
     if weight is None:
         return loss
@@ -199,12 +200,12 @@ def _weighted(loss: Any, weight: Any) -> Any:
 
 
 def _one_set_of_variables() -> Any:
-    """Let every call of a ``compute_gradients`` that makes variables find those of the first."""
+    """Let every call of a ``compute_gradients`` that creates variables reuse those of the first call."""
     return tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE)
 
 
 def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mapping[str, Any]) -> Any:
-    """Return the gradients that an optimizer makes of the mean ones before it applies them.
+    """Return the gradients that an optimizer computes from the mean gradients before it applies them.
 
     Args:
       grads: the mean gradients by name.
@@ -214,7 +215,7 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
       (gradient, variable) pairs.
 
     Raises:
-      JobError: it uses the loss itself.
+      JobError: the optimizer uses the loss itself.
     """
     names = {variable.name: name for name, variable in variables.items()}
     trained = [variable for variable in variables.values() if variable.trainable]
@@ -245,6 +246,6 @@ def described(optimizer: Any, method: str) -> str:
 
 
 def _place(optimizer: Any, method: str = "compute_gradients") -> str:
-    """Return " (file:line)" of an optimizer's method; "" where that is unknown."""
+    """Return " (file:line)" of an optimizer's method; "" where the place is unknown."""
     code = getattr(getattr(optimizer, method), "__code__", None)
     return f" ({code.co_filename}:{code.co_firstlineno})" if code else ""

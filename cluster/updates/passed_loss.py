@@ -1,15 +1,15 @@
 """The loss that an optimizer's ``compute_gradients`` passes on to TensorFlow's own: c · loss + r.
 
 Every copy of the model has a loss and a weight, and the weights of a step add up to 1. A step's gradient is the sum of
-weight · gradient(c · loss + r) over all copies. It is that of c · (mean loss) + r, as in one process, if c and r are
-the same in every copy. So neither may depend on the loss or on the batch; variables and constants are fine.
+weight · gradient(c · loss + r) over all copies. The sum is the gradient of c · (mean loss) + r, as in one process, if c
+and r are the same in every copy. So neither may depend on the loss or on the batch; variables and constants are fine.
 """
 
 from typing import Any, Iterable, Set
 
 from cluster.runtime.tf_compat import tf
 
-# Operations whose result is linear in those of their inputs that depend on the loss.
+# Operations whose result is linear in their inputs that depend on the loss.
 _OF_THE_FIRST = (
     "Identity", "Snapshot", "CheckNumerics", "Print", "Reshape", "Squeeze", "ExpandDims", "Sum", "Mean",
     "Cast", "Neg", "RealDiv", "Div",
@@ -20,15 +20,15 @@ _SCALES = ("Neg", "RealDiv", "Div", "Mul")
 
 
 class NotLinear(Exception):
-    """Report that what was passed on is not c · loss + r, and why."""
+    """The loss passed on is not c · loss + r; the text has the reason."""
 
 
 class PassedLoss:
-    """Judge what an optimizer makes of a loss, in the graph that it builds.
+    """Judge the value that an optimizer computes from a loss, in the graph that it builds.
 
     Args:
-      loss: a scalar, which the optimizer's ``compute_gradients`` gets.
-      batch: tensors of which the loss is made, and everything else that one copy of the model has and another has not.
+      loss: a scalar, the argument of the optimizer's ``compute_gradients``.
+      batch: tensors that the loss depends on, and everything else that differs between copies of the model.
     """
 
     def __init__(self, loss: Any, batch: Iterable[Any] = ()):
@@ -36,10 +36,10 @@ class PassedLoss:
         self._varying = {loss.op, *(each.op for each in batch)}
 
     def scales(self, passed: Any) -> bool:
-        """Return whether c is another number than 1 in ``passed`` = c · loss + r.
+        """Return whether c differs from 1 in ``passed`` = c · loss + r.
 
         Raises:
-          NotLinear: c or r depends on the loss or on the batch, or may do so.
+          NotLinear: c or r depends on the loss or on the batch, or may depend on them.
         """
         if passed is self._loss:
             return False
@@ -51,7 +51,7 @@ class PassedLoss:
         """Refuse another argument that depends on the loss or on the batch.
 
         Raises:
-          NotLinear: it does.
+          NotLinear: the argument depends on them.
         """
         if isinstance(tensor, tf.Tensor) and self._varies(tensor):
             raise _varying(tensor.op)
@@ -67,9 +67,9 @@ class PassedLoss:
         return any(inner) or len(varying) > 1 or _multiplies(op, varying)
 
     def _varies(self, tensor: Any) -> bool:
-        """Return whether a tensor depends on the loss or on the batch, be it by what it waits for.
+        """Return whether a tensor depends on the loss or on the batch, by values or by control inputs.
 
-        A variable that is read after a change may have got something of the loss.
+        A variable that is read after a change may contain something of the loss.
         """
         found: Set[Any] = {tensor.op}
         left = [tensor.op]
@@ -88,7 +88,7 @@ def _varying(op: Any) -> NotLinear:
 
 
 def _is_linear(op: Any, varying: Any) -> bool:
-    """Return whether an operation's result is linear in its inputs that vary, once these are linear in the loss."""
+    """Return whether an operation's result is linear in its varying inputs, if these are linear in the loss."""
     if op.type == "Cast" and not (op.inputs[0].dtype.is_floating and op.outputs[0].dtype.is_floating):
         return False
     if op.type in _OF_THE_FIRST:
@@ -97,7 +97,7 @@ def _is_linear(op: Any, varying: Any) -> bool:
 
 
 def _multiplies(op: Any, varying: Any) -> bool:
-    """Return whether an operation gives the loss another factor than 1."""
+    """Return whether an operation multiplies the loss by a factor other than 1."""
     if op.type == "Sub":
         return varying[0] is not op.inputs[0]
     return op.type in _SCALES or (op.type == "Mean" and op.inputs[0].shape.num_elements() != 1)

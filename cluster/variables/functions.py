@@ -6,7 +6,7 @@ variable is read or changed. A body may call other functions.
 
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
-# Operations on a resource variable's handle that leave its value as it is. Any other operation may change the value.
+# Operations on a resource variable's handle that leave its value unchanged. Any other operation may change the value.
 READERS = (
     "ReadVariableOp",
     "ResourceGather",
@@ -15,13 +15,13 @@ READERS = (
     "VarIsInitializedOp",
     "DisableCopyOnRead",
 )
-# Operations whose outputs are the handle that they take.
+# Operations whose outputs are their input handles.
 PASSES = ("Enter", "Exit", "Identity", "IdentityN", "Merge", "NextIteration", "Switch", "RefEnter", "RefExit",
           "RefIdentity", "RefMerge", "RefNextIteration", "RefSwitch")  # fmt: skip
 
 
 class Functions:
-    """The functions of a graph. They are read from it when the first question about one is asked."""
+    """The functions of a graph. The first question about a function reads all of them from the graph."""
 
     def __init__(self, graph: Any):
         self._graph = graph
@@ -29,15 +29,15 @@ class Functions:
         self._known: Dict[Tuple[str, int], bool] = {}
 
     def change(self, op: Any, index: int) -> bool:
-        """Return whether a function that ``op`` calls may change the variable that is the input number ``index``."""
+        """Return whether a function that ``op`` calls may change the variable at input ``index``."""
         return self._call_changes(op.node_def, len(op.inputs), index)
 
     def are_called_by(self, op: Any) -> bool:
-        """Return whether an operation calls functions: by an attribute, or by its type, as a ``Defun`` does."""
+        """Return whether an operation calls functions: by an attribute, or by its type, like a ``Defun``."""
         return bool(called(op.node_def)) or bool(self._graph._is_function(op.type))
 
     def nodes(self, op: Any) -> Iterator[Any]:
-        """Yield the definition of an operation, and of those in the functions that it calls by an attribute."""
+        """Yield the definition of an operation, and of the operations in functions that it calls by an attribute."""
         yield op.node_def
         left, seen = called(op.node_def), {""}
         while left:
@@ -59,9 +59,9 @@ class Functions:
         return any(self._changes(name, self._argument(name, node.op, inputs, index)) for name in names)
 
     def _argument(self, name: str, kind: str, inputs: int, index: int) -> int:
-        """Return which argument of a function an input of the call is: -1 or less for none.
+        """Return the index of the function's argument for an input of the call: -1 or less for an input without one.
 
-        A condition or a dataset comes before the function's arguments; gradients come behind them.
+        A condition or a dataset precedes the function's arguments; gradients follow them.
         """
         arguments = len(self._all[name].signature.input_arg) if name in self._all else 0
         return index if kind == "SymbolicGradient" else index - (inputs - arguments)
@@ -71,7 +71,7 @@ class Functions:
             return False
         key = (name, argument)
         if key not in self._known:
-            self._known[key] = False  # of a function that calls itself, the rest of its body decides
+            self._known[key] = False  # for a function that calls itself, the rest of its body decides
             self._known[key] = self._body_changes(self._all[name], argument)
         return self._known[key]
 
@@ -105,12 +105,12 @@ def _named_by(attr: Any) -> Iterator[str]:
 
 
 def _inputs(node: Any) -> List[str]:
-    """Return, for each value that a node of a function takes, the argument or the node that it is from."""
+    """Return, for each input value of a node in a function, the argument or the node that it comes from."""
     return [each.split(":")[0] for each in node.input if not each.startswith("^")]
 
 
 def _handles(function: Any, argument: str) -> Set[str]:
-    """Return the argument, and the nodes of a function's body that hand it on."""
+    """Return the argument, and the nodes of a function's body that pass it on."""
     found, before = {argument}, 0
     while len(found) > before:
         before = len(found)

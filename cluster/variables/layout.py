@@ -1,11 +1,11 @@
-"""The layout of a model's variables: the pieces on the servers, the buckets in which they travel, and the saved pieces.
+"""The layout of a model's variables: the pieces on the servers, the buckets that are sent, and the saved pieces.
 
-A piece is a variable, whole or a slice. A checkpoint knows a piece under another name, or as a part of a tensor.
+A piece is a variable, whole or a slice. In a checkpoint a piece has another name, or is a part of a tensor.
 
-Buckets are the pieces in which a step goes over the network. A large variable has been cut into slices
-(``cluster.variables.placement``), each a bucket of its own. Small variables that are on the same server share a
-bucket, as every request costs time whatever its size. Every worker must find the same buckets in the same order, so
-buckets follow from the variables alone.
+Buckets are the pieces that a step sends over the network. Each slice of a large variable
+(``cluster.variables.placement``) is a bucket of its own. Small variables on the same server share a bucket, because
+every request costs time whatever its size. Every worker must find the same buckets in the same order, so buckets depend
+on the variables alone.
 """
 
 import re
@@ -20,7 +20,7 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 class Saved:
     """A variable and its place in a checkpoint: a tensor, or a slice of one.
 
-    The tensor is ``name`` of ``full_shape``. ``offset`` is where the variable begins in the whole.
+    The tensor is ``name`` of ``full_shape``. ``offset`` is the beginning of the variable in the whole tensor.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Saved:
 
     @property
     def bytes(self) -> int:
-        """Return its size in memory."""
+        """Return the size of the variable in memory."""
         return elements(self.shape) * int(self.dtype.size)
 
     def spec(self, begin: Shape, size: Shape) -> str:
-        """Return what TensorFlow calls a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
+        """Return TensorFlow's text for a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
         if size == self.full_shape:
             return ""
         begins = (offset + first for offset, first in zip(self.offset, begin))
@@ -52,12 +52,12 @@ class Saved:
         return " ".join(map(str, self.full_shape)) + " " + ranges
 
 
-ALONE = 256 << 10  # bytes; from here on to put variables together, and take them apart, takes longer than a request
+ALONE = 256 << 10  # bytes; joining and splitting larger variables takes longer than a request
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Variables, or slices of some, on one server; ``place`` is its turn among that server's, from 0."""
+    """Variables, or slices of variables, on one server; ``place`` is its turn among the server's buckets, from 0."""
 
     server: int
     place: int
@@ -65,19 +65,19 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        """``bucket_2_of_ps_0``"""
+        """Return the name, such as ``bucket_2_of_ps_0``."""
         return f"bucket_{self.place}_of_ps_{self.server}"
 
 
 def make_buckets(
     names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int
 ) -> List[Bucket]:
-    """Return buckets of about ``piece`` bytes, those of each server in the order in which they are complete.
+    """Return buckets of about ``piece`` bytes; those of each server are in the order in which they are complete.
 
     Args:
-      names: of variables or slices, in the order in which their gradients become known.
-      sizes: bytes of each.
-      servers: the index of each one's server.
+      names: of variables or slices, in the order in which their gradients are computed.
+      sizes: bytes of each variable or slice.
+      servers: the index of the server of each.
     """
     found = []
     for server in sorted(set(servers.values())):
@@ -87,7 +87,7 @@ def make_buckets(
 
 
 def _together(names: Sequence[str], sizes: Mapping[str, int], piece: int) -> Iterator[List[str]]:
-    """Yield which of one server's variables share a bucket, each bucket as soon as it is full."""
+    """Yield the variables of one server that share a bucket, each bucket as soon as it is full."""
     filling: List[str] = []
     for name in names:
         if sizes[name] >= ALONE:
@@ -108,9 +108,9 @@ class Layout:
     """The pieces of a model's variables.
 
     Args:
-      profiles: the model's variables, by name and in the order of making.
+      profiles: the model's variables, by name and in the order of creation.
       num_ps: number of parameter servers.
-      slices: how many of what travels whole fill a server.
+      slices: the number of slices on each server of the variables that are sent whole.
 
     ``sizes`` has the bytes of every piece by its name; ``cuts`` has the variables that are in slices.
     """
@@ -125,7 +125,7 @@ class Layout:
     def buckets(self, servers: Mapping[str, int]) -> List[Bucket]:
         """Return the buckets of the variables with dense gradients.
 
-        Backpropagation reaches the variables that were made last first, so their buckets go first.
+        Backpropagation first reaches the variables that were created last, so their buckets go first.
 
         Args:
           servers: the index of each piece's server.
@@ -138,10 +138,10 @@ class Layout:
         return pieces_of(name, self.profiles[name].shape, self.cuts.get(name))
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
-        """Return bytes of the piece called ``name`` that a worker receives in a step, at most.
+        """Return the maximum bytes of the piece ``name`` that a worker receives in a step.
 
         Args:
-          wire: the numbers in which values travel that all steps send whole.
+          wire: the number format of values that all steps send whole.
         """
         of = name if name in self.profiles else whole(name)
         profile, size = self.profiles[of], self.sizes[name]
@@ -154,5 +154,5 @@ class Layout:
 
 
 def whole(name: str) -> str:
-    """Return the variable that ``w/part_0`` is a slice of; any other name is its own."""
+    """Return the variable of the slice ``w/part_0``; a name that is not of a slice is returned unchanged."""
     return re.sub(r"/part_\d+$", "", name)

@@ -1,12 +1,12 @@
-"""The values that a worker's next step computes with, on their way into its variables.
+"""The values for a worker's next step, on their way into its variables.
 
-A step does not read a variable from its server when the step needs it. The server sent the new value as soon as the
-step before had changed it. When all values have come, the step puts them together into a queue in the worker's memory.
-Between two steps the worker takes the values from the queue into its own variables (``cluster.model.mirrors``).
-Nothing changes these variables while a step uses them.
+A step does not read a variable from its server when the step needs it. The server sends the new value as soon as the
+step before has changed it. When all values have arrived, the step puts them together into a queue in the worker's
+memory. Between two steps the worker moves the values from the queue into its own variables (``cluster.model.mirrors``).
+No operation changes these variables while a step uses them.
 
-The values have a stamp that shows which step they are for. A step of a session that was given up may queue values late.
-Without the stamp a worker would then be a step behind from then on.
+The values have a stamp with the step for which they are. A step of a session that was given up may queue values late.
+Without the stamp the worker would then stay one step behind.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -17,19 +17,19 @@ from cluster.variables.layout import Bucket
 from cluster.variables.masters import plain_name
 from cluster.variables.profile import elements
 
-_ROW = 16  # values: TensorFlow takes rows of 64 bytes apart without copying them
+_ROW = 16  # values: TensorFlow splits rows of 64 bytes without copying them
 
 
 class LocalCopies:
-    """The new values of what is in ``buckets``, on one worker.
+    """The new values of the variables in ``buckets``, on one worker.
 
     Args:
       shapes: of each variable or slice, by name.
       host: the device of the worker's memory.
 
     Attributes:
-      variables: those on the servers, by name, once ``adopt`` was given them.
-      number: how many steps' values lie there, an int32 scalar.
+      variables: the variables on the servers, by name, after ``adopt``.
+      number: the number of steps whose values are queued, an int32 scalar.
       drain: the operation that drops all values.
     """
 
@@ -38,7 +38,7 @@ class LocalCopies:
         self.variables: Dict[str, Any] = {}
         self._shapes, self.host = shapes, host
         self._names = [name for bucket in self.buckets for name in bucket.names]
-        self._is_filled = False  # the worker's variables have their values already
+        self._is_filled = False  # whether the worker's variables already have their values
         with tf.device(host):
             kinds = [tf.int64, *(tf.float32 for _ in self._names)]
             self._queue = tf.FIFOQueue(-1, kinds, [(), *self._of_names(shapes)], shared_name="copies")
@@ -56,7 +56,7 @@ class LocalCopies:
         return [values[name] for name in self._names]
 
     def adopt(self, variables: Sequence[Any]) -> None:
-        """Note variables of the servers, those that are in buckets."""
+        """Note those variables of the servers that are in buckets."""
         together = {name for bucket in self.buckets for name in bucket.names}
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
@@ -64,9 +64,9 @@ class LocalCopies:
         """Set the operations that give the worker's variables their values.
 
         Args:
-          assign: makes the operation that gives the worker's variables the queued values, from these values by name and
-            the global step.
-          fill: makes the operation that gives the worker's variables their values without any queued ones.
+          assign: creates the operation that gives the worker's variables the queued values, from these values by name
+            and the global step.
+          fill: creates the operation that gives the worker's variables their values without any queued values.
         """
         with tf.device(self.host):
             values: List[Any] = []
@@ -76,7 +76,7 @@ class LocalCopies:
             self._fill = fill(self._step)
 
     def load(self, session: Any, step: int) -> Optional[int]:
-        """Load the values that have come for global step ``step`` into the worker's variables.
+        """Load the values that have arrived for global step ``step`` into the worker's variables.
 
         Returns:
           The stamp of these values; None without any.
@@ -91,17 +91,17 @@ class LocalCopies:
         """Drop the queued values, and give the worker's variables the values of the servers.
 
         Args:
-          step: the global step that the values are for.
-          also: operations to run beside that.
+          step: the global step for which the values are.
+          also: operations to run in addition.
         """
         session.run(self.drain)
         session.run([self._fill, *also], {self._step: step})
         self._is_filled = True
 
     def keep(self, session: Any) -> None:
-        """Drop the queued values, and let the worker's variables keep theirs.
+        """Drop the queued values, and keep the values of the worker's variables.
 
-        The variables then have their values for the step that begins.
+        Afterwards the variables count as filled for the step that begins.
         """
         session.run(self.drain)
         self._is_filled = True
@@ -122,7 +122,7 @@ class LocalCopies:
         return tf.reshape(tf.concat(pieces, 0), [-1, _ROW])
 
     def packed_shape(self, bucket: Bucket) -> Tuple[int, ...]:
-        """Return the shape of what ``pack`` makes."""
+        """Return the shape of the result of ``pack``."""
         if len(bucket.names) == 1:
             return self._shapes[bucket.names[0]]
         return sum(self._rows(name) for name in bucket.names), _ROW
@@ -140,13 +140,13 @@ class LocalCopies:
         return tf.reshape(rows, self._shapes[name])
 
     def _rows(self, name: str) -> int:
-        """Return the number of rows that a variable takes among several."""
+        """Return the number of rows that a variable needs in a shared bucket."""
         return -(-self._size(name) // _ROW)
 
     def _size(self, name: str) -> int:
         return elements(self._shapes[name])
 
     def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
-        """Make the operation that queues the ``values``, by name, for the next step."""
+        """Return the operation that queues the ``values``, by name, for the next step."""
         with tf.device(self.host):
             return self._queue.enqueue([stamp, *self._of_names(values)])

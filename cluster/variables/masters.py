@@ -1,7 +1,7 @@
-"""The variables as the parameter servers hold them: whole, or in slices of which a model knows nothing.
+"""The variables on the parameter servers: whole, or in slices that the model does not know.
 
-They are in the graph of every worker under the scope ``servers/``: ``servers/w``, ``servers/w/part_3``, and what an
-optimizer keeps for them, ``servers/w/Adam``. Checkpoints have them under the author's names.
+In the graph of every worker they are under the scope ``servers/``: ``servers/w``, ``servers/w/part_3``, and the slots
+of an optimizer, ``servers/w/Adam``. Checkpoints have them under the author's names.
 """
 
 import copy
@@ -16,7 +16,7 @@ from cluster.variables.layout import Layout, Saved
 from cluster.variables.placement import Piece
 
 SCOPE = "servers"
-# Initializers of which every element is drawn, or set, by itself.
+# Initializers that draw, or set, each element independently.
 _ELEMENTWISE = (
     tf.zeros_initializer,
     tf.ones_initializer,
@@ -28,7 +28,7 @@ _ELEMENTWISE = (
 
 
 def plain_name(variable: Any) -> str:
-    """Return the author's name of a variable on the servers; a slice's is ``w/part_3``."""
+    """Return the author's name of a variable on the servers; for a slice, such a name is ``w/part_3``."""
     return author_name(variable.op)
 
 
@@ -39,7 +39,7 @@ def author_name(op: Any) -> str:
 
 
 def saved_variables(variables: Sequence[Any]) -> List[Saved]:
-    """Return variables of the servers, and those that an optimizer keeps, as checkpoints name them."""
+    """Return variables of the servers, and slots of an optimizer, as checkpoints name them."""
     return [_saved(each) for each in variables]
 
 
@@ -52,13 +52,13 @@ def _saved(variable: Any) -> Saved:
 
 
 class Masters:
-    """Make the servers' variables for those of a worker's graph.
+    """Create the servers' variables for the variables of a worker's graph.
 
     Args:
       mirrors: the worker's variables, by name.
-      initializers: what the author gave ``tf.get_variable``, by name, where that is known.
+      initializers: the author's initializers in ``tf.get_variable``, by name, where they are known.
       servers: the index of the server of each piece.
-      made: the variables, by name, if they are in the graph already, whole.
+      made: the whole variables, by name, if they are already in the graph.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class Masters:
 
     @property
     def all(self) -> List[Any]:
-        """Return all pieces, in the order in which the model made their variables."""
+        """Return all pieces, in the order in which the model created their variables."""
         return [piece for pieces in self.pieces.values() for piece in pieces]
 
     def _adopt(self, name: str, made: Any) -> Any:
-        """Give a whole variable the place in a checkpoint that the author's has."""
+        """Give a whole variable the same place in a checkpoint as the author's variable."""
         (piece,) = self._layout.pieces(name)
         made._set_save_slice_info(self._slice_info(name, piece))
         return made
@@ -113,7 +113,7 @@ class Masters:
         )
 
     def _declare(self, name: str, piece: Piece) -> Any:
-        """Make a variable that gets its first value from the chief's own variable."""
+        """Create a variable that receives its first value from the chief's own variable."""
         mirror = self._mirrors[name]
         held = declare(f"{SCOPE}/{piece.name}", piece.shape, mirror.dtype.base_dtype)
         made = variable_of(held, self._nothing)
@@ -121,10 +121,9 @@ class Masters:
         return made
 
     def _slice_info(self, name: str, piece: Piece) -> Any:
-        """Return the place of a piece in the variable that a checkpoint has.
+        """Return the place of a piece in the variable of a checkpoint.
 
-        An author may have cut a variable, too, by a partitioner. The result is None for a variable that is not cut at
-        all.
+        An author may also have cut a variable by a partitioner. The result is None for a variable that is not cut.
         """
         own = self._mirrors[name]._get_save_slice_info()
         if own is None and piece.name == name:
@@ -136,10 +135,10 @@ class Masters:
         return tf.Variable.SaveSliceInfo(full_name, list(full), offset, list(piece.shape))
 
     def _draws_its_own(self, name: str) -> bool:
-        """Return whether the servers make the first value of a variable themselves.
+        """Return whether the servers create the first value of a variable themselves.
 
-        The servers make that of a table, which may be larger than the chief's memory, if its initializer is
-        elementwise.
+        The servers create the first value of a table if its initializer is elementwise: a table may be larger than the
+        chief's memory.
         """
         return name not in self._given and self.is_table(name) and _is_elementwise(self._initializers.get(name))
 
@@ -148,7 +147,7 @@ class Masters:
         return self._layout.profiles[name].lookups is not None
 
     def split(self, name: str, value: Any) -> List[Any]:
-        """Return the parts of a whole value that its pieces hold."""
+        """Return the parts of a whole value for its pieces."""
         cut = self._layout.cuts.get(name)
         if cut is None:
             return [value]
@@ -159,7 +158,7 @@ class Masters:
         return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
 
     def write(self, name: str, value: Any) -> List[Any]:
-        """Make the operations that give the pieces of a variable their parts of ``value``."""
+        """Return the operations that give the pieces of a variable their parts of ``value``."""
         return [tf.assign(piece, part).op for piece, part in zip(self.pieces[name], self.split(name, value))]
 
     def read(self, name: str) -> Any:
@@ -167,9 +166,9 @@ class Masters:
         return self.join(name, [piece.read_value() for piece in self.pieces[name]])
 
     def first_values(self) -> Any:
-        """Chief: the operation that gives all pieces their first values, once its own variables have theirs.
+        """Return the chief's operation that gives all pieces their first values, once its own variables have theirs.
 
-        A table's is made whole only where its initializer needs the whole shape.
+        The first value of a table is created whole only where its initializer needs the whole shape.
         """
         given = []
         for name, mirror in self._mirrors.items():
@@ -183,11 +182,11 @@ class Masters:
 def _is_elementwise(initializer: Any) -> bool:
     if isinstance(initializer, tf.constant_initializer):
         return bool(np.ndim(initializer.value) == 0)
-    return any(kind in _ELEMENTWISE for kind in type(initializer).__mro__[:2])  # glorot's is a variance scaling
+    return any(kind in _ELEMENTWISE for kind in type(initializer).__mro__[:2])  # glorot's extends variance scaling
 
 
 def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:
-    """Return the same initializer for a slice: with a seed of its own, else all slices would be alike."""
+    """Return the initializer for a slice, with a seed of its own: with one seed, all slices would be equal."""
     part = copy.copy(initializer)
     if getattr(part, "seed", None) is not None:
         part.seed = part.seed + sum(piece.offset)
@@ -201,6 +200,6 @@ def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:
 
 
 class _Whole(NamedTuple):
-    """The shape by which an initializer scales a slice: that of the whole variable."""
+    """The shape of the whole variable, by which an initializer scales a slice."""
 
     full_shape: List[int]

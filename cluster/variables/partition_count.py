@@ -1,9 +1,9 @@
-"""Choose the number of slices when training begins, for the network that is there.
+"""Choose the number of slices when training begins, by a measurement of the network.
 
-Values that are sent over the network show how quick it is. Every worker's graph depends on the number. So the chief
-chooses the number, and leaves it on ``ps:0``, where all other workers, and any task that restarts, find it. Should
-that ps lose the number, the first worker that joins again leaves it there once more. Should a new chief be quicker,
-and choose another number, then the workers that are left build their graphs again.
+Values that are sent over the network show its speed. Every worker's graph depends on the number. So the chief chooses
+the number, and writes it on ``ps:0``, where all other workers, and any task that restarts, find it. If that ps loses
+the number, the first worker that joins again writes it again. If a new chief is faster, and chooses another number,
+then the remaining workers build their graphs again.
 """
 
 import math
@@ -22,14 +22,14 @@ _FIRST_VALUES, _MOST_VALUES = 1 << 14, 1 << 22  # values that each server sends
 _ENOUGH_S = 0.05
 _MEASUREMENTS = 5
 _VALUE_BYTES = 4  # of a value
-PUSH_S = 0.00015  # what a push takes of a worker's processor in a step, whatever its size
-BUILD_S = 0.02  # what it adds to the building and the first run of the chief's graph, for which all others wait
+PUSH_S = 0.00015  # the processor time of a worker for a push in a step, whatever its size
+BUILD_S = 0.02  # for each push, building and first running the chief's graph takes this long, and all others wait
 
 
 class Speed(NamedTuple):
     """The speed at which a worker receives from the servers.
 
-    ``busy`` is the part of the time in which receiving took a processor. Near 1, the processor is the limit.
+    ``busy`` is the part of the time in which receiving used a processor. Near 1, the processor is the limit.
     """
 
     bytes_per_s: float
@@ -54,15 +54,16 @@ class BandwidthProbe:
         with tf.device(ps_device(server)):
             sent = tf.fill([self._values], 1.0)
         with tf.device(host):
-            return sent[0]  # needs all of them
+            return sent[0]  # needs all values
 
     def measure(self, session: Any) -> Speed:
-        """Send more and more values, until sending takes long enough to be timed."""
+        """Send increasing numbers of values, until sending takes long enough to be timed."""
         self._timed(session, 1)  # connects
         values = _FIRST_VALUES
         while values < _MOST_VALUES and self._timed(session, values)[0] < _ENOUGH_S:
             values *= 4
-        # Others build their graphs meanwhile, maybe on this host: the best of some is what the network can do.
+        # Other workers build their graphs meanwhile, maybe on this host: the best measurement shows the network's
+        # speed.
         seconds, processor_s = min(self._timed(session, values) for _ in range(_MEASUREMENTS))
         return Speed(self._num_ps * values * _VALUE_BYTES / seconds, min(1.0, processor_s / seconds))
 
@@ -75,14 +76,14 @@ class BandwidthProbe:
 def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
     """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
 
-    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. Nothing comes back while the first slice is on
-    its way there, and nothing is sent while the last is on its way back. A step also takes ``num_ps s PUSH_S`` of a
-    worker's processor. That time counts for the more, the less of the processor is idle while the network is busy.
-    Before the first step, ``num_ps s BUILD_S`` pass.
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. The server returns nothing while the first slice
+    is on its way to it, and the worker sends nothing while it receives the last. A step also takes ``num_ps s PUSH_S``
+    of a worker's processor. That time counts more when less of the processor is idle while the network is busy. Before
+    the first step, ``num_ps s BUILD_S`` pass.
 
     Args:
-      whole_s: seconds that all variables take to a worker, or all gradients from it.
-      busy: the part of them in which that takes a processor.
+      whole_s: seconds to send all variables to a worker, or all gradients from it.
+      busy: the part of ``whole_s`` in which sending uses a processor.
       steps: of the run.
     """
     cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
@@ -91,11 +92,11 @@ def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
 
 
 class PartitionCountChanged(Exception):
-    """Another number was chosen than that of this worker's graph."""
+    """The chosen number differs from that of this worker's graph."""
 
 
 class NeedsCluster(Exception):
-    """The number depends on a network that is not there yet."""
+    """The number depends on a network that is not available yet."""
 
 
 class PartitionCount:
@@ -116,10 +117,10 @@ class PartitionCount:
     def choose(self, variables: Mapping[str, VariableProfile]) -> int:
         """Return the number of slices for a model with these variables.
 
-        The number is the chief's choice, where there is something to choose.
+        The number is the chief's choice where several numbers are possible.
 
         Raises:
-          NeedsCluster: there is something to choose, and this task's server has not started.
+          NeedsCluster: several numbers are possible, and this task's server has not started.
           TimeoutError: a server, or the chief, did not answer in time.
         """
         size = dense_bytes(variables)
@@ -142,16 +143,16 @@ class PartitionCount:
         return self.number
 
     def keep(self) -> None:
-        """Make in the current graph what ``settle`` needs."""
+        """Create the operations of ``settle`` in the current graph."""
         self._note = None if self.number is None else CountNote()
 
     def settle(self, session: Any) -> None:
-        """Leave the number where there is none, and else compare it.
+        """Write the number if ``ps:0`` has none, and compare it.
 
         Call this method in every session.
 
         Raises:
-          PartitionCountChanged: the number is another than that of this worker's graph.
+          PartitionCountChanged: the number differs from that of this worker's graph.
         """
         if self._note is None:
             return
@@ -170,13 +171,13 @@ class PartitionCount:
             speed = probe.measure(session)
             whole_s = self._whole_s(size, speed.bytes_per_s)
             number = best_slices(whole_s, speed.busy, self._num_ps, self._train.last_step)
-            if not note.is_left(session):  # nor has anybody left one meanwhile
+            if not note.is_left(session):  # another chief may have written one meanwhile
                 note.leave(session, number)
         wait_for("the chief's number of slices", lambda: note.is_left(session))
         return note.read(session)
 
     def _whole_s(self, size: int, bytes_per_s: float) -> float:
-        """Return the seconds that all variables take to all workers.
+        """Return the seconds to send all variables to all workers.
 
         With few servers, the network cards of the servers are the limit.
         """
@@ -197,13 +198,13 @@ class CountNote:
             self._number = number.read_value()
 
     def is_left(self, session: Any) -> bool:
-        """Return whether there is a number."""
+        """Return whether ``ps:0`` has a number."""
         return bool(session.run(self._missing) == 0)
 
     def leave(self, session: Any, number: Optional[int]) -> None:
-        """Write the number, over an earlier one if there is one."""
+        """Write the number, and replace an earlier one."""
         session.run(self._leave, {self._new: number})
 
     def read(self, session: Any) -> int:
-        """Return the number, once there is one."""
+        """Return the number that is on ``ps:0``."""
         return int(session.run(self._number))

@@ -1,12 +1,11 @@
-"""Assign each variable to a parameter server by bytes, largest first; large ones are cut into slices for all servers.
+"""Assign each variable to a parameter server by bytes, largest first; large variables are cut into slices.
 
-TensorFlow's own ``replica_device_setter`` deals variables out in turn. So one server may hold most of the bytes, and
-every step waits for that server. Here the worker's graph has been built before variables are placed, so all sizes are
-known.
+TensorFlow's own ``replica_device_setter`` assigns variables in turn. So one server may hold most of the bytes, and
+every step waits for that server. Here the worker's graph is built before variables are placed, so all sizes are known.
 
-A slice is a contiguous part along one axis. So a checkpoint, which holds all slices of a variable under one name, can
-be read with any other number of slices. Slices are small because they travel one after the other. While the second is
-on its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``).
+A slice is a contiguous part along one axis. A checkpoint holds all slices of a variable under one name, so a run with
+another number of slices can read it. Slices are small because they are sent one after the other. While the second is on
+its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``).
 ``cluster.variables.partition_count`` chooses their number.
 """
 
@@ -19,12 +18,11 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 
 
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
-    """Place variables on parameter servers so that the fullest one holds little.
+    """Place variables on parameter servers so that the fullest server holds little.
 
-    The largest variable that is left goes to the server that holds least (longest
-    processing time first; R. L. Graham, "Bounds on Multiprocessing Timing Anomalies",
-    1969: at most 4/3 of the best possible). Equal sizes go in the order of their names
-    and equal loads to the lowest index, so every worker finds the same placement.
+    The largest variable that is left goes to the server that holds least (longest processing time first; R. L. Graham,
+    "Bounds on Multiprocessing Timing Anomalies", 1969: at most 4/3 of the best possible). Equal sizes go in the order
+    of their names and equal loads to the lowest index, so every worker finds the same placement.
 
     Args:
       sizes: bytes of each variable by its name.
@@ -50,15 +48,15 @@ def bytes_per_server(sizes: Mapping[str, int], placement: Mapping[str, int], num
 
 
 def imbalance(held: List[int]) -> float:
-    """Return bytes of the fullest server over the mean; 1.0 is perfect, and for no bytes at all."""
+    """Return the bytes of the fullest server over the mean: 1.0 where all servers hold the same, or hold nothing."""
     return max(held) * len(held) / sum(held) if sum(held) else 1.0
 
 
 def variable_bytes(op: Any) -> int:
     """Return bytes of the value that a variable's operation holds; 0 where its shape is not known.
 
-    The value's type and shape are attributes of the operation. A resource variable's
-    *output* is a scalar handle, so measuring outputs would count it as nothing.
+    The value's type and shape are attributes of the operation. The *output* of a resource variable is a scalar handle,
+    so a measurement of outputs would miss its bytes.
     """
     shape = tf.TensorShape(op.get_attr("shape")).num_elements() or 0
     size: int = shape * tf.as_dtype(op.get_attr("dtype")).size
@@ -68,8 +66,7 @@ def variable_bytes(op: Any) -> int:
 class Placement:
     """A strategy for ``tf.train.replica_device_setter``: variables by name, others by load.
 
-    A variable whose size was not known before, and that is not colocated with another, goes to the server that holds
-    least so far.
+    A variable of unknown size that is not colocated with another goes to the server that holds least so far.
     """
 
     def __init__(self, num_ps: int, sizes: Optional[Mapping[str, int]] = None):
@@ -90,10 +87,10 @@ class Placement:
 
 
 def device_setter(placement: Placement, worker_device: str) -> Callable[[Any], str]:
-    """Put variables on their server's CPU and everything else on ``worker_device``.
+    """Return a device function: variables on their server's CPU, everything else on ``worker_device``.
 
-    Use one per tower rather than nesting ``tf.device``: an inner ``/device:GPU:0`` would
-    be merged into a variable's device too, and ask a parameter server for a GPU.
+    Use one function per tower instead of nesting ``tf.device``: TensorFlow would merge an inner ``/device:GPU:0`` into
+    a variable's device too, and request a GPU on a parameter server.
     """
     setter: Callable[[Any], str] = tf.train.replica_device_setter(
         ps_tasks=placement.num_ps, ps_device="/job:ps/device:CPU:0", worker_device=worker_device, ps_strategy=placement
@@ -101,17 +98,17 @@ def device_setter(placement: Placement, worker_device: str) -> Callable[[Any], s
     return setter
 
 
-SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this the request costs more than the bytes
-CHOICES = (4, 16, 64)  # so far apart that the same cluster has the same number again; more make a large graph
+SMALLEST_SLICE = 64 << 10  # bytes; a slice costs a request, and below this size the request costs more than the bytes
+CHOICES = (4, 16, 64)  # far apart, so that the same cluster chooses the same number again; more make a large graph
 FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
-SLICES = 64  # where nobody has chosen
+SLICES = 64  # where no chief chooses
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
 _BALANCED = 1.02  # bytes of the fullest server over the mean
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A variable in ``parts`` slices along ``axis``; the first ones are longer by one if it does not divide."""
+    """A variable in ``parts`` slices along ``axis``; the first are longer by one if the length does not divide."""
 
     axis: int
     parts: int
@@ -123,9 +120,9 @@ class Cut:
 
 
 def overlap_pays(size: int, num_ps: int) -> bool:
-    """Return whether sending while other values come saves more than the requests cost.
+    """Return whether sending while other values arrive saves more time than the requests cost.
 
-    ``size`` is the number of bytes that travel whole in a step.
+    ``size`` is the number of bytes that a step sends whole.
     """
     return size > num_ps * FEWEST_SLICES * SMALLEST_SLICE
 
@@ -133,12 +130,12 @@ def overlap_pays(size: int, num_ps: int) -> bool:
 def cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> Dict[str, Cut]:
     """Return the variables that are cut, for ``num_ps`` servers.
 
-    Variables that travel whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
-    so does a variable that no step sends. Tables are cut over all servers, since all workers ask for their rows at
-    once. A variable that TensorFlow cannot send in one piece is cut over all servers, too. Variables that travel whole
-    in every step are cut into pieces of ``piece_bytes``. Then the function cuts the largest variable that is whole, and
-    the next, until the fullest server holds little more than the mean. If that server still holds more, the function
-    starts again with smaller pieces.
+    Variables that are sent whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
+    so does a variable that no step sends. Tables are cut over all servers, because all workers request their rows at
+    the same time. A variable that TensorFlow cannot send in one piece is cut over all servers, too. Variables that
+    every step sends whole are cut into pieces of ``piece_bytes``. Then the function cuts the largest whole variable,
+    and the next, until the fullest server holds little more than the mean. If that server still holds more, the
+    function starts again with smaller pieces.
     """
     found = _cuts(variables, num_ps, slices)
     while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
@@ -165,21 +162,21 @@ def _cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int) ->
 def piece_bytes(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> int:
     """Return the bytes that a slice should have.
 
-    Slices are of those variables that travel whole in every step.
+    Slices belong to the variables that every step sends whole.
     """
     return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
 
 
 def dense_bytes(variables: Mapping[str, VariableProfile]) -> int:
-    """Return bytes of those variables that travel whole in every step."""
+    """Return bytes of the variables that every step sends whole."""
     return sum(each.bytes for each in variables.values() if each.is_dense)
 
 
 def cut(variable: VariableProfile, num_ps: int) -> Cut:
     """Cut a variable into one slice for every server.
 
-    There are several slices for every server where one would be too large, and fewer slices where they would be too
-    small.
+    The number of slices for every server is larger where one slice would be too large. The variable has fewer slices
+    than servers where slices would be too small.
     """
     rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
     return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
@@ -193,8 +190,8 @@ def _in_pieces(variable: VariableProfile, piece: int) -> Cut:
 def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
     """Cut a variable into at most ``parts`` slices.
 
-    The slices are along the first axis if its length is ``enough``, or if a step takes only rows of the variable. Else
-    the slices are along the longest axis.
+    The slices are along the first axis if its length is at least ``enough``, or if a step takes only rows of the
+    variable. Otherwise the slices are along the longest axis.
     """
     shape = variable.shape or (1,)
     axis = 0 if variable.lookups is not None or shape[0] >= enough else shape.index(max(shape))
@@ -202,7 +199,7 @@ def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
 
 
 class Piece(NamedTuple):
-    """A variable on a server, or a slice of one: ``offset`` is where it begins in the whole."""
+    """A variable on a server, or a slice of one: ``offset`` is its beginning in the whole."""
 
     name: str
     shape: Shape

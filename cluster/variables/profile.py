@@ -1,7 +1,7 @@
-"""Measure the traits of a model's variables, which alone decide how each travels.
+"""Measure the traits of a model's variables, which alone decide how each variable is sent.
 
-only rows of it are taken, and its gradient is of rows     a table: it stays on its servers
-its gradient is a float32 tensor of its own shape          it travels whole in every step
+a step takes only rows, and the gradient has rows          a table: it stays on its servers
+its gradient is a float32 tensor of its own shape          every step sends it whole
 any other                                                  it is fetched where a step reads it
 """
 
@@ -12,11 +12,11 @@ from cluster.runtime.tf_compat import tf
 from cluster.variables.uses import takes_rows, uses
 
 Shape = Tuple[int, ...]
-_FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied to every worker, once
+_FROZEN = 64 << 20  # bytes; a smaller variable that is never trained is copied to every worker once
 
 
 def elements(shape: Shape) -> int:
-    """Return how many numbers a tensor of this shape holds."""
+    """Return the number of elements in a tensor of this shape."""
     found = 1
     for length in shape:
         found *= length
@@ -28,9 +28,9 @@ class VariableProfile:
     """One variable of a model.
 
     ``lookups`` is None for a variable that is read whole. For a table it is the number of rows that a worker takes for
-    one batch, repeated ones counted; all rows where that is not known.
-    ``is_dense``: its gradient is a float32 tensor of its own shape.
-    ``may_be_cut``: whether slices of it can be updated one by one, as if each were a variable.
+    one batch, including repeated rows; the number of all rows where the number is unknown. ``is_dense``: its gradient
+    is a float32 tensor of its own shape. ``may_be_cut``: whether slices of it can be updated separately, as if each
+    were a variable.
     """
 
     shape: Shape
@@ -41,7 +41,7 @@ class VariableProfile:
 
     @property
     def travels(self) -> bool:
-        """Return whether all steps send the variable, whole or in rows."""
+        """Return whether every step sends the variable, whole or in rows."""
         return self.is_dense or self.lookups is not None
 
     @property
@@ -53,12 +53,12 @@ class VariableProfile:
 def profile_variables(
     variables: Sequence[Any], gradients: Mapping[str, Any], is_elementwise: bool, step: Container[Any]
 ) -> Dict[str, VariableProfile]:
-    """Describe every variable, by name and in the order of making.
+    """Describe every variable, by name and in the order of creation.
 
     Args:
-      gradients: of the variables that have one, by name: a tensor, or ``tf.IndexedSlices``.
+      gradients: the gradients by name of the variables that have one: a tensor, or ``tf.IndexedSlices``.
       is_elementwise: whether the optimizer treats each element of a variable by itself.
-      step: the operations that a training step runs; what no step runs does not count.
+      step: the operations of a training step; other operations do not count.
     """
     return {each.op.name: _profile(each, gradients.get(each.op.name), is_elementwise, step) for each in variables}
 
@@ -74,7 +74,7 @@ def _profile(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any
 
 
 def lookups(variable: Any, step: Container[Any]) -> Optional[int]:
-    """Return how many rows are taken for one batch; None where a step does anything else with the variable."""
+    """Return how many rows a step takes for one batch; None where a step does anything else with the variable."""
     rows = int((variable.shape.as_list() or [0])[0])
     found = [(op, tensor) for op, tensor in uses(variable) if op in step]
     if not found or not all(takes_rows(op, tensor) for op, tensor in found):

@@ -1,14 +1,14 @@
-"""Tables: variables of which a step needs some rows, looked up where they are.
+"""Tables: variables of which a step needs some rows, which are looked up on their servers.
 
 One lookup, for a table in slices on several servers:
 
-    worker   every row once, sorted out by slice            -> row numbers go to the servers
+    worker   every row once, sorted by slice                -> row numbers go to the servers
     ps       takes the rows                                 -> rows come back
-    worker   the model's own gather takes from these what it asked for
+    worker   the model's own gather takes its rows from these
 
-The model is built on an ordinary variable. When everything is in the graph, ``move`` makes its gathers take from what
-was looked up; the variable itself never gets a value, so nothing on the worker has the size of the table. Gradients
-are TensorFlow's own, of the rows that were asked for.
+The model is built on an ordinary variable. When the graph is complete, ``move`` connects its gathers to the rows that
+were looked up. The variable itself never has a value, so no tensor on the worker has the size of the table. Gradients
+are TensorFlow's own, for the rows that were looked up.
 """
 
 from functools import lru_cache
@@ -19,20 +19,20 @@ from cluster.variables.uses import READS, SHAPES, readers, replace, takes_rows
 
 
 def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
-    """Let a graph work on a table's ``slices`` wherever it uses ``variable``.
+    """Connect a graph to a table's ``slices`` wherever it uses ``variable``.
 
     Args:
-      variable: the worker's; nothing but rows of it is taken, except by an evaluation, which then reads all.
+      variable: the worker's; a step takes only rows of it, and an evaluation may read it whole.
       slices: variables [rows, …], contiguous slices of the table in order.
-      host: the device of the worker's memory, where row numbers and rows are handled.
+      host: the device of the worker's memory, for row numbers and rows.
 
     Returns:
-      For each operation that takes rows, the rows that are looked up for it.
+      The rows that are looked up, for each operation that takes rows.
     """
     moved: Dict[Any, Any] = {}
     graph = tf.get_default_graph()
     with graph.colocate_with(None, ignore_existing=True), tf.control_dependencies(None), tf.device(host):
-        whole = lru_cache(maxsize=1)(lambda: tf.concat([part.read_value() for part in slices], 0))  # once, if at all
+        whole = lru_cache(maxsize=1)(lambda: tf.concat([part.read_value() for part in slices], 0))  # at most once
         for op, tensor in list(readers(variable)):
             if takes_rows(op, tensor):
                 moved[op] = _take_elsewhere(op, variable, slices)
@@ -45,14 +45,14 @@ def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
 
 
 def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
-    """Make a gather take its rows from those that were looked up for it; return these."""
+    """Connect a gather to the rows that were looked up for it; return these rows."""
     ids = op.inputs[1]
     waited_for = [each for each in op.control_inputs if each.type not in READS]
     with tf.control_dependencies(waited_for):
         flat = tf.reshape(tf.identity(ids), [-1])
     distinct, where = tf.unique(flat, out_idx=ids.dtype)
     rows = distinct_rows(slices, distinct)
-    # The rows' number is not that of the table: TensorFlow takes no input of another known shape.
+    # The number of these rows differs from the table's: TensorFlow accepts no input of another known shape.
     rows = tf.placeholder_with_default(rows, [None, *variable.shape.as_list()[1:]])
     where = tf.reshape(where, tf.shape(ids))
     where.set_shape(ids.shape)
@@ -70,7 +70,7 @@ def _replace_everywhere(old: Any, new: Any) -> None:
 
 
 def _forget_reads(variable: Any) -> None:
-    """Let nothing wait for a read of the variable, which would fail: it has no value."""
+    """Remove control dependencies on reads of the variable, which would fail: it has no value."""
     dead = {tensor.op for _, tensor in readers(variable)} - {variable.op}
     dead |= {op for op, _ in readers(variable) if op.type in (*SHAPES, "ResourceGather")}
     for op in dead:
@@ -84,7 +84,7 @@ def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
     """Return rows of a table: distinct ids [n] -> [n, …], on the current device.
 
     Raises:
-      tf.errors.InvalidArgumentError: when it runs, an id is not in the table.
+      tf.errors.InvalidArgumentError: when the operation runs, an id is not in the table.
     """
     if len(slices) == 1:
         return tf.identity(_take(slices[0], ids))
@@ -95,9 +95,9 @@ def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
 
 
 def owners(slices: Sequence[Any], ids: Any) -> Tuple[Any, Any]:
-    """Return the slice of each row, int32 [n], and the first row of that slice.
+    """Return the index of each row's slice, int32 [n], and the first row of that slice.
 
-    The first rows are row numbers of the table, of the same type and shape as ``ids``.
+    The first rows are row numbers of the table, with the type and shape of ``ids``.
     """
     ends = [int(end) for end in _ends(slices)]
     owner = tf.searchsorted(tf.constant(ends[:-1], ids.dtype), ids, side="right")
@@ -110,13 +110,13 @@ def _ends(slices: Sequence[Any]) -> List[int]:
 
 
 def _take(part: Any, ids: Any) -> Any:
-    """Return the rows of one slice, taken on its server. Every id is there once."""
+    """Return the rows of one slice, taken on its server. Every id occurs once."""
     with tf.device(part.device):
         return tf.gather(part, ids)
 
 
 def split_rows(grad: Any, slices: Sequence[Any]) -> List[Any]:
-    """Return the gradient of a table, sparse and with each row once, as one sparse gradient for each of its slices."""
+    """Return the gradient of a table, sparse and with distinct rows, as one sparse gradient for each of its slices."""
     if len(slices) == 1:
         return [grad]
     owner, starts = owners(slices, grad.indices)

@@ -1,6 +1,6 @@
 """Find the uses of a variable in a finished graph: reads, rows taken, and changes.
 
-The graph is read when the model, its gradients and the evaluation are all in it.
+The graph is searched once the model, its gradients and the evaluation are all in it.
 """
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
@@ -9,7 +9,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.variables.functions import PASSES, READERS, Functions
 
 GATHERS = ("Gather", "GatherV2", "ResourceGather")
-# TensorFlow 2.x takes rows and adds them up in one operation.
+# TensorFlow 2.x takes rows and sums them in one operation.
 SEGMENTS = tuple(f"SparseSegment{kind}{more}" for kind in ("Sum", "Mean", "SqrtN") for more in ("", "WithNumSegments"))
 SHAPES = ("Shape", "VariableShape")
 READS = ("Identity", "ReadVariableOp")
@@ -19,9 +19,9 @@ _HARMLESS = ("IsVariableInitialized", "VarIsInitializedOp", *SHAPES)
 
 
 def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
-    """Yield the operations that use a variable's value, each with the tensor that brings it.
+    """Yield the operations that use a variable's value, each with the tensor of the value.
 
-    Left out is what needs no value: its initializer, the question whether it has one, its shape.
+    Operations that need no value are left out: the initializer, the test for a value, the shape.
     """
     for op, tensor in readers(variable):
         if op.type not in _HARMLESS:
@@ -29,12 +29,12 @@ def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
 
 
 def readers(variable: Any) -> Iterator[Tuple[Any, Any]]:
-    """Return the operations behind a variable and its plain reads, each with the tensor that it takes."""
+    """Yield the operations after a variable and its plain reads, each with its input tensor."""
     yield from _behind(handle_of(variable), variable.initializer)
 
 
 def handle_of(variable: Any) -> Any:
-    """Return the tensor behind all that is done with a variable."""
+    """Return the tensor from which all uses of a variable begin."""
     return variable.op.outputs[0]
 
 
@@ -67,7 +67,7 @@ def ancestors(things: Iterable[Any]) -> Set[Any]:
 
 
 def sources(tensors: Iterable[Any]) -> Set[Any]:
-    """Return all operations on whose values these tensors depend; not those that they only wait for."""
+    """Return all operations whose values these tensors depend on; control inputs do not count."""
     return _behind_all(tensors, lambda op: {each.op for each in op.inputs})
 
 
@@ -82,7 +82,7 @@ def _behind_all(things: Iterable[Any], behind: Callable[[Any], Set[Any]]) -> Set
 
 
 def ops_of(thing: Any) -> List[Any]:
-    """Return the operations that make a tensor, a sparse gradient or nothing."""
+    """Return the operations that make a tensor or a sparse gradient; none for None."""
     if thing is None:
         return []
     if isinstance(thing, tf.IndexedSlices):
@@ -91,13 +91,13 @@ def ops_of(thing: Any) -> List[Any]:
 
 
 def writes(variable: Any, functions: Optional[Functions] = None) -> Dict[Any, Any]:
-    """Return the operations that may change a variable, its initializer left out, with the way of each to the variable.
+    """Return the operations that may change a variable, except its initializer, each with its way to the variable.
 
     An operation may be in a loop or a branch, or may call a function that changes the variable. The way is the
-    operation that takes the variable itself: what brings it into the loop or branch, or else the change.
+    operation that takes the variable itself: the entry into the loop or branch, or else the change.
 
     Args:
-      functions: of the variable's graph, where several variables are asked about.
+      functions: of the variable's graph; pass them for questions about several variables.
     """
     handle = handle_of(variable)
     functions = functions or Functions(handle.graph)
@@ -109,7 +109,7 @@ def writes(variable: Any, functions: Optional[Functions] = None) -> Dict[Any, An
 
 
 def _changing(op: Any, handle: Any, functions: Functions) -> Iterator[Any]:
-    """Yield ``op``, or the operations behind it, if they may change the variable whose handle it takes."""
+    """Yield ``op``, or operations after it, if they may change the variable of the handle."""
     left, seen = [(op, handle)], {op}
     while left:
         op, handle = left.pop()
@@ -134,7 +134,7 @@ def _may_change(op: Any, index: int, functions: Functions) -> bool:
 
 
 def _takes_reference(op: Any, index: int) -> bool:
-    """Return whether an operation takes an input by reference, as all do that change one."""
+    """Return whether an operation takes an input by reference, as all operations that change the input do."""
     flags: List[bool] = []
     for each in op.op_def.input_arg:
         number = op.get_attr(each.number_attr) if each.number_attr else 1
@@ -143,9 +143,9 @@ def _takes_reference(op: Any, index: int) -> bool:
 
 
 def ways_out(write: Any, step: Set[Any]) -> List[Any]:
-    """Return what a step runs, outside of loops and branches, once a variable was changed; there, the change itself."""
+    """Return the first operations of a step outside loops and branches after a change; or the change, if outside."""
     if write.type in _BRANCHES and write.outputs and _is_outside(write):
-        # What only waits for such an operation runs as soon as the branch begins; what takes a result runs at its end.
+        # A control dependency on such an operation is met as soon as the branch begins; its result exists at the end.
         return [tf.identity(each).op for each in write.outputs]
     if _is_outside(write):
         return [write]
@@ -166,11 +166,11 @@ def _is_outside(op: Any) -> bool:
 
 
 def finish_turns(write: Any) -> None:
-    """Let a loop end when all its turns have: by itself it may end before an earlier turn has changed a variable.
+    """Let a loop end after all its turns: by default it may end before an earlier turn has changed a variable.
 
-    So ``ways_out`` of a change within it comes behind the changes of all turns.
+    So the ``ways_out`` of a change within the loop follow the changes of all turns.
     """
-    if "parallel_iterations" in write.node_def.attr:  # a loop that is one operation
+    if "parallel_iterations" in write.node_def.attr:  # a loop of one operation
         write._set_attr("parallel_iterations", _ONE)
     context, outermost = write._get_control_flow_context(), None
     while context is not None:
@@ -183,7 +183,7 @@ def finish_turns(write: Any) -> None:
 
 
 def replace(old: Any, new: Any, users: Set[Any]) -> None:
-    """Let ``users`` take the tensor ``new`` wherever they take ``old``."""
+    """Connect ``users`` to the tensor ``new`` wherever they take ``old``."""
     for op in old.consumers():
         for index, taken in enumerate(op.inputs):
             if taken is old and op in users:

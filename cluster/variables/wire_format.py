@@ -1,10 +1,10 @@
-"""The number formats in which gradients and variables travel (``train.wire``).
+"""The number formats in which gradients and variables are sent (``train.wire``).
 
-Servers and workers compute in float32. float16 and bfloat16 halve the bytes of both ways. bfloat16 has float32's
-range. Rounding changes a gradient by a 256th of it at most, up as often as down, which learning does not notice.
-float16 has no number at all for a gradient that is very small or large. So with float16 the worker keeps what was
-lost and adds it to its next gradient ("error feedback": F. Seide et al., "1-Bit Stochastic Gradient Descent",
-Interspeech 2014). No scale of the loss has to be found.
+Servers and workers compute in float32. float16 and bfloat16 halve the bytes in both directions. bfloat16 has the range
+of float32. Rounding changes a gradient by at most a 256th, up as often as down, which does not affect learning. float16
+cannot represent very small or large gradients. So with float16 the worker keeps the rounding error and adds it to its
+next gradient ("error feedback": F. Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014). No scale of
+the loss has to be found.
 """
 
 from typing import Any, List
@@ -12,13 +12,13 @@ from typing import Any, List
 from cluster.runtime.gradients import map_values
 from cluster.runtime.tf_compat import tf
 
-_SCOPE = "wire"  # of what is kept
+_SCOPE = "wire"  # of the kept errors
 
 
 class Wire:
-    """Turn float32 into what travels, and back.
+    """Convert float32 to the format that is sent, and back.
 
-    ``reset`` are the operations that make a worker forget what it has kept.
+    ``reset`` are the operations that clear the errors that a worker has kept.
     """
 
     def __init__(self, name: str = "float32"):
@@ -26,30 +26,30 @@ class Wire:
         self.reset: List[Any] = []
 
     def narrow(self, value: Any) -> Any:
-        """Return a value as it is sent, made on the current device."""
+        """Return a value in the format that is sent; the operation is on the current device."""
         return value if self.type == tf.float32 else tf.cast(value, self.type)
 
     def widen(self, value: Any) -> Any:
-        """Return a value that has come, in float32, made on the current device."""
+        """Return a received value in float32; the operation is on the current device."""
         if value.dtype == tf.bfloat16:
             return _from_bfloat16(value)
         return tf.cast(value, tf.float32) if value.dtype == tf.float16 else value
 
     def narrow_rows(self, grad: Any) -> Any:
-        """Return a sparse gradient as it is sent, made on the current device.
+        """Return a sparse gradient in the format that is sent; the operation is on the current device.
 
-        With float16 its values are bfloat16, too: there is no place to keep what is lost of any row.
+        With float16 its values are sent as bfloat16, too: a worker cannot keep the errors of rows.
         """
         if self.type == tf.float32:
             return grad
         return map_values(grad, lambda values: tf.cast(values, tf.bfloat16))
 
     def widen_rows(self, grad: Any) -> Any:
-        """Return a sparse gradient that has come, in float32, made on the current device."""
+        """Return a received sparse gradient in float32; the operation is on the current device."""
         return grad if self.type == tf.float32 else map_values(grad, self.widen)
 
     def narrow_gradient(self, name: str, grad: Any) -> Any:
-        """Return a gradient as it is sent; in float16 with what was kept of those before it under the same ``name``."""
+        """Return a gradient in the format that is sent; in float16 with the kept error of the same ``name``."""
         if self.type != tf.float16:
             return self.narrow(grad)
         with tf.variable_scope(_SCOPE):
@@ -70,9 +70,9 @@ class Wire:
 
 
 def _from_bfloat16(value: Any) -> Any:
-    """Return the same numbers in float32, of which bfloat16 is the upper half of the bits.
+    """Return the same numbers in float32; bfloat16 has the upper half of their bits.
 
-    TensorFlow 1.15 takes more than twice as long for a cast.
+    A cast in TensorFlow 1.15 takes more than twice as long.
     """
     bits = tf.cast(tf.bitcast(value, tf.uint16), tf.int32)
     return tf.bitcast(bits * (1 << 16), tf.float32)

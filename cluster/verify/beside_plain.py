@@ -1,8 +1,8 @@
-"""Compare each step of a run with one of plain TensorFlow, which begins with the run's own values.
+"""Compare each step of a run with a step of plain TensorFlow, which begins with the run's own values.
 
 whole   the batch of all workers at once, as a script for one machine computes it
-parts   each tower's part by itself, and the mean of the gradients: what a run is to compute of a model whose examples
-        depend on each other, by batch normalisation for example
+parts   each tower's part by itself, and the mean of the gradients: the correct step of a run for a model whose
+        examples depend on each other, by batch normalisation for example
 """
 
 import re
@@ -27,7 +27,7 @@ _UNKNOWN = "it looks like none of the kinds that launch verify knows"
 
 
 class Fault(NamedTuple):
-    """A variable that differs, in words, and the kind of mistake that this looks like, if it is known."""
+    """A variable that differs, in words, and the kind of mistake that probably caused it; None for an unknown kind."""
 
     what: str
     kind: Optional[str]
@@ -39,23 +39,23 @@ class Fault(NamedTuple):
 
 
 class BesidePlain:
-    """The author's functions in plain TensorFlow beside a run.
+    """The author's functions in plain TensorFlow, next to a run.
 
     Args:
-      structures: what the dataset of each worker gives.
+      structures: the structure of a batch from the dataset of each worker.
 
     Attributes:
-      problem: why nothing can be compared; None while it can.
-      steps: that were compared; ``steps_by_parts`` of them part by part.
+      problem: the reason why no comparison is possible; None while the comparison is possible.
+      steps: the number of compared steps; ``steps_by_parts`` of them part by part.
       by_design: in how many steps a variable differed because only one part updates it, by name.
       missing: names of variables that only one side has.
-      not_finite: steps that were not compared, as plain TensorFlow gave no finite numbers.
-      not_full: steps that were not compared, as some examples of a batch of shards did not count.
+      not_finite: steps that were not compared, because plain TensorFlow computed numbers that are not finite.
+      not_full: steps that were not compared, because some examples of a batch of shards did not count.
     """
 
     def __init__(self, run: VerifiedRun, structures: Sequence[Mapping[str, Any]]):
         self._run, self._workers = run, len(structures)
-        self._number = self._workers * run.parts  # of the parts of a step
+        self._number = self._workers * run.parts  # the number of parts of a step
         self.steps = self.steps_by_parts = self.not_finite = self.not_full = 0
         self.by_design: Counts[str] = Counter()
         self.missing: List[str] = []
@@ -77,7 +77,7 @@ class BesidePlain:
         return Plain(self._run.fresh_job(), self._run.args, self._run.train.clip_norm, structure)
 
     def begin(self, first: Values) -> Optional[str]:
-        """Compare the names of variables with the servers'; return what is wrong with them, None if nothing is."""
+        """Compare the names of variables with the servers'; return a text on the difference, None for no difference."""
         if self.problem is not None:
             return None
         names = self._whole.names
@@ -88,10 +88,10 @@ class BesidePlain:
         return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
 
     def check(self, step: int, before: Values, found: Values, reports: Sequence[DigestReport]) -> Optional[Fault]:
-        """Return what is wrong with a step; None if nothing is.
+        """Return the fault of a step; None for a step without a fault.
 
         Args:
-          before, found: the servers' values before and after it, by name.
+          before, found: the servers' values before and after the step, by name.
           reports: of the workers, with their batches.
         """
         if self.problem is not None:
@@ -129,7 +129,7 @@ class BesidePlain:
         return Reference(self._of_part, self._eps, before, cut.parts)
 
     def _beside_parts(self, found: Values, names: List[str], whole: Reference, parts: Reference) -> Optional[Fault]:
-        """Return what is wrong if the step differs from that of the whole batch."""
+        """Return the fault, or None, of a step that differs from that of the whole batch."""
         others = parts.unlike(found)
         if others:
             both = [name for name in names if name in others]
@@ -142,7 +142,7 @@ class BesidePlain:
         return Fault(whole.difference(trained[0], found), coupled(self._number) + losses)
 
     def _is_state(self, name: str) -> bool:
-        """Return whether a variable is the model's own, and no gradient changes it."""
+        """Return whether a variable is the model's own, and has no gradient."""
         return name in self._whole.model_names and name not in self._whole.trained and name != "global_step"
 
     def _fault(self, found: Values, names: List[str], reference: Reference) -> Fault:
@@ -152,7 +152,7 @@ class BesidePlain:
         return Fault(reference.difference(names[0], found), kind(suspect))
 
     def result(self) -> Dict[str, float]:
-        """Return what was compared, and what was not, as metrics of the run."""
+        """Return the compared and the skipped steps and variables, as metrics of the run."""
         found: Dict[str, float] = {
             "verified_plain_steps": self.steps,
             "verified_plain_steps_by_parts": self.steps_by_parts,
@@ -167,13 +167,13 @@ class BesidePlain:
 
 
 def coarsest(plain: Plain) -> float:
-    """Return the part by which two numbers of the coarsest type of a step are apart."""
+    """Return the relative distance of neighbouring numbers in the coarsest type of a step."""
     types = {tensor.dtype.base_dtype for op in ancestors([plain.train]) for tensor in op.outputs}
     return max(eps_of(each.name) for each in types if each.is_floating)
 
 
 def _takes_statistics(plain: Plain) -> bool:
-    """Return whether the loss uses a mean over the examples that also moves an average, as of batch normalisation."""
+    """Return whether the loss uses a mean over the examples that also updates an average, as in batch normalisation."""
     of_loss = ancestors([plain.loss])
     shared = of_loss & plain.of_updates
     fed = {tensor.op for tensor in plain.fed}
@@ -185,7 +185,7 @@ def _normalizes(op: Any) -> bool:
 
 
 def _reduces(op: Any) -> bool:
-    """Return whether an operation takes sums or means over the first axis."""
+    """Return whether an operation computes sums or means over the first axis."""
     if op.type not in _REDUCES or op.inputs[0].shape.ndims is None:
         return False
     axes = tf.get_static_value(op.inputs[1])

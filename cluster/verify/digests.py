@@ -1,7 +1,7 @@
-"""Digests of each worker's batch and gradients, and the report that it sends the chief in every step.
+"""Digests of each worker's batch and gradients, and the report that it sends to the chief in every step.
 
-A digest is a number of all bytes. Both show the origin of a difference, in words: the input, the computation, or what
-comes after the computation. A report also has what the chief cannot compute once more.
+A digest is a number of all bytes. The two digests show the origin of a difference: the input, the computation, or the
+work after it. A report also has the values that the chief cannot compute again.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
@@ -21,22 +21,22 @@ def digest(tensors: Sequence[Any]) -> Any:
 
 
 def batch_digest(batch: Mapping[str, Any]) -> Any:
-    """Return the digest of a batch, in which tensors may be sparse, ragged or nested."""
+    """Return the digest of a batch, whose tensors may be sparse, ragged or nested."""
     return digest(flat(batch))
 
 
 def flat(batch: Mapping[str, Any]) -> List[Any]:
-    """Return the tensors that a batch is made of: of a sparse one its indices, values and shape."""
+    """Return the tensors of a batch; those of a sparse tensor are its indices, values and shape."""
     return list(tf.nest.flatten(dict(batch), expand_composites=True))
 
 
 def gradient_digest(grads: Sequence[Any]) -> Any:
-    """Return the digest of gradients, dense ones or of rows."""
+    """Return the digest of gradients, dense or sparse."""
     return digest(tensors_of(grads))
 
 
 def tensors_of(grads: Sequence[Any]) -> List[Any]:
-    """Return the tensors that gradients are made of: of one of rows its values and indices."""
+    """Return the tensors of gradients; those of a sparse gradient are its values and indices."""
     return [
         tensor
         for grad in grads
@@ -45,10 +45,10 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
 
 
 def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Optional[str]:
-    """Name the first worker whose batch was another than the chief has read for it; None where all are equal.
+    """Name the first worker whose batch differs from the chief's copy of the batch; None where all are equal.
 
     Args:
-      found: digests of the workers' batches; ``expected`` has those of what the chief has read.
+      found: digests of the workers' batches; ``expected`` has the digests of the batches that the chief has read.
     """
     for worker, (one, other) in enumerate(zip(found, expected)):
         if one != other:
@@ -61,12 +61,12 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
 
 
 def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequence[str]) -> str:
-    """Return the end of a message: which worker, if any, gave another gradient.
+    """Return the end of a message on workers with a different gradient.
 
-    The other gradient is that which the chief's host computes of the same batch.
+    The chief's host computes the other gradient from the same batch.
 
     Args:
-      found: digests of the gradients that the workers have given; ``expected`` has those of one process.
+      found: digests of the gradients of the workers; ``expected`` has those of one process.
       hosts: of the workers, the chief's first.
     """
     workers = [worker for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
@@ -84,8 +84,8 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequen
 class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
-    ``batch`` has the tensors of its batch, flat, none until the chief has read them where it does; ``given`` those of
-    each copy of the model (``cluster.verify.givens``).
+    ``batch`` has the flat tensors of the worker's batch; where the chief reads the batches, it is empty until then.
+    ``given`` has the tensors of each copy of the model (``cluster.verify.givens``).
     """
 
     batch_digest: Any
@@ -100,13 +100,14 @@ class DigestReports:
     Args:
       batch, grads: of this worker.
       given: the values of each copy of its model.
-      is_sent: whether the chief needs the batch: the servers give a shard to the worker that asks first.
+      is_sent: whether the chief needs the batch: the servers give a shard to the worker that first asks for one.
 
     Attributes:
       structure: the batch, where it is sent; else None.
-      given: the same.
+      given: the argument ``given``.
       send: the operation by which this worker reports its step.
-      received: the ``DigestReport`` of each worker, waits until every worker has reported its next step (chief only).
+      received: the ``DigestReport`` of each worker, for the chief only. The operation waits until every worker has
+        reported its next step.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
-"""Values of a worker's step that no other graph computes once more. The chief's graphs get them through placeholders.
+"""Values of a worker's step that no other graph can compute again. The chief's graphs receive them by placeholders.
 
-random numbers   every graph draws others
+random numbers   every graph draws different ones
 rows of tables   only the servers have them
 
-Each copy of the model has its own, in the order in which the model makes them. Random numbers that no placeholder can
-stand for, as in a loop, are refused.
+Each copy of the model has its own values, in the order in which the model creates them. Random numbers that no
+placeholder can replace, for example in a loop, are refused.
 """
 
 import re
@@ -18,13 +18,13 @@ from cluster.steps.extension import rows_from
 from cluster.variables.functions import Functions
 from cluster.variables.uses import replace
 
-_SEEDS = {"seed", "seed2"}  # attributes by which TensorFlow seeds what draws; "Stateless…" has an input for them
-_UNUSED = "ComputeAccidentalHits"  # has both and draws nothing
-_GENERATES = re.compile("Stateful(Random|Standard|Truncated|Uniform)|NonDeterministic")  # seeded by a variable, or not
+_SEEDS = {"seed", "seed2"}  # attributes for the seed of operations that draw; "Stateless…" has an input for the seed
+_UNUSED = "ComputeAccidentalHits"  # has both attributes and draws nothing
+_GENERATES = re.compile("Stateful(Random|Standard|Truncated|Uniform)|NonDeterministic")  # by a variable, or unseeded
 
 
 def draws(op: Any) -> bool:
-    """Return whether an operation draws random numbers outside of loops and branches: another graph can get these."""
+    """Return whether an operation draws random numbers outside loops and branches; other graphs can receive these."""
     return _draws(op.type, [each.name for each in op.op_def.attr]) and op._get_control_flow_context() is None
 
 
@@ -33,13 +33,13 @@ def _draws(kind: str, attributes: Iterable[str]) -> bool:
 
 
 def refuse_random(ops: Iterable[Any]) -> None:
-    """Refuse a step that draws random numbers where no graph can be given them.
+    """Refuse a step that draws random numbers where no graph can receive them.
 
     Args:
-      ops: what a step runs, in the current graph.
+      ops: the operations of a step, in the current graph.
 
     Raises:
-      JobError: it does; names the line of the job.
+      JobError: the step draws such numbers; names the line of the job.
     """
     functions = Functions(tf.get_default_graph())
     for op in sorted(ops, key=lambda each: str(each.name)):
@@ -53,10 +53,12 @@ def refuse_random(ops: Iterable[Any]) -> None:
 
 
 def given_to(copies: Iterable[Sequence[Any]], needed: Container[Any], rows: Container[Any]) -> List[List[Any]]:
-    """Return what each of these copies of the model has, in a worker's graph, before lookups are moved to the servers.
+    """Return the values of each of these copies of the model, in a worker's graph.
+
+    Call it before lookups are moved to the servers.
 
     Args:
-      copies: the operations of each, in their order.
+      copies: the operations of each copy, in their order.
       needed: the operations behind losses and gradients.
       rows: the operations that take rows of tables.
     """
@@ -70,19 +72,19 @@ def _given(copy: Iterable[Any], needed: Container[Any], rows: Container[Any]) ->
 
 
 class Holes:
-    """Placeholders in a graph of the chief for what workers have."""
+    """Placeholders in a graph of the chief for values of the workers."""
 
     def __init__(self) -> None:
         self._rows: List[Any] = []
 
     @property
     def number_of_lookups(self) -> int:
-        """Return how many placeholders are for rows of tables."""
+        """Return the number of placeholders for rows of tables."""
         return len(self._rows)
 
     @contextmanager
     def rows(self) -> Iterator[None]:
-        """Let lookups in tables have placeholders inside, in the current graph."""
+        """Replace lookups in tables by placeholders inside, in the current graph."""
         with rows_from(self._row):
             yield
 
@@ -93,10 +95,11 @@ class Holes:
     def of(self, copy: Iterable[Any], needed: Container[Any]) -> List[Any]:
         """Return the placeholders of one copy of the model, in the order of the values of ``given_to``.
 
-        Random numbers get theirs here; whatever takes them takes the placeholders.
+        The method also creates the placeholders of random numbers, and connects them to the users of the random
+        numbers.
 
         Args:
-          copy: its operations, in their order.
+          copy: the operations of the copy, in their order.
           needed: the operations behind losses and gradients.
         """
         rows = {each.op for each in self._rows}
@@ -111,14 +114,14 @@ def _stand_in(drawn: Any) -> Any:
 
 
 def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Sequence[Any]]) -> None:
-    """Refuse copies of the model that have other random numbers, or lookups, than those of the chief's graph.
+    """Refuse copies of the model whose number of random numbers and lookups differs from that of the chief's graph.
 
     Args:
       holes: the placeholders of each copy of all workers.
-      given: what a worker's copies have; all workers have as many copies.
+      given: the values of a worker's copies; all workers have as many copies.
 
     Raises:
-      TrainingError: there are some.
+      TrainingError: the numbers differ.
     """
     here, there = [len(copy) for copy in holes], [len(copy) for copy in given]
     if here != there * (len(here) // len(there)):

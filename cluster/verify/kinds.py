@@ -1,4 +1,4 @@
-"""The kinds of mistakes that a difference from plain TensorFlow may look like, in words."""
+"""The kinds of mistakes that may explain a difference from plain TensorFlow, in words."""
 
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
@@ -17,8 +17,8 @@ _STEP = "global_step"
 class Suspect(NamedTuple):
     """Variables that differ from a step of plain TensorFlow.
 
-    ``names`` are the variables, in order; ``found`` are the servers' values; a batch has ``parts`` on a worker, and
-    ``workers`` have one each. ``again`` builds the author's functions once more.
+    ``names`` are the variables, in order; ``found`` are the servers' values. A batch has ``parts`` on a worker, and
+    each of ``workers`` has a batch. ``again`` builds the author's functions once more.
     """
 
     names: List[str]
@@ -30,13 +30,13 @@ class Suspect(NamedTuple):
 
 
 def kind(of: Suspect) -> Optional[str]:
-    """Return what a difference looks like, as the end of a sentence; None for nothing that is known."""
+    """Return the probable mistake behind a difference, as the end of a sentence; None for an unknown mistake."""
     looks = (_random, _race, _counted_step, _counted_terms, _read_too_early, _scaled, _counted_change, _kept)
     return next(filter(None, (look(of) for look in looks)), None)
 
 
 def coupled(parts: int) -> str:
-    """Return the words for a model whose examples depend on each other."""
+    """Return the text for a model whose examples depend on each other."""
     return (
         "it looks like a model that couples examples: the loss of one depends on the others of its batch, and each of"
         f" the {parts} parts of a step is a batch of its own; let a loss depend on its own example alone, or train with"
@@ -83,7 +83,7 @@ def _counted_terms(of: Suspect) -> Optional[str]:
 
 
 def _numbers(of: Suspect) -> Iterator[float]:
-    """Return how many times more a term is counted if each part, tower or worker counts it, or sums all before it."""
+    """Yield how many times too often a term counts if each part, tower or worker adds it, or sums all before it."""
     for number in dict.fromkeys((of.parts, of.parts * of.workers, of.workers)):
         yield from () if number == 1 else ((number - 1) / 2, number - 1.0, 1 / number - 1)
     yield from (-1.0, 1.0)
@@ -152,5 +152,5 @@ def _is_read(variable: Any, by: Any) -> bool:
 
 
 def _computed(plain: Plain) -> Dict[str, str]:
-    """Return what a step computes: the types of its operations and its constants, by name."""
+    """Return the types of a step's operations and its constants, by name."""
     return {op.name: str(op.node_def if op.type == "Const" else op.type) for op in ancestors([plain.train])}

@@ -1,4 +1,4 @@
-"""Values of variables by the names that checkpoints have: joined where these are cut, and compared to the bit."""
+"""Values of variables by their names in checkpoints: slices are joined, and values are compared to the bit."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -10,7 +10,7 @@ Values = Dict[str, Any]
 
 
 def joined(saved: Sequence[Saved], found: Sequence[Any]) -> Values:
-    """Return whole values by name, of variables that may be slices.
+    """Return whole values by name of variables that may be slices.
 
     Args:
       found: the value of each variable.
@@ -25,12 +25,12 @@ def joined(saved: Sequence[Saved], found: Sequence[Any]) -> Values:
 
 
 def part_of(each: Saved, values: Values) -> Any:
-    """Return the value of one variable, which may be a slice, out of whole values."""
+    """Return the value of one variable, which may be a slice, from whole values."""
     return values[each.name] if each.shape == each.full_shape else values[each.name][_range(each)]
 
 
 def fitting(saved: Sequence[Saved], values: Values) -> List[Saved]:
-    """Return those variables of which there is a value of their whole shape."""
+    """Return those variables for which a value of their whole shape exists."""
     return [each for each in saved if each.name in values and np.shape(values[each.name]) == each.full_shape]
 
 
@@ -39,7 +39,7 @@ def _range(each: Saved) -> Any:
 
 
 def wide(value: Any) -> Any:
-    """Return numbers of any type as such of 64 bits a part."""
+    """Return numbers of any type as numbers of 64 bits a part."""
     value = np.asarray(value)
     return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
 
@@ -48,8 +48,8 @@ def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any])
     """Compare variables to the bit, in the order of ``found``; None where all are equal.
 
     Args:
-      step: the global step after which both were read.
-      found: the servers' values by name; ``expected`` has those of one process under the same names.
+      step: the global step after which both sides were read.
+      found: the servers' values by name; ``expected`` has the values of one process under the same names.
     """
     for name, value in found.items():
         one, other = np.asarray(value), np.asarray(expected[name])
@@ -65,9 +65,9 @@ def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any])
 
 
 def _unlike(one: Any, other: Any) -> Any:
-    """Return the elements that have other bits, bool [elements].
+    """Return which elements have different bits, bool [elements].
 
-    -0.0 is not 0.0, and a NaN is itself.
+    -0.0 differs from 0.0, and a NaN equals itself.
     """
     size = max(one.dtype.itemsize, 1)
     return (_bits(one).reshape(-1, size) != _bits(other).reshape(-1, size)).any(axis=1)

@@ -1,12 +1,12 @@
-"""Compute, as plain TensorFlow in one process, with the batches of all workers.
+"""Compute as plain TensorFlow in one process, with the batches of all workers.
 
-There is one set of variables, and one graph.
+The process has one set of variables, and one graph.
 
-    gradients of worker 0, 1, 2, …   each of its part of the mean loss, by the towers that the worker has
+    gradients of worker 0, 1, 2, …   each of its part of the mean loss, by the towers of the worker
     their sum                        ((g0 + g1) + g2) + …
-    the optimizer                    as the job makes it, on the model's own variables
+    the optimizer                    as the job creates it, on the model's own variables
 
-No server, no queue and no token is in it.
+The graph has no server, no queue and no token.
 """
 
 from functools import reduce
@@ -30,16 +30,16 @@ from cluster.verify.whole_model import Pieces, WholeModel, added
 
 
 class OneProcess:
-    """The training of one process, in a graph and a session of its own.
+    """The training of one process, in a separate graph and session.
 
     Args:
-      layout, buckets: how the servers cut variables, and what travels together.
-      structures: what the dataset of each worker gives.
+      layout, buckets: the servers' slices of variables, and the buckets that are sent.
+      structures: the structure of a batch from the dataset of each worker.
 
     Attributes:
       given: placeholders of each copy of the model, for random numbers and rows of tables.
-      draws: how many of them are for random numbers.
-      variables: by name: the model's, their pieces, the step's, and what the optimizer keeps.
+      draws: the number of placeholders for random numbers.
+      variables: by name: the model's, their pieces, the step's, and those of the optimizer.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OneProcess:
     def begin(self, values: Mapping[str, Any]) -> None:
         """Take the first values of variables or of their pieces, by name.
 
-        The variables that the optimizer keeps begin again.
+        The optimizer's variables begin again.
         """
         self._session.run(self._initialise)
         for name, value in values.items():
@@ -78,7 +78,7 @@ class OneProcess:
             self._session.run(each)
 
     def step(self, reports: Sequence[DigestReport]) -> List[int]:
-        """Train with the batch of each worker; return the digest of the gradients of each."""
+        """Train with the batch of each worker; return the digest of the gradients of each worker."""
         given = [value for report in reports for copy in report.given for value in copy]
         fed = dict(zip([hole for copy in self.given for hole in copy], given))
         _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, reports), **fed})
@@ -97,8 +97,8 @@ class OneProcess:
         computed = [*model.losses, *tensors_of([each for worker in workers for each in worker.values()])]
         self._settle_state(computed, ancestors([*computed, *model.updates]))
         following = model.step.read_value() + 1  # an optimizer may count the step, or leave it out
-        # The optimizer changes nothing before all is computed, and the model's updates have read what it changes. These
-        # may change what the optimizer reads.
+        # The optimizer changes nothing before all values are computed, and before the model's updates have read the
+        # variables that it changes. The model's updates may change variables that the optimizer reads.
         ready = [following, *tensors_of(list(sums.values())), *self._digests, *model.updates]
         with tf.control_dependencies(ready), showing(model.collections):
             updated = self._update({name: copy_gradient(grad) for name, grad in self._divided(sums).items()})
@@ -108,21 +108,21 @@ class OneProcess:
             return tf.assign(model.step, following).op
 
     def _given(self, holes: Holes) -> List[List[Any]]:
-        """Return, of each copy of the model, the placeholders for its random numbers and rows of tables."""
+        """Return the placeholders of each copy of the model, for its random numbers and rows of tables."""
         model = self._model
         grads = tensors_of([each for worker in model.workers for each in worker.grads.values()])
         needed = ancestors([*model.losses, *grads])
         return [holes.of(copy, needed) for copy in model.sharing.operations]
 
     def _settle_state(self, computed: Sequence[Any], step: Set[Any]) -> None:
-        """Let what the model changes itself change when all towers have been computed, as on the chief."""
+        """Let the model's own changes of variables follow the computation of all towers, as on the chief."""
         model, later = self._model, self._model.sharing.later_operations()
         state = State(model.own_variables, model.workers[0].grads, step, later)
         self._changed = [model.variables[name] for name in state.changed]
         settle(state, computed, step, later)
 
     def _divided(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return gradients of batches that vary in size, over the sum of their weights."""
+        """Return gradients of batches that vary in size, divided by the sum of their weights."""
         if self._model.workers[0].weight is None:
             return dict(sums)
         weight = reduce(lambda one, other: one + other, [worker.weight for worker in self._model.workers])
@@ -140,7 +140,7 @@ class OneProcess:
         return applied(optimizer, pairs, model.step)
 
     def _clipped(self, sums: Mapping[str, Any]) -> Dict[str, Any]:
-        """Gradients scaled down, with the norm of what travels together: a sum depends on what is summed at once."""
+        """Return the clipped gradients, with the norm of whole buckets: a sum depends on what is summed at once."""
         if self._clip_norm is None:
             return dict(sums)
         copies = LocalCopies(self._buckets, self._layout.shapes, HERE)

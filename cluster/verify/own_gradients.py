@@ -1,6 +1,6 @@
-"""The gradients of plain TensorFlow: those that an optimizer gets, as tensors that can be fed, and their values.
+"""The gradients of plain TensorFlow: the gradients for an optimizer, as tensors that can be fed, and their values.
 
-Beside them are their norm, for clipping, and the gradients of terms that a collection has.
+The module also has their norm, for clipping, and the gradients of terms in a collection.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ _OWN = tf.train.Optimizer.compute_gradients
 
 
 class Rows(NamedTuple):
-    """A gradient of rows: values [rows, …] and int [rows]."""
+    """A sparse gradient: values [rows, …] and int [rows]."""
 
     values: Any
     indices: Any
 
 
 class Noted(NamedTuple):
-    """A variable and its gradient, a tensor or ``Rows`` of tensors; other values can be fed for it.
+    """A variable and its gradient, a tensor or ``Rows`` of tensors; other values can be fed for the gradient.
 
-    ``loss`` is what was differentiated.
+    ``loss`` is the loss that was differentiated.
     """
 
     grad: Any
@@ -38,7 +38,7 @@ class Noted(NamedTuple):
 
 @contextlib.contextmanager
 def noted() -> Iterator[List[Noted]]:
-    """Note, inside, each gradient that TensorFlow computes for an optimizer."""
+    """Note each gradient that TensorFlow computes for an optimizer inside."""
     found: List[Noted] = []
 
     def compute(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
@@ -51,7 +51,7 @@ def noted() -> Iterator[List[Noted]]:
 
 
 def _open(grad: Any) -> Any:
-    """Return the same gradient in memory of its own: a variable's memory may change before it is used."""
+    """Return the gradient in separate memory: a variable's memory may change before the gradient is used."""
     if grad is None:
         return None
     if isinstance(grad, tf.IndexedSlices):
@@ -71,7 +71,7 @@ def _tensors(grad: Any) -> Any:
 
 
 def clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
-    """Return gradients scaled down to a norm of all of them; None leaves them."""
+    """Return gradients scaled down to a norm of all of them together; None does not scale."""
     if norm is None:
         return pairs
     grads, _ = tf.clip_by_global_norm([_merged(grad) for grad, _ in pairs], norm)
@@ -79,7 +79,7 @@ def clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
 
 
 def _merged(grad: Any) -> Any:
-    """Return a gradient in which a row comes once: the norm of its parts is not that of their sum."""
+    """Return a gradient in which each row occurs once: the norm of its parts is not that of their sum."""
     if not isinstance(grad, tf.IndexedSlices):
         return grad
     rows, places = tf.unique(grad.indices)
@@ -87,9 +87,9 @@ def _merged(grad: Any) -> Any:
 
 
 def terms_of_loss(found: Sequence[Noted]) -> Dict[str, Dict[int, Any]]:
-    """Return the gradients of the terms of the loss that a collection has, by collection.
+    """Return the gradients of the loss's terms in collections, by collection.
 
-    Each is under the number of its variable among those of ``found``.
+    The gradients of a collection are by the index of their variable in ``found``.
     """
     of_loss = ancestors([each.loss for each in found])
     terms_of: Dict[str, Dict[int, Any]] = {}
@@ -107,7 +107,7 @@ def _is_term(each: Any, of_loss: Any) -> bool:
 
 
 def feeds(found: Sequence[Noted], values: Sequence[Any]) -> Dict[Any, Any]:
-    """Return what to feed so that the gradients have these values."""
+    """Return the feeds that give the gradients these values."""
     fed: Dict[Any, Any] = {}
     for each, value in zip(found, values):
         fed.update(zip(each.grad, value) if isinstance(value, Rows) else {each.grad: value}.items())
@@ -115,7 +115,7 @@ def feeds(found: Sequence[Noted], values: Sequence[Any]) -> Dict[Any, Any]:
 
 
 def mean(parts: Sequence[Sequence[Any]], weights: Sequence[float]) -> List[Any]:
-    """Return the mean of gradients of several parts of a batch: those of rows, one part after the other."""
+    """Return the mean of gradients of several parts of a batch; the rows of sparse gradients are concatenated."""
     if len(parts) == 1:
         return list(parts[0])
     shares = [weight / sum(weights) for weight in weights]
@@ -130,7 +130,7 @@ def _weighted(grads: Sequence[Any], shares: Sequence[float]) -> Any:
 
 
 def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List[Any]:
-    """Return gradients to which others, by their numbers, are added so many times; one of rows stays as it is."""
+    """Return gradients plus ``factor`` times others, which are by index; a sparse gradient stays unchanged."""
     return [
         (wide(grad) + factor * wide(others[at])).astype(grad.dtype)
         if at in others and not isinstance(grad, Rows)
@@ -140,10 +140,10 @@ def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List
 
 
 def times(grads: Sequence[Any], factor: float) -> List[Any]:
-    """Return gradients that are multiplied by a number."""
+    """Return gradients multiplied by a number."""
     return with_values(grads, lambda values: np.asarray(values * factor).astype(values.dtype))
 
 
 def with_values(grads: Sequence[Any], change: Callable[[Any], Any]) -> List[Any]:
-    """Return gradients whose values are changed; those of rows keep their rows."""
+    """Return gradients with changed values; sparse gradients keep their rows."""
     return [Rows(change(grad.values), grad.indices) if isinstance(grad, Rows) else change(grad) for grad in grads]

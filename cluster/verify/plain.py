@@ -1,12 +1,12 @@
-"""The author's functions in plain TensorFlow, as a script for one machine has them.
+"""The author's functions in plain TensorFlow, as in a script for one machine.
 
     loss   = tf.reduce_mean(model(**batch))
     grads  = optimizer.compute_gradients(loss)
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         step = optimizer.apply_gradients(grads, global_step)
 
-No tower, no sharing, no weighing, and no server is in it. What builds the graphs of a run is not used: only Keras is
-called as there, whose version 3 builds no graph for sessions by itself.
+The graph has no tower, no sharing, no weighing, and no server. This module uses no code that builds the graphs of a
+run, except for Keras: Keras 3 builds no graph for sessions by itself.
 """
 
 import functools
@@ -26,7 +26,7 @@ from cluster.verify.verified_run import HERE, placeholders, session_on
 
 
 class Given(NamedTuple):
-    """The loss of a batch with some values of the variables, its examples, and TensorFlow's gradients."""
+    """The loss of a batch with given values of the variables, the number of examples, and TensorFlow's gradients."""
 
     loss: float
     examples: int
@@ -41,19 +41,19 @@ class Taken(NamedTuple):
 
 
 class Plain:
-    """A job's training in a graph and a session of its own; each step begins with values that are given.
+    """A job's training in a separate graph and session; each step begins with given values.
 
     Args:
       job: with its args bound.
       clip_norm: of the run.
-      structure: what the model gets; tensors in another graph.
+      structure: the model's arguments; tensors in another graph.
 
     Attributes:
-      variables: all, the local ones too; ``model_names`` of those that the model made.
-      given: placeholders for random numbers and rows of tables, which come behind those of a batch.
+      variables: all variables, including local ones; ``model_names`` has the names of the model's.
+      given: placeholders for random numbers and rows of tables, which follow those of a batch.
       noted: the gradients that TensorFlow computes, each with its variable.
       loss, train: the mean loss, and the step.
-      of_updates: the operations that what is in ``tf.GraphKeys.UPDATE_OPS`` needs.
+      of_updates: the operations that the entries of ``tf.GraphKeys.UPDATE_OPS`` need.
       optimizer: the author's, or the mapping of several.
 
     Raises:
@@ -84,7 +84,7 @@ class Plain:
 
     @property
     def _session(self) -> Any:
-        """Return the session, which begins with its first use: some plain graphs are only looked at."""
+        """Return the session, which begins with its first use: some plain graphs are never run."""
         if self._begun is None:
             self._begun = session_on(self._graph)
             self._begun.run(self._start)
@@ -132,7 +132,7 @@ class Plain:
             return tf.assign_add(self._step, 1).op
 
     def _groups(self, variables: Sequence[Any]) -> List[Tuple[Any, List[Any]]]:
-        """Return each optimizer with its variables, whose names begin with its key; the longest key counts."""
+        """Return each optimizer with its variables, whose names begin with its key; the longest fitting key counts."""
         found: Dict[str, List[Any]] = {}
         for variable in variables:
             fitting_keys = [key for key in self.optimizer if _begins(variable.op.name, key)]
@@ -141,16 +141,16 @@ class Plain:
 
     @property
     def names(self) -> List[str]:
-        """Return the names of all variables, the local ones too."""
+        """Return the names of all variables, including local ones."""
         return list(dict.fromkeys(each.name for each in self._saved))
 
     @property
     def trained(self) -> List[str]:
-        """Return the names of the variables that have a gradient, in its order."""
+        """Return the names of the variables that have a gradient, in the order of the gradients."""
         return [each.name for each in saved_variables([each.variable for each in self.noted])]
 
     def first(self) -> Values:
-        """Return the values with which the graph begins by itself."""
+        """Return the graph's own first values."""
         if self._own is None:
             self._own = self._read()
         return dict(self._own)
@@ -162,17 +162,17 @@ class Plain:
         return Given(*self._session.run(fetched, self._feed(batch)))
 
     def terms_of(self, before: Values, batch: Sequence[Any]) -> Dict[str, Dict[int, Any]]:
-        """Compute the gradient of the sum of each collection's terms, by the number of its noted variable."""
+        """Compute the gradient of the sum of each collection's terms, by the index of its noted variable."""
         self._load(before)
         found: Dict[str, Dict[int, Any]] = self._session.run(self.terms, self._feed(batch))
         return found
 
     def take(self, before: Values, batch: Sequence[Any], grads: Optional[Sequence[Any]] = None) -> Taken:
-        """Train one step that begins with these values; what has none there keeps its own.
+        """Train one step that begins with these values; a variable without a given value keeps its own.
 
         Args:
-          batch: its arrays.
-          grads: what TensorFlow computes of it; None lets it.
+          batch: the arrays of the batch.
+          grads: replace the gradients that TensorFlow computes from the batch; None does not replace them.
         """
         self._load(before)
         fed = {} if grads is None else feeds(self.noted, grads)
@@ -180,7 +180,7 @@ class Plain:
         return Taken(float(loss), self._read())
 
     def settle(self, after: Values) -> None:
-        """Let the next step begin, for what has no value on the servers, with what this one left."""
+        """Let the next step begin with the values after this one, for variables without a value on the servers."""
         self._own = {**self.first(), **after}
 
     def _feed(self, batch: Sequence[Any]) -> Dict[Any, Any]:
@@ -197,7 +197,7 @@ class Plain:
 
 
 def _losses(output: Any) -> Any:
-    """Return the loss per example that is trained: without metrics, and the sum of several."""
+    """Return the loss per example for training: without metrics, and the sum of several losses."""
     loss = output[0] if isinstance(output, tuple) else output
     return functools.reduce(operator.add, loss.values()) if isinstance(loss, dict) else loss
 
@@ -207,7 +207,7 @@ def _begins(name: str, key: str) -> bool:
 
 
 def _read_before(only_updates: Set[Any], computed: Sequence[Any]) -> None:
-    """Let what only updates change be changed after a loss and its gradients, where TensorFlow leaves this open."""
+    """Let updates change their variables after a loss and its gradients, where TensorFlow does not fix the order."""
     for op in only_updates:
         if _may_change(op) and op._get_control_flow_context() is None:
             op._add_control_inputs([tensor.op for tensor in computed])

@@ -1,9 +1,9 @@
-"""One step of plain TensorFlow from given values, with a whole batch or its parts, and how far from it a run may be.
+"""One step of plain TensorFlow from given values, with a whole batch or its parts, and the difference allowed to a run.
 
 A whole batch and its parts do not have the same sums to the last bit. An optimizer that divides by the size of a
-gradient, as Adam does, makes a whole step of the last bit of a tiny gradient. So does a kink, as of an absolute value.
-How far a step sways by itself is found by taking it again, with gradients computed beside the same
-values.
+gradient, as Adam does, turns the last bit of a tiny gradient into a whole step. A kink, for example of an absolute
+value, has the same effect. To find by how much a step varies, the reference takes the step again, with gradients
+computed near the same values.
 """
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -15,18 +15,18 @@ from cluster.verify.own_gradients import mean, plus, times, with_values
 from cluster.verify.plain import Given, Plain, Taken
 
 _OF_SIZE = 8  # last bits of a value that may differ
-_OF_MOVE = 64  # last bits, of how far any element of a variable has moved
+_OF_MOVE = 64  # last bits, relative to the largest move of any element of a variable
 _OF_SWAY = 4.0
-_BESIDE = 4  # last bits by which values are off to see how far a step sways
-_TRIES = 8  # at most, to see how far a step sways
+_BESIDE = 4  # last bits by which values are changed to see how far a step varies
+_TRIES = 8  # at most, to see how far a step varies
 _BFLOAT16 = 2.0**-7  # numpy has no such type
 
 
 class Tolerance:
-    """The difference that is allowed after one step, element by element.
+    """The allowed difference after one step, element by element.
 
     Args:
-      eps: of the coarsest numbers with which the model computes.
+      eps: of the coarsest numbers in the model's computation.
       before, expected: the variables before and after a step of the reference.
     """
 
@@ -35,14 +35,14 @@ class Tolerance:
         self._swayed: Dict[str, Any] = {}
 
     def widen(self, again: Values) -> None:
-        """Allow for how far the same step was off another time."""
+        """Allow for the difference of the same step, taken again."""
         for name, value in again.items():
             if _is_float(value):
                 off = _off(value, self._expected[name])
                 self._swayed[name] = np.maximum(self._swayed.get(name, 0.0), off)
 
     def unlike(self, name: str, found: Any) -> Any:
-        """Return which elements of a variable are too far from those of the reference, bool of its shape."""
+        """Return which elements of a variable differ too much from those of the reference, bool of its shape."""
         expected = np.asarray(self._expected[name])
         if found.shape != expected.shape or found.dtype != expected.dtype:
             return np.ones(found.shape, bool)
@@ -60,14 +60,14 @@ class Tolerance:
 
 
 def eps_of(dtype: Any) -> float:
-    """Return the part by which two numbers of a type, or of its name, are apart."""
+    """Return the relative distance of neighbouring numbers of a type, which may be given by its name."""
     if str(dtype) == "bfloat16":
         return _BFLOAT16
     return float(np.finfo(np.dtype(dtype)).eps)
 
 
 def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
-    """Return values of which some variables are off by some last bits, up and down."""
+    """Return values in which some variables are changed by some last bits, up and down."""
     signs = np.random.RandomState(seed)
     return {
         name: _beside(value, eps, signs) if name in names and _is_float(value) else value
@@ -76,7 +76,7 @@ def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
 
 
 def grads_beside(grads: List[Any], eps: float, seed: int) -> List[Any]:
-    """Return gradients that are off by some last bits of their largest element, up and down."""
+    """Return gradients that are changed by some last bits of their largest element, up and down."""
     signs = np.random.RandomState(seed)
     return with_values(grads, lambda values: _noisy(values, eps, signs))
 
@@ -96,7 +96,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _off(one: Any, other: Any) -> Any:
-    """Return how far elements are apart; a NaN, or an infinity, is where it is in both."""
+    """Return the distance of elements; it is 0 where both are NaN, or the same infinity."""
     one, other = wide(one), wide(other)
     with np.errstate(all="ignore"):
         off = np.abs(one - other)
@@ -115,21 +115,21 @@ def _most(values: Any) -> float:
 
 
 def _largest(found: Any, expected: Any) -> float:
-    """Return the most by which two values are apart."""
+    """Return the largest difference of two values."""
     return _most(np.atleast_1d(_off(found, expected))) if _is_float(found) or found.dtype.kind in "iu" else 0.0
 
 
 class Reference:
-    """A step of plain TensorFlow, and how far it may be off.
+    """A step of plain TensorFlow, and the difference that is allowed to it.
 
-    Of several parts the gradients are those of the mean loss, and updates are those of the first part: so the towers
-    of a run compute a model whose examples depend on each other.
+    For several parts, the gradients are those of the mean loss, and updates are those of the first part. The towers of
+    a run compute a model whose examples depend on each other in the same way.
 
     Args:
       plain: the author's functions.
-      eps: of the coarsest numbers with which the model computes.
+      eps: of the coarsest numbers in the model's computation.
       before: the variables, by name.
-      parts: the arrays of each part of the batch; one for the whole.
+      parts: the arrays of each part of the batch; one part for the whole batch.
 
     Attributes:
       before, after: the variables before and after the step.
@@ -158,11 +158,11 @@ class Reference:
         return all(bool(np.isfinite(wide(value)).all()) for value in values if _is_float(value))
 
     def take(self, grads: Optional[Sequence[Any]] = None) -> Taken:
-        """Take the step again, with gradients in place of those that TensorFlow computes."""
+        """Take the step again; ``grads`` replace the gradients that TensorFlow computes."""
         return self.plain.take(self.before, self._parts[0], grads)
 
     def unlike(self, found: Values) -> List[str]:
-        """Return the names of variables that are farther from this step's than rounding explains."""
+        """Return the names of variables that differ from this step's by more than rounding explains."""
         names = self._unlike(found)
         while names and self._tries < _TRIES and not self.never_alike:
             self._tolerance.widen(self._beside().after)
@@ -171,14 +171,14 @@ class Reference:
 
     @property
     def never_alike(self) -> List[str]:
-        """Return the names of variables to which the same step, taken again, gives another value."""
+        """Return the names of variables whose value differs when the same step is taken again."""
         if self._never_alike is None:
             again = self.take(self._give(self.before).grads if self.is_of_parts else None)
             self._never_alike = self._unlike(again.after)
         return self._never_alike
 
     def difference(self, name: str, found: Values) -> str:
-        """Return by how much a variable differs, in words."""
+        """Return the difference of a variable, in words."""
         unlike, there = self._tolerance.unlike(name, found[name]), self.after[name]
         return (
             f"servers' {name} differs from plain TensorFlow in {unlike.sum():,} of {unlike.size:,} elements, by at most"
@@ -186,7 +186,7 @@ class Reference:
         )
 
     def with_term(self, name: str, number: float) -> Taken:
-        """Take the step with the terms of a collection counted so many times more."""
+        """Take the step with the terms of a collection counted ``number`` more times."""
         return self.take(plus(self.grads, self.terms[name], number))
 
     def scaled(self, factor: float) -> Taken:
@@ -202,11 +202,11 @@ class Reference:
 
     @property
     def terms(self) -> Dict[str, Dict[int, Any]]:
-        """Return the gradients of the sum of each collection's terms, by the number of the variable."""
+        """Return the gradients of the sum of each collection's terms, by the index of the variable."""
         return self.plain.terms_of(self.before, self._parts[0])
 
     def explains(self, found: Values, after: Values, names: Sequence[str]) -> bool:
-        """Return whether, of these variables, values are as near to ``after`` as rounding explains."""
+        """Return whether the values of these variables are as near to ``after`` as rounding explains."""
         tolerance = Tolerance(self._eps, {**after, **self.before}, after)
         return not any(tolerance.unlike(name, found[name]).any() for name in names)
 

@@ -1,4 +1,4 @@
-"""The chief's part of ``launch verify``: after every step it compares the servers' variables with one process."""
+"""The chief's part of ``launch verify``: after every step, compare the servers' variables with one process."""
 
 from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
@@ -21,11 +21,11 @@ from cluster.verify.verified_run import BatchReader, VerifiedRun
 class Verification:
     """Compare, on the chief, the servers' variables with those of one process.
 
-    Make a ``Verification`` in the graph of ``replica``, before that graph is finalized.
+    Create a ``Verification`` in the graph of ``replica``, before that graph is finalized.
 
     Args:
       job: with its args bound.
-      task: the chief; ``batch_size`` is that of its towers together.
+      task: the chief; ``batch_size`` is the batch size of its towers together.
       devices: of the towers of each worker.
     """
 
@@ -39,13 +39,13 @@ class Verification:
         self._servers = {plain_name(each): _read(each) for each in compared}
         self._saved = saved_variables(compared)
         self._model = [plain_name(each) for each in replica.agreed if id(each) not in apart]
-        self.steps = 0  # that were compared
+        self.steps = 0  # the number of compared steps
 
     def begin(self, session: Any) -> None:
         """Build the one process, and give it the first values of the servers.
 
         Raises:
-          TrainingError: the run has begun before, or its workers have unlike numbers of examples.
+          TrainingError: the run has begun before, or its workers have different numbers of examples.
           JobError: the model cannot be verified.
         """
         first = session.run(self._servers)
@@ -67,7 +67,7 @@ class Verification:
         """Train one step in one process, and compare.
 
         Args:
-          step: the global step after what the servers have just taken.
+          step: the global step that the servers have just reached.
 
         Raises:
           TrainingError: a worker's batch, or a variable, differs; names the first.
@@ -85,7 +85,7 @@ class Verification:
         self.steps += 1
 
     def _structures(self) -> List[Any]:
-        """Return what the dataset of each worker gives; begin to read it, unless the workers report their batches."""
+        """Return the batch structure of each worker's dataset; begin to read it unless workers report batches."""
         run, sent = self._run, self._replica.reports.structure
         if sent is not None:
             self._readers = []
@@ -102,10 +102,10 @@ class Verification:
         return [each._replace(batch=values) for each, (values, _) in zip(reports, read)]
 
     def result(self) -> Dict[str, float]:
-        """Return how much was compared: variables of the model and of its optimizer, whole ones, and steps.
+        """Return the numbers of compared steps, and of whole variables of the model and of its optimizer.
 
         Raises:
-          TrainingError: no step was.
+          TrainingError: no step was compared.
         """
         if not self.steps:
             _refuse("expected at least one step to compare, found none; let train.steps be at least 1")
@@ -122,7 +122,7 @@ class Verification:
         }
 
     def _given(self) -> Dict[str, float]:
-        """Return, as metrics, what both sides have from the run."""
+        """Return the values that both sides take from the run, as metrics."""
         found = {f"not_compared_{name}": 1.0 for each in self._replica.extensions for name in each.not_compared()}
         return {**found, "given_random_numbers": float(self._one.draws)} if self._one.draws else found
 
@@ -152,14 +152,14 @@ class Verification:
 
 
 def _workers(chief: Task) -> List[Task]:
-    """Return every worker, the chief first, with as many examples as it."""
+    """Return every worker, the chief first, with as many examples as the chief."""
     return [
         replace(chief, role=role, index=index) for role in TRAINERS for index in range(len(chief.cluster.get(role, ())))
     ]
 
 
 def _apart(replica: Replica) -> Set[int]:
-    """Return which variables on the servers one process has not: rows of tables, and places in shards."""
+    """Return the variables on the servers that one process does not have: rows of tables, and places in shards."""
     return {id(variable) for each in replica.extensions for variable in each.agreed}
 
 

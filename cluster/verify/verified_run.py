@@ -1,7 +1,7 @@
-"""The run that is verified, once more in the chief's process: its job, the batches of every worker, and all as one.
+"""A copy of the verified run in the chief's process: its job, the batches of every worker, and all as one.
 
-Each batch is read from its worker's ``inputs``. A step of plain TensorFlow takes them as one whole batch, or as the
-parts of it that the towers have, one after the other.
+Each batch is read from its worker's ``inputs``. A step of plain TensorFlow takes the batches as one whole batch, or as
+the parts of the towers, one after the other.
 """
 
 import functools
@@ -22,10 +22,10 @@ Arrays = List[Any]  # of a batch's tensors, flat
 
 
 class VerifiedRun(NamedTuple):
-    """The job that a run trains, and the towers that train it.
+    """The job that a run trains, and the towers that train the job.
 
-    ``job`` has its ``args`` bound. ``tasks`` are the workers, the chief first; each of them has ``devices``, one for
-    each tower, and the ``batch_size`` of these together.
+    ``job`` has its ``args`` bound. ``tasks`` are the workers, the chief first. Each worker has ``devices``, one for
+    each tower, and the ``batch_size`` of its towers together.
     """
 
     job: Job
@@ -36,14 +36,14 @@ class VerifiedRun(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Return the number of parts of one worker's batch: each is the batch of a tower's copy of the model."""
+        """Return the number of parts of one worker's batch: each part is the batch of a tower's copy of the model."""
         return len(self.devices) * self.train.accumulate
 
     def fresh_job(self) -> Job:
-        """Return the job after its file was executed again: what it made once, such as a layer, belongs to one graph.
+        """Return the job from a new execution of its file: objects that it creates once, such as layers, fit one graph.
 
-        Modules that the file imports are not executed again. Functions that are not those of one file are used as they
-        are.
+        Modules that the file imports are not executed again. If the functions do not come from one file, they are used
+        unchanged.
         """
         module = sys.modules.get(getattr(_function(self.job.model), "__module__", ""))
         spec = getattr(module, "__spec__", None)
@@ -64,16 +64,16 @@ def _function(given: Any) -> Any:
 
 
 class BatchReader:
-    """The dataset of one worker, in a graph and a session of its own.
+    """The dataset of one worker, in a separate graph and session.
 
-    The graph begins as the worker's does: numbers that are drawn from its seed are the same.
+    The graph begins like the worker's: numbers that are drawn from its seed are the same.
 
     Attributes:
-      structure: what the dataset gives, as tensors of that graph.
+      structure: a batch of the dataset, as tensors of that graph.
     """
 
     def __init__(self, run: VerifiedRun, task: Task):
-        job = run.fresh_job()  # outside of the graph, as a worker's is: what its file makes is none of the graph
+        job = run.fresh_job()  # outside the graph, as on a worker: objects of the job's file are not part of the graph
         with tf.Graph().as_default() as graph:
             set_seed(task, run.args)
             tf.train.get_or_create_global_step()
@@ -92,15 +92,15 @@ class BatchReader:
 
 
 def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
-    """Make, in the current graph, what a batch of the same kind is fed through, flat and as a batch."""
+    """Create, in the current graph, placeholders for a batch of the same kind; return them flat and as a batch."""
     fed = [tf.placeholder(tensor.dtype, tensor.shape) for tensor in flat(structure)]
     return fed, tf.nest.pack_sequence_as(dict(structure), fed, expand_composites=True)
 
 
 def session_on(graph: Any) -> Any:
-    """Return a session that computes as the tasks of a run that is verified do.
+    """Return a session that computes like the tasks of a verified run.
 
-    These compute on CPUs, with one thread, and without rewriting the graph.
+    The tasks compute on CPUs, with one thread, and without rewriting the graph.
     """
     config = tf.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0}, allow_soft_placement=True)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -108,7 +108,7 @@ def session_on(graph: Any) -> Any:
 
 
 def feeding(fed: Sequence[Sequence[Any]], reports: Sequence[DigestReport]) -> Mapping[Any, Any]:
-    """Return what to feed to a session, for the placeholders and the batch of each worker."""
+    """Return the feeds of a session, for the placeholders and the batch of each worker."""
     holes = [hole for of_worker in fed for hole in of_worker]
     values = [value for report in reports for value in report.batch]
     return dict(zip(holes, values))
@@ -123,10 +123,10 @@ class CutBatch(NamedTuple):
 
 
 class WholeBatch:
-    """Join and cut the workers' batches, in a graph and a session of its own.
+    """Join and cut the workers' batches, in a separate graph and session.
 
     Args:
-      structures: what the dataset of each worker gives.
+      structures: the structure of a batch from the dataset of each worker.
       number: of the parts of one worker's batch.
 
     Attributes:
@@ -144,7 +144,7 @@ class WholeBatch:
         self._session = session_on(graph)
 
     def cut(self, reports: Sequence[DigestReport]) -> CutBatch:
-        """Return the whole and the parts of one batch of each worker, each part with what it is given beside it."""
+        """Return the whole and the parts of one batch of each worker, each part with its given values."""
         whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, reports))
         given = [copy for report in reports for copy in report.given] or [[] for _ in parts]
         parts = [[*part, *copy] for part, copy in zip(parts, given)]
@@ -166,7 +166,7 @@ def _split(batch: Any, number: int) -> List[Any]:
 
 
 def _part(value: Any, at: int, number: int) -> Any:
-    """Return the part ``at`` of ``number`` equal ones of a tensor, which may be sparse or ragged."""
+    """Return the part ``at`` of ``number`` equal parts of a tensor, which may be sparse or ragged."""
     if number == 1:
         return value
     if isinstance(value, tf.SparseTensor):

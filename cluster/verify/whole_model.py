@@ -1,11 +1,11 @@
 """The model with the towers of every worker, on one set of variables, as plain TensorFlow builds it in one process.
 
-Its variables are cut as the servers' are. TensorFlow computes some functions differently for the last elements of a
-tensor than for all before them. So an update of a slice and one of the whole do not have the same bits: one process
+Its variables are cut as on the servers. TensorFlow computes some functions differently for the last elements of a
+tensor than for all elements before. So updates of a slice and of the whole do not have the same bits: one process
 updates the same slices.
 
-How dense values are cut, joined and added is written here once more, beside ``cluster.variables.masters`` and
-``cluster.steps.accumulators``: what verifies must not do it with the code that it verifies.
+This module cuts, joins and adds dense values in code of its own, in addition to ``cluster.variables.masters`` and
+``cluster.steps.accumulators``: a verification must not use the code that it verifies.
 """
 
 from functools import reduce
@@ -24,7 +24,7 @@ from cluster.verify.verified_run import VerifiedRun
 class OfWorker(NamedTuple):
     """One worker's part of a step: gradients by variable name, and the batch's weight.
 
-    The weight is None if it is fixed.
+    The weight is None where it is fixed.
     """
 
     grads: Dict[str, Any]
@@ -38,7 +38,7 @@ class WholeModel(ModelGraph):
       batches: one for each worker.
 
     Attributes:
-      workers: what each of them gives, in their order.
+      workers: the part of each worker, in their order.
     """
 
     def __init__(self, run: VerifiedRun, batches: Sequence[Dict[str, Any]]):
@@ -51,7 +51,7 @@ class WholeModel(ModelGraph):
         return self._given, tf.no_op()
 
     def _differentiate(self, parts: Sequence[Part]) -> Gradients:
-        """Return the chief's gradients; those of all workers are in ``workers``."""
+        """Return the chief's gradients; the gradients of all workers are in ``workers``."""
         each = len(parts) // len(self.pool)
         found = []
         for index, member in enumerate(self.pool):
@@ -66,11 +66,11 @@ class WholeModel(ModelGraph):
         return OfWorker({name: grad for grad, name in pairs}, self.parts.weight)
 
     def _evaluation(self, setter: Any) -> None:
-        """Make no evaluation: a step needs none."""
+        """Build no evaluation: a step needs none."""
 
 
 class Pieces:
-    """The pieces of a model's variables, in the current graph; one that is not cut is its own piece.
+    """The pieces of a model's variables, in the current graph; a variable that is not cut is its own piece.
 
     Args:
       variables: the model's, by name.
@@ -97,7 +97,7 @@ class Pieces:
                 )
 
     def split(self, grads: Mapping[str, Any]) -> Dict[str, Any]:
-        """Cut gradients, by the name of their variable, into those of the pieces."""
+        """Cut gradients, by the name of their variable, into gradients of the pieces."""
         return {piece: grad for name, whole in grads.items() for piece, grad in self._split(name, whole).items()}
 
     def _split(self, name: str, grad: Any) -> Dict[str, Any]:
@@ -110,7 +110,7 @@ class Pieces:
         return dict(zip(names, tf.split(grad, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis)))
 
     def join(self) -> Any:
-        """Make the operation that gives variables that are cut the values of their pieces."""
+        """Return the operation that gives cut variables the values of their pieces."""
         return tf.group(*[tf.assign(self._whole[name], self._join(name)).op for name in self._layout.cuts])
 
     def _join(self, name: str) -> Any:
@@ -120,7 +120,7 @@ class Pieces:
 
 def added(grads: Sequence[Any]) -> Any:
     """Return ((g0 + g1) + g2) + … of dense gradients, or of sparse ones row by row in the same order."""
-    # Like Separate.take, and apart from it on purpose: a mistake that they shared would not be found.
+    # Like Separate.take, and separate from it on purpose: a verification would not find a mistake that both share.
     if not isinstance(grads[0], tf.IndexedSlices):
         return reduce(lambda one, other: one + other, grads)
     values = tf.concat([grad.values for grad in grads], 0)
