@@ -74,22 +74,22 @@ def _sentence(text: str) -> str:
 
 _INTRODUCTION = """# Comparison with one process
 
-This project trains small models, written in the ways of TensorFlow's authors, with parameter servers. A
-plain program without this project trains them, too: one process, the whole batch, `compute_gradients` and
-`apply_gradients`. Afterwards all variables of the author must be the same. A model that cannot be trained here must be
-refused before its first step, with a message that names the line.
+This project trains small models, written in the styles of TensorFlow's authors, with parameter servers. A plain
+program without this project trains the same models: one process, the whole batch, `compute_gradients` and
+`apply_gradients`. Afterwards all variables of the author must be the same. Before the first step, this project must
+refuse a model that it cannot train, with a message that names the line.
 
 The ways are: both runtimes, 1, 2 and 3 parameter servers, variables that are cut into slices and small ones, 1 and 2
-towers, float32 and bfloat16 on the wire. `make differential` tries every model with every value of each and
-writes this page; `python -m tests.differential --sample --docs` tries each model in one way, so that all pairs occur;
-`make test` takes a part of that. The number of cases shows which of them wrote this page:
+towers, float32 and bfloat16 on the wire. `make differential` tries every model with every combination of these values
+and writes this page. `python -m tests.differential --sample --docs` tries each model in one way, so that all pairs
+occur. `make test` tries a part of this sample. The number of cases shows which command wrote this page:
 
-{numbers}. `=` is equal to the bit. `≈` is equal within 1e-5 of the largest value, because sums have another order;
-with bfloat16 on the wire it is equal within the bits of that. A model may differ by twice the effect of a rounding in
-one process: of its first values or, there, of all values that travel.
+{numbers}. `=` means equal to the bit. `≈` means equal within 1e-5 of the largest value, because sums have another
+order; with bfloat16 on the wire it means equal within the bits of bfloat16. A model may differ by twice the effect of a
+rounding in one process: a rounding of its first values or, with bfloat16, of all values that travel.
 
-A model trains differently because of how its parts are written. So `make nightly` draws 1,000 constructions from a
-grammar, each trained in a manner of its own: where a term enters the loss, how an update is registered, under which
-scope, within which function, and by which optimizer. Each must be equal to plain TensorFlow, or refused:
-[how](../development.md#constructions).
+The way in which the parts of a model are written may change how the model trains. So `make nightly` draws 1,000
+constructions from a grammar, and trains each in a separate way. A construction chooses where a term enters the loss,
+how an update is registered, under which scope, within which function, and by which optimizer. Each construction must
+equal plain TensorFlow, or be refused: [how](../development.md#constructions).
 """

@@ -1,4 +1,4 @@
-"""Linear regression the classic way: one script, told by flags which task of which cluster it is."""
+"""Linear regression the classic way: one script, whose flags give its task and its cluster."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -27,7 +27,7 @@ def main(_):
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, global_step=step)
     supervisor = tf.train.Supervisor(is_chief=FLAGS.task_index == 0, global_step=step, recovery_wait_secs=1)
-    # Without filters a session waits for every worker, also for those that have finished and left.
+    # Without filters a session waits for every worker, even for workers that have finished and exited.
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{FLAGS.task_index}"])
     examples = np.random.RandomState(FLAGS.task_index)
     with supervisor.prepare_or_wait_for_session(server.target, config) as session:

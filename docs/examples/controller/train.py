@@ -1,4 +1,4 @@
-"""Linear regression by one controller, which is no part of the cluster and has every worker compute in each step."""
+"""Linear regression by one controller outside of the cluster; in each step every worker computes for it."""
 
 import numpy as np
 import tensorflow.compat.v1 as tf

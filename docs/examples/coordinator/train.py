@@ -1,4 +1,4 @@
-"""``ParameterServerStrategy`` of TensorFlow 2.x: the chief coordinates, workers and ps only serve."""
+"""``ParameterServerStrategy`` of TensorFlow 2.x: the chief coordinates; workers and ps only serve."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ STEPS, BATCH = 200, 32
 
 
 def examples():
-    """Batches of points on a line, without end; every worker draws its own."""
+    """Return endless batches of points on a line; every worker draws its own points."""
     points = tf.data.Dataset.random().map(lambda _: tf.random.uniform([BATCH], -1, 1))
     return points.map(lambda x: (x, 2 * x + 1))
 

@@ -1,4 +1,4 @@
-"""An Estimator's ``train_and_evaluate``: what this process is to do comes from ``TF_CONFIG``."""
+"""An Estimator's ``train_and_evaluate``, in the role that ``TF_CONFIG`` gives this process."""
 
 import argparse
 
@@ -9,7 +9,7 @@ STEPS, BATCH = 300, 32
 
 
 def examples():
-    """Points on a line, without end."""
+    """Return endless batches of points on a line."""
     x = np.random.RandomState(0).uniform(-1, 1, [1000, 1]).astype(np.float32)
     return tf.data.Dataset.from_tensor_slices(({"x": x}, 2 * x + 1)).repeat().batch(BATCH)
 
@@ -25,13 +25,13 @@ def main():
         [tf.feature_column.numeric_column("x")],
         model_dir=folder,
         optimizer=lambda: tf.compat.v1.train.GradientDescentOptimizer(0.01),
-        # A worker waits 5 s times its number otherwise, which for so few steps is too long.
+        # By default a worker waits 5 s times its number, too long for a run of few steps.
         config=tf.estimator.RunConfig(save_checkpoints_steps=100, experimental_max_worker_delay_secs=0),
     )
     tf.estimator.train_and_evaluate(
         estimator,
         tf.estimator.TrainSpec(examples, max_steps=STEPS),
-        # The evaluator leaves by itself when it has measured a checkpoint of max_steps.
+        # The evaluator exits by itself when it has measured a checkpoint of max_steps.
         tf.estimator.EvalSpec(examples, steps=10, start_delay_secs=0, throttle_secs=1),
     )
 

@@ -1,4 +1,4 @@
-"""Linear regression by workers alone: each has all weights, and the first one adds up their gradients in every step."""
+"""Linear regression by workers alone: each has all weights, and in every step the first adds up all gradients."""
 
 import argparse
 import socket
@@ -33,14 +33,14 @@ def parse():
 
 
 def adder(address, others):
-    """What the first worker calls in every step: it adds the others' gradients to its own, and sends the sum to all."""
+    """Return the first worker's function for a step: it adds all gradients, and sends the sum to the others."""
     server = socket.socket(socket.getaddrinfo(*address)[0][0])
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.settimeout(WAIT_S)
     server.bind(address)
     server.listen(others)
     streams = [server.accept()[0].makefile("rwb") for _ in range(others)]
-    server.close()  # a worker that is started again waits for the next first one
+    server.close()  # a restarted worker waits for the next first worker
 
     def add(gradient):
         gradient = gradient + sum(received(stream) for stream in streams)
@@ -52,7 +52,7 @@ def adder(address, others):
 
 
 def asker(address, _):
-    """What every other worker calls: it sends its gradient to the first, and receives the sum of all."""
+    """Return the other workers' function for a step: it sends a gradient to the first worker, and receives the sum."""
     stream = dial(address).makefile("rwb")
 
     def add(gradient):
@@ -79,7 +79,7 @@ def send(stream, gradient):
 
 
 def received(stream):
-    return np.frombuffer(stream.read(16))  # two numbers of 8 bytes; fewer where the other has left, which is an error
+    return np.frombuffer(stream.read(16))  # two numbers of 8 bytes; fewer, an error, if the other worker has exited
 
 
 if __name__ == "__main__":
