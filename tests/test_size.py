@@ -4,12 +4,12 @@ import pytest
 
 from tests.size import figures, module, modules, names
 
-# They only fall: a new feature brings its own folder, and what it takes elsewhere.
+# They only fall: a new feature brings its own folder, and what it takes elsewhere. Decision 49 says what rose with it.
 CEILINGS = {
-    "AST nodes": 408_800,
-    "files": 441,
+    "AST nodes": 409_900,
+    "files": 442,
     "modules of 30 lines or fewer": 3,
-    "modules with one importer": 78,
+    "modules with one importer": 84,
     "class names used twice": 0,
     "file names used twice": 14,
     "calls with more than 6 arguments by position": 3,
