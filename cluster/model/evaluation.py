@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from cluster.job import Job
 from cluster.metrics import metrics_of
-from cluster.model.job_results import PLACE, batch_of
+from cluster.model.job_results import SOURCES, batch_of
 from cluster.runtime.tf_compat import tf
 from cluster.scoring.examples import AllExamples
 from cluster.scoring.metric_columns import Columns
@@ -62,11 +62,12 @@ class Evaluation:
         """
         if job.evaluate is None:
             return None
-        evaluate = job.evaluate
+        evaluate, known = job.evaluate, len(tf.get_collection(SOURCES))
         with job.blame():
             dataset = evaluate(task, args)
         batch, start = batch_of(job, "evaluate", lambda: dataset)
-        job.check("evaluate", "a dataset without cluster.shards", "one of it", PLACE not in batch)
+        ok = len(tf.get_collection(SOURCES)) == known
+        job.check("evaluate", "a dataset without cluster.shards", "one of it", ok)
         before, sharing = _local_variables(), sharing or Sharing()
         with job.blame(), tower_on(stages_of(device)):
             model = job.for_evaluation().model

@@ -18,6 +18,7 @@ from cluster.updates.optimizer_gradients import gathers, refuse_minimize
 from cluster.variables.uses import sources
 
 COUNTS, PLACE = "shards/counts", "shards/place"  # in a batch, beside the author's names: see ``cluster.shards``
+SOURCES = "shards"  # the collection of what its datasets have their batches from
 _OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "Adamax": "Adam", "AdamW": "Adam"}
 
 

@@ -44,6 +44,7 @@ class AsyncWorker(BaseWorker):
         self._global_step, self._loss, self._optimizer = global_step, parts.loss, optimizer
         self._gradients = [grad for grad, _ in parts.grads_and_vars]
         self._exchange, self._copies, self._gate = exchange, exchange.copies, gate
+        self._beginnings = parts.beginnings
         self._ended_s, self._took_s = 0.0, math.inf
         self._step = 0  # the newest that is known
         # What a session that was given up lays down late has another number, and is not taken for this one's.

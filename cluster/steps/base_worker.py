@@ -216,6 +216,7 @@ class BaseWorker(ABC):
     overlaps = False
     dropped = 0
     waited_s: Optional[float] = 0.0
+    _beginnings: Sequence[Callable[[Any], None]] = ()  # those of its ``StepParts``
 
     @property
     @abstractmethod
@@ -275,8 +276,10 @@ class BaseWorker(ABC):
     def account(self, session: Any) -> str:
         """Return one line with the number of steps or gradients so far."""
 
-    def begin_reading(self, session: Any) -> None:  # noqa: B027
+    def begin_reading(self, session: Any) -> None:
         """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""
+        for begin in self._beginnings:
+            begin(session)
 
     def stop_reading(self) -> None:  # noqa: B027
         """End the reading for a session that is given up."""

@@ -1,11 +1,25 @@
 """Extensions of a model, for what it has beside variables and batches: embedding tables, examples that count once.
 
-A function that a job calls (``embedding.lookup``, ``shards.lines``) adds its kind of extension to the graph. The
-graph's builder calls the hooks of ``Extension``, in the order in which they stand there. It knows no kind of extension.
+A function that a job calls (``embedding.lookup``, ``shards.lines``) adds its kind of extension to the graph. Whoever
+builds, joins, saves or describes that graph calls the hooks of ``Extension``, and knows no kind of extension.
 """
 
 from contextlib import contextmanager
-from typing import Any, Callable, ClassVar, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Callable,
+    ClassVar,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 from cluster.checkpoints.row_pieces import RowsOf
 from cluster.checkpoints.warm_start import WarmRows
@@ -13,25 +27,26 @@ from cluster.errors import JobError
 from cluster.model.model_graph import ModelGraph
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, StepParts
-from cluster.task import Task
 
 _COLLECTION = "extensions"
 _sources: List[Tuple[Any, Callable[[Any, Any], Any]]] = []  # graphs, and what their lookups take rows from
+T = TypeVar("T")
 Pairs = List[Tuple[Any, Any]]  # (gradient, variable) each
 
 
 class Extension:
     """One kind of extension, in the graph of one worker. A kind overrides what it needs.
 
+    The builder calls ``refuse``, ``claim``, ``make``, ``join``, ``worker`` and ``first_values`` in this order.
+
     Attributes:
-      answers: settings of ``train`` that only this kind gives a meaning, such as "epochs".
+      answers: settings that only this kind gives a meaning, such as "train.epochs"; ``refuse_unfit`` knows them.
       grads: the gradients by name that ``claim`` has taken.
       agreed: variables on the servers that every worker has, after ``make``.
       saved: those of them that checkpoints have as they have the model's; the chief initializes them.
       needed: more variables that must have a value before a worker can join.
-      listed: what else all workers must have alike, such as tables.
+      listed: other things that all workers must have alike, such as tables.
       beside: operations to run beside each step.
-      saved_rows: makes what saves its rows; None without rows.
     """
 
     answers: ClassVar[Tuple[str, ...]] = ()
@@ -43,7 +58,6 @@ class Extension:
         self.needed: List[Any] = []
         self.listed: List[Any] = []
         self.beside: List[Any] = []
-        self.saved_rows: Optional[RowsOf] = None
 
     def refuse(self, model: ModelGraph) -> None:
         """Refuse settings of the run with which no step would be right.
@@ -72,10 +86,6 @@ class Extension:
           global_step: the one that counts.
         """
 
-    def first_values(self) -> List[Any]:
-        """Return operations by which the chief gives its variables their first values."""
-        return [each.initializer for each in self.saved]
-
     def join(self, optimizer: Any, grads: Mapping[str, Any]) -> Tuple[Any, Pairs]:
         """Return the optimizer that applies its gradients too, and what to give the optimizer for these.
 
@@ -84,12 +94,20 @@ class Extension:
         """
         return optimizer, []
 
-    def worker(self, parts: StepParts, task: Task) -> Optional[BaseWorker]:
+    def worker(self, parts: StepParts) -> Optional[BaseWorker]:
         """Return the worker that takes the steps, where it is none of the usual ones."""
         return None
 
+    def first_values(self) -> List[Any]:
+        """Return operations by which the chief gives its variables their first values."""
+        return [each.initializer for each in self.saved]
+
     def begin(self, session: Any) -> None:
-        """Begin, in a session in which this worker has joined, before its next step."""
+        """Begin in a session: before a gradient is given in a rejoin, and when this worker has joined."""
+
+    def saved_rows(self) -> Optional[RowsOf]:
+        """Return the function that makes what saves its rows; None without rows."""
+        return None
 
     def warm_rows(self) -> Optional[WarmRows]:
         """Return its rows as a warm start gives them values; None without rows."""
@@ -119,15 +137,28 @@ def extensions(graph: Any) -> List[Extension]:
     return [kind() for kind in dict.fromkeys(graph.get_collection(_COLLECTION))]
 
 
+def only(found: Iterable[Optional[T]]) -> Optional[T]:
+    """Return the only thing that is not None; None if all are.
+
+    Raises:
+      ValueError: there are several, of which one would be lost.
+    """
+    some = [each for each in found if each is not None]
+    if len(some) > 1:
+        raise ValueError(f"expected one of the model's extensions to have it, found {some}")
+    return some[0] if some else None
+
+
 def refuse_unfit(model: ModelGraph, found: Sequence[Extension]) -> None:
     """Refuse settings that are wrong with an extension of the model, or have no meaning without one.
 
     Raises:
       JobError: there are some.
     """
+    job, train = model.job, model.train
     for each in found:
         each.refuse(model)
-    job, train = model.job, model.train
+        job.check("model", "variables alone, with train.sync: stock", type(each).__name__, train.sync != "stock")
     answered = {key for each in found for key in each.answers}
     given = {
         "train.checkpoint.delta_every_s": train.checkpoint.delta_every_s is not None,

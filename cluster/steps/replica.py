@@ -7,7 +7,7 @@ from cluster.checkpoints.row_pieces import RowsOf
 from cluster.checkpoints.warm_start import WarmRows
 from cluster.model.model_graph import ModelGraph
 from cluster.steps.base_worker import BaseWorker
-from cluster.steps.extension import Extension
+from cluster.steps.extension import Extension, only
 from cluster.variables.layout import Bucket, Layout
 from cluster.variables.placement import Placement
 
@@ -43,9 +43,9 @@ class Replica:
 
     @property
     def saved_rows(self) -> Optional[RowsOf]:
-        """Return what makes that which saves rows of tables; None without tables."""
-        return next((each.saved_rows for each in self.extensions if each.saved_rows), None)
+        """Return the function that makes what saves rows of tables; None without tables."""
+        return only(each.saved_rows() for each in self.extensions)
 
     def warm_rows(self) -> Optional[WarmRows]:
         """Return the tables as a warm start gives them rows; None without tables."""
-        return next((rows for rows in (each.warm_rows() for each in self.extensions) if rows), None)
+        return only(each.warm_rows() for each in self.extensions)

@@ -77,11 +77,6 @@ class SyncWorker(BaseWorker):
             self._without_value = tf.size(tf.report_uninitialized_variables([optimizer.contributions]))
             self._skip = tf.assign_add(self._global_step, 1)
 
-    def begin_reading(self, session: Any) -> None:
-        """Run what comes before a gradient."""
-        for begin in self._beginnings:
-            begin(session)
-
     @property
     def needed(self) -> List[Any]:
         """Return the variables beyond the global ones that must have a value before this worker can join."""

@@ -24,7 +24,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.extension import extensions, refuse_unfit
+from cluster.steps.extension import extensions, only, refuse_unfit
 from cluster.steps.overlapped_sync import OverlappedWorker
 from cluster.steps.replica import Replica
 from cluster.steps.sync_worker import SyncWorker
@@ -204,10 +204,9 @@ class Builder:
     def _stepper(self, exchange: Exchange) -> BaseWorker:
         train, parts = self.train, self._step_parts(exchange)
         with counting_by(self.global_step):
-            for each in self.extensions:
-                worker = each.worker(parts, self.task)
-                if worker is not None:
-                    return worker
+            worker = only(each.worker(parts) for each in self.extensions)
+            if worker is not None:
+                return worker
             if train.mode == "async":
                 return AsyncWorker(parts, HoldGate(self.task))
             is_counted = parts.weight is None and bool(exchange.copies.buckets)

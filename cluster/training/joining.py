@@ -188,7 +188,7 @@ class Joining:
         extended = [variable for each in replica.extensions for variable in each.needed]
         needed = [*replica.variables, *extended, *replica.stepper.needed, *first.state]
         self._without_value = tf.report_uninitialized_variables(needed)
-        listed = [text for each in replica.extensions for text in each.listed]
+        listed = [thing for each in replica.extensions for thing in each.listed]
         self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, listed)
 
     def join(self, session: Any, activity: Activity) -> int:

@@ -2,6 +2,7 @@
 
 from typing import Any, List, Optional
 
+from cluster.model.job_results import SOURCES
 from cluster.model.model_graph import ModelGraph
 from cluster.recommend.once.once_steps import OnceAsyncWorker, OnceWorker
 from cluster.recommend.once.own_places import OwnPlaces
@@ -10,19 +11,16 @@ from cluster.recommend.once.source import Source
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
 from cluster.steps.extension import Extension
-from cluster.task import Task
-
-_COLLECTION = "shards"
 
 
 def note_source(source: Source) -> None:
     """Note that a dataset of the current graph has its batches from ``source``."""
-    tf.add_to_collection(_COLLECTION, source)
+    tf.add_to_collection(SOURCES, source)
 
 
 def sources(graph: Any) -> List[Source]:
     """Return the source of each dataset that was made in a graph."""
-    return list(graph.get_collection(_COLLECTION))
+    return list(graph.get_collection(SOURCES))
 
 
 class DataOnce(Extension):
@@ -59,9 +57,10 @@ class DataOnce(Extension):
         kind = OwnPlaces if model.train.mode == "async" else Places
         self._places = kind(self._sources[0], model.place, model.task, global_step, model.train.epochs)
         self.agreed = self.saved = self._places.saved
+        self._task = model.task
 
-    def worker(self, parts: StepParts, task: Task) -> Optional[BaseWorker]:
+    def worker(self, parts: StepParts) -> Optional[BaseWorker]:
         """Return the worker whose steps move the places."""
         if isinstance(self._places, OwnPlaces):
-            return OnceAsyncWorker(parts, HoldGate(task), self._places)
+            return OnceAsyncWorker(parts, HoldGate(self._task), self._places)
         return OnceWorker(parts, self._places)

@@ -124,6 +124,7 @@ class OnceWorker(SyncWorker):
           tf.errors.AbortedError: a step was counted since this worker joined.
           TrainingError: the servers' places are those of other files.
         """
+        super().begin_reading(session)
         self._places.begin(session, self._local, self._era)
 
     def stop_reading(self) -> None:
@@ -180,7 +181,7 @@ _ASK_MS = 5000
 
 
 class OnceAsyncWorker(AsyncWorker):
-    """Take the asynchronous steps of one worker; their batches come from shards, whose places move with the steps.
+    """Take the asynchronous steps of one worker, whose batches come from shards.
 
         worker   computes a gradient of what the servers have when the step begins
         worker   notes the place of its batch; the servers apply the gradient; the place moves
@@ -240,11 +241,8 @@ class OnceAsyncWorker(AsyncWorker):
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Let the batches come from where the servers are.
-
-        Raises:
-          TrainingError: the servers' places are those of other files.
-        """
+        """Let the batches come from where the servers are. Raises TrainingError if those places are of other files."""
+        super().begin_reading(session)
         self._places.begin_life(session, self._life)
 
     def stop_reading(self) -> None:

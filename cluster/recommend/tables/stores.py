@@ -1,13 +1,14 @@
 """The embedding tables of a model on all servers, and the lookups of its graph, which take rows from there.
 
 All lookups that do not wait for one another are one request to each server. The model is built on variables that never
-get a value (``cluster.embedding``). TensorFlow's own gradients of these name rows by their places among the keys.
+get a value (``lookups``). TensorFlow's own gradients of these name rows by their places among the keys.
 ``table_kinds`` has what travels in a step. ``ModelTables`` is the extension of the model's graph that makes them.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.checkpoints.pieces_of_variables import Fed
+from cluster.checkpoints.row_pieces import RowsOf
 from cluster.checkpoints.warm_start import WarmRows
 from cluster.model.model_graph import ModelGraph
 from cluster.recommend.tables.loaded_rows import WarmTables
@@ -236,7 +237,6 @@ class ModelTables(Extension):
             self.beside = self._lookahead.beside
         self.agreed = [each.rows for each in self.stores.all]
         self.needed, self.listed = self.stores.variables, self.stores.trained
-        self.saved_rows = self.stores.saved
 
     def _make_lookahead(self, model: ModelGraph, step: Any, host: str) -> Optional[Lookahead]:
         if not model.train.table_staleness:
@@ -257,6 +257,10 @@ class ModelTables(Extension):
         """Let batches wait for their rows, if that is how this worker trains."""
         if self._lookahead is not None:
             self._lookahead.begin(session)
+
+    def saved_rows(self) -> Optional[RowsOf]:
+        """Return the function that makes what saves the rows."""
+        return self.stores.saved  # type: ignore[no-any-return]
 
     def warm_rows(self) -> Optional[WarmRows]:
         """Return the tables as a warm start gives them rows."""
