@@ -98,6 +98,11 @@ def test_a_stop_before_the_chief_has_reported_its_first_step_need_not_save_it() 
     assert failure(World(205115, [Fault(4.372046366157019, "stop", "h1", 3.0)])) is None
 
 
+def test_what_the_return_of_a_host_costs_is_in_its_incident() -> None:
+    frozen = [Fault(315.0, "cut in", "h2", 30.0), Fault(350.0, "freeze", "worker:0", 0.0)]
+    assert failure(World(207465, frozen)) is None
+
+
 def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost() -> None:
     assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
 

@@ -244,6 +244,8 @@ class Formations(SupervisionRule):
         for host in self._absences.ready(now):
             incident = self._absences.out.pop(host).incident
             self._incidents.record_action(f"{host} joined again", now, incident)
+            if incident is not None:
+                self._incidents.expect_restart(incident)
 
     # -- tasks that an operator drains or takes back
 

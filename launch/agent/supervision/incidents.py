@@ -43,6 +43,8 @@ class Incidents:
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
         self._hosts: List[Incident] = []  # incidents of hosts, until a task starts afterwards
+        self._returned: List[Incident] = []  # of hosts for whose return the tasks restart, until a task starts
+        self._recounted: List[Incident] = []  # the same afterwards, until a step is newer than any before
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
@@ -105,10 +107,7 @@ class Incidents:
         return self.begin(kind, now, event.task, cause=event.cause, end=event)
 
     def record_late_exit(self, event: Exited, now: float) -> None:
-        """Record that a task ended by itself while the failed run was already ending.
-
-        The task's end may be the reason why another task had lost its connection.
-        """
+        """Record an end while the failed run was already ending; it may be why another task had lost its connection."""
         lost = self.blame is not None and self.blame.incident.kind == LOST_CONNECTION
         if lost and event.kind not in (None, LOST_CONNECTION):
             self.record_exit(event, now)
@@ -173,20 +172,22 @@ class Incidents:
             self._began_at = now
         return now - self._began_at
 
-    def record_passed_over(self, task: str, cause: str, newest: int, restored: int, now: float) -> None:
-        """Record that the chief restored ``restored``, because it could not read newer checkpoints."""
-        self.begin("checkpoint", now, task, cause=cause)
-        self.stalls.pass_over(newest, restored, now)
-
     # -- recovery
 
     def expect_starts(self, tasks: Sequence[str]) -> None:
         """Treat reports of these tasks as old until the tasks start: a host's incident has ended them."""
         self._gone.update(tasks)
 
+    def expect_restart(self, incident: Incident) -> None:
+        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
+        self._returned.append(incident)
+
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""
         self._run_time(now)
+        for incident in self._returned:
+            incident.advances = self.stalls.advances
+        self._recounted, self._returned = [*self._recounted, *self._returned], []
         for incident in self._hosts:
             self._await_step(incident, now)
         self._hosts = []
@@ -230,16 +231,16 @@ class Incidents:
             awaiting, self._awaiting_step = self._awaiting_step, {}
             for incident in awaiting.values():
                 self._resume(incident, now)
+            for incident in self._recounted:
+                self._count_lost(incident, now)
+            self._recounted = [each for each in self._recounted if each.advances >= self.stalls.advances]
         if self._awaiting_newer and next(iter(self._awaiting_newer.values())).advances < self.stalls.advances:
             awaiting, self._awaiting_newer = self._awaiting_newer, {}
             for incident in awaiting.values():
                 self._close(incident, now)
 
     def _await_step(self, incident: Incident, now: float) -> None:
-        """Keep an incident open until any worker takes a step.
-
-        For programs that report no progress, the incident is over now.
-        """
+        """Keep an incident open until any worker takes a step; a program without progress ends it now."""
         incident.advances = self.stalls.advances
         if self._report_progress:
             self._awaiting_step[id(incident)] = incident
@@ -247,10 +248,7 @@ class Incidents:
             self._record_restart(incident, now)
 
     def _record_restart(self, incident: Incident, now: float) -> None:
-        """Record that the next process of an incident exists.
-
-        For programs that report no progress, no later event of the incident is known.
-        """
+        """Record that the next process of an incident exists, the last event of a program without progress."""
         self._changed = True
         incident.restarted_s = self._run_time(now) - incident.at_s
         if not self._report_progress:
@@ -259,7 +257,6 @@ class Incidents:
 
     def _resume(self, incident: Incident, now: float) -> None:
         """Record that the task or host of an incident takes part again."""
-        self._changed = True
         incident.again_s = self._run_time(now) - incident.at_s
         self._open.pop(incident.task or "", None)
         self._count_lost(incident, now)
@@ -276,6 +273,7 @@ class Incidents:
 
     def _count_lost(self, incident: Incident, now: float) -> float:
         """Record the steps lost since an incident began; return the seconds for which training stood."""
+        self._changed = True
         since = now - self._run_time(now) + incident.at_s
         incident.lost_steps, seconds = self.stalls.losses_since(since)
         incident.resumed_from = self.stalls.resumption_since(since)

@@ -90,7 +90,8 @@ class CheckpointProblems(SupervisionRule):
         passed = progress.get("passed_over")
         if passed is not None and passed != self._passed_over:
             newest, restored = progress["passed_over_from"], progress["passed_over_to"]
-            self._run.incidents.record_passed_over(task, passed, newest, restored, now)
+            self._run.incidents.begin("checkpoint", now, task, cause=passed)
+            self._run.incidents.stalls.pass_over(newest, restored, now)
             self._passed_over = passed
 
 

@@ -327,6 +327,24 @@ def test_the_chief_saves_before_a_host_is_taken_back(run: Elastic) -> None:
     assert "worker:1" in places(run.obey(now + 3, stops))
 
 
+def test_what_the_return_of_a_host_costs_is_in_its_incident_and_no_later_loss_is(run: Elastic) -> None:
+    def lost() -> List[Any]:
+        return [run.status()["lost_steps"], *(each["lost_steps"] for each in run.status()["incidents"])]
+
+    run.lose(100, "c")
+    run.at(101, advanced("worker:0", 50, 1, 1))
+    run.at(102, Joined("c"))
+    run.at(103, advanced("worker:0", 61, 1, 2))
+    assert lost() == [0, 0]
+    starts = run.obey(117, run.at(100 + REST_S))
+    run.obey(119, starts)
+    run.at(120, advanced("worker:0", 41, 2, 3, checkpoint_step=40))
+    assert lost() == [21, 21]
+    run.at(121, advanced("worker:0", 80, 2, 4, checkpoint_step=40))
+    run.at(122, advanced("worker:0", 76, 2, 5, checkpoint_step=75))
+    assert lost() == [26, 21]
+
+
 def test_a_host_lost_while_the_chief_saves_is_not_waited_for(run: Elastic) -> None:
     run.lose(100, "c")
     run.at(101, Joined("c"), advanced("worker:0", 50, 1, save_begun=0, save_done=0))
