@@ -98,6 +98,11 @@ def test_a_stop_before_the_chief_has_reported_its_first_step_need_not_save_it() 
     assert failure(World(205115, [Fault(4.372046366157019, "stop", "h1", 3.0)])) is None
 
 
+def test_a_host_dials_again_when_a_process_that_hung_as_the_lead_restarted_has_ended() -> None:
+    stuck = [Fault(100.0, "stuck", "worker:2", 30.0), Fault(100.0, "agent", "h0", 0.0)]
+    assert failure(World(208077, stuck)) is None
+
+
 def test_what_the_return_of_a_host_costs_is_in_its_incident() -> None:
     frozen = [Fault(315.0, "cut in", "h2", 30.0), Fault(350.0, "freeze", "worker:0", 0.0)]
     assert failure(World(207465, frozen)) is None

@@ -146,7 +146,8 @@ class Member(Agent):
     def _send(self, event: Event) -> None:
         """Send an event to the lead; without a link, the next link begins with it."""
         if getattr(event, "task", None) in self._forgotten:
-            self._forgotten -= {event.task} if isinstance(event, Exited) else set()
+            ended = {event.task} if isinstance(event, Exited) else set()
+            self._forgotten, self._fenced = self._forgotten - ended, self._fenced - ended
             return
         if isinstance(event, Exited) and event.task in self._fenced:
             self._fenced.discard(event.task)
