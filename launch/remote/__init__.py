@@ -3,7 +3,8 @@
     ssh_host             one host: a connection, and the programs that run over it
     access               the resources of all connections: configuration, known hosts, keys
     gateways             hosts through which others are reached, each opened once
-    openssh              read an OpenSSH configuration with its includes; a connection as OpenSSH's commands
+    ssh_options          the options of each host, as ``ssh -G`` prints them
+    openssh              a connection as commands of OpenSSH, for a person to copy
     known_hosts          the keys of hosts, and the authorities that sign them; check a host's certificate
     private_keys         private keys, ssh-agent, passphrases
     login                the login: with a Kerberos ticket, by SSH's protocol for tickets, then with each key

@@ -1,9 +1,11 @@
 """Access to all hosts: the SSH configuration, the known hosts, the keys and the gateways, each read once."""
 
 import os
+import shlex
 import threading
+from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 import fabric
 import paramiko
@@ -11,7 +13,7 @@ from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem, ProblemKind
-from launch.remote import kerberos, known_hosts, openssh
+from launch.remote import kerberos, known_hosts
 from launch.remote.connection_failures import (
     Backoff,
     BadCertificate,
@@ -26,9 +28,11 @@ from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust
 from launch.remote.login import Login
 from launch.remote.openssh import ByHand
 from launch.remote.private_keys import LoginKeys, ask_on_terminal
+from launch.remote.ssh_options import OneHost, SshOptions
 
 KEEPALIVE_S = 5
 READER_S = 10.0
+OPTIONS_S = 10.0
 TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login
 NO_EXCHANGE = "GSSAPIKeyExchange is set for it, which the launcher lacks: it accepts known host keys alone"
 _MACHINE = "/etc/ssh/ssh_known_hosts"
@@ -41,7 +45,8 @@ class Access:
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
-        self._ssh_config = openssh.read_config(settings.config)
+        self._options = SshOptions(settings.config, OPTIONS_S)
+        self._targets: Set[str] = set()  # hosts, which ``ssh.user`` and ``ssh.port`` are for; gateways have their own
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[LoginKeys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
@@ -54,10 +59,12 @@ class Access:
         Raises:
           HostProblem: a key cannot be used.
         """
+        self._targets.add(name)
         for hop in (*self._route(name), name):
             if hop not in self._offers:
                 self._keys = self._keys or LoginKeys(self._ask)
-                self._offers[hop] = self._keys.offer(*self._identities(hop), unlock=not self._has_ticket(hop))
+                agent = self._lookup(hop).get("identityagent")
+                self._offers[hop] = self._keys.offer(*self._identities(hop), not self._has_ticket(hop), agent)
 
     def open(self, name: str) -> fabric.Connection:
         """Return a connection to a host; retry if sshd drops the login.
@@ -65,15 +72,15 @@ class Access:
         Raises:
           HostProblem: the host, or a gateway before it, cannot be reached.
         """
-        settings = self._settings
-        port = settings.port if settings.port != 22 else None  # None: the port from ssh_config
-        return self._open(name, self._gateways.last(self._route(name)), settings.user, port)
+        self._targets.add(name)
+        return self._open(name, self._gateways.last(self._route(name)))
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
         """Return the problem of a host's connection."""
         by_hand = ByHand(
             name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
-            entry=_entry(connection), settings=self._settings,
+            entry=_entry(connection),
+            settings=replace(self._settings, known_hosts=self._operators_files(connection.ssh_config)[0]),
         )  # fmt: skip
         found = explain(name, error, (connection.host, connection.port), by_hand)
         wanted = kerberos.read(connection.ssh_config, connection.host)
@@ -97,12 +104,13 @@ class Access:
     def _route(self, name: str) -> Route:
         return self._gateways.route(name, self._settings.gateway)
 
-    def _open(
-        self, name: str, gateway: Optional[fabric.Connection], user: Optional[str] = None, port: Optional[int] = None
-    ) -> fabric.Connection:
-        config = fabric.Config(ssh_config=self._ssh_config)  # not shared, because a connection modifies its own config
-        connection = fabric.Connection(name, user, port, config, connect_kwargs=self._arguments())
-        connection.gateway = gateway or self._lookup(name).get("proxycommand")
+    def _open(self, name: str, gateway: Optional[fabric.Connection]) -> fabric.Connection:
+        options = self._lookup(name)
+        config = fabric.Config(ssh_config=OneHost(options))  # not shared, because a connection modifies its own config
+        user, port = self._login(name)
+        host = derive_shorthand(name)["host"]
+        connection = fabric.Connection(host, user, port, config, connect_kwargs=self._arguments())
+        connection.gateway = gateway or _by_shell(options.get("proxycommand"))
         connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
         connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys
         ticket = kerberos.read(connection.ssh_config, connection.host)
@@ -141,14 +149,26 @@ class Access:
 
     def _files(self, options: Mapping[str, Any]) -> KnownHosts:
         """Return the known hosts for a connection with these options: the operator's, and the machine's."""
-        machine = tuple(options.get("globalknownhostsfile", _MACHINE).split())
-        if machine not in self._known:
-            self._known[machine] = KnownHosts([self._settings.known_hosts, *machine])
-        return self._known[machine]
+        files = (*self._operators_files(options), *options.get("globalknownhostsfile", _MACHINE).split())
+        if files not in self._known:
+            self._known[files] = KnownHosts(files)
+        return self._known[files]
+
+    def _operators_files(self, options: Mapping[str, Any]) -> List[str]:
+        """Return the file of ``ssh.known_hosts``, or those of UserKnownHostsFile; /dev/null keeps no keys."""
+        named = [each for each in options.get("userknownhostsfile", "").split() if not each.startswith("/dev/")]
+        return named if named and self._settings.known_hosts == Ssh.known_hosts else [self._settings.known_hosts]
 
     def _lookup(self, name: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._ssh_config.lookup(derive_shorthand(name)["host"])
-        return found
+        """Return the options of the SSH configuration for a host or a gateway."""
+        return self._options.about(derive_shorthand(name)["host"], *self._login(name))
+
+    def _login(self, name: str) -> Tuple[Optional[str], Optional[int]]:
+        """Return the user and the port that replace those of the SSH configuration; None for one that does not."""
+        if name in self._targets:
+            return self._settings.user, self._settings.port if self._settings.port != 22 else None
+        written = derive_shorthand(name)
+        return written["user"], written["port"]
 
     def _has_ticket(self, name: str) -> bool:
         """Return whether the login to a host uses a ticket, so that no passphrase is needed."""
@@ -203,6 +223,14 @@ class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
         if why is not None:
             raise BadCertificate(why)
         raise UnknownHostKey(f"no key is known for {hostname}")
+
+
+def _by_shell(command: Optional[str]) -> Optional[str]:
+    """Return what runs a ProxyCommand as OpenSSH does, by the user's shell; Paramiko splits it into words."""
+    if command is None:
+        return None
+    shell = os.environ.get("SHELL") or "/bin/sh"
+    return f"{shell} -c {shlex.quote(command if command.startswith('exec ') else f'exec {command}')}"
 
 
 def _dialled(connection: fabric.Connection) -> str:

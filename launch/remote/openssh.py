@@ -1,54 +1,10 @@
-"""OpenSSH's client: its configuration, and the launcher's connection as commands that a person can copy.
+"""The launcher's connection as commands of OpenSSH's client, which a person can copy; they reach the same host."""
 
-A configuration may include other files, which Paramiko ignores. The commands must reach the same host as the launcher.
-"""
-
-import glob
 import os
-import re
 import shlex
-from typing import Iterator, List, NamedTuple, Optional
-
-import paramiko
+from typing import List, NamedTuple
 
 from cluster.spec.model import Ssh
-
-DEPTH = 16  # levels of included files, as in OpenSSH
-_INCLUDE = re.compile(r"\s*include[\s=]+(.+)", re.IGNORECASE)
-_SECTION = re.compile(r"\s*(host|match)[\s=]", re.IGNORECASE)
-
-
-def read_config(path: Optional[str]) -> paramiko.SSHConfig:
-    """Return the configuration in a file; an empty configuration if the file does not exist."""
-    full = os.path.expanduser(path) if path else ""
-    text = "\n".join(_lines(full, DEPTH)) if os.path.isfile(full) else ""
-    return paramiko.SSHConfig.from_text(text)
-
-
-def _lines(path: str, depth: int) -> Iterator[str]:
-    """Yield a file's lines, with the lines of included files in their place.
-
-    Each section continues after the files that it includes.
-    """
-    section = "Host *"
-    with open(path) as file:
-        for line in map(str.rstrip, file):
-            section = line if _SECTION.match(line) else section
-            include = _INCLUDE.match(line)
-            if include is None:
-                yield line
-            elif depth:
-                for included in _files(include.group(1)):
-                    yield from _lines(included, depth - 1)
-                    yield section
-
-
-def _files(patterns: str) -> Iterator[str]:
-    for pattern in patterns.split():
-        # Relative to ~/.ssh, wherever the including file is.
-        where = os.path.join(os.path.expanduser("~/.ssh"), os.path.expanduser(pattern.strip('"')))
-        yield from sorted(glob.glob(where))
-
 
 # OpenSSH shows the key, asks, and records the key under the name of its lookup, also with an alias, a port or a
 # gateway. OpenSSH then reads only the file that the launcher reads, and opens a new connection.

@@ -8,6 +8,7 @@ import base64
 import getpass
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
@@ -18,7 +19,11 @@ from launch.errors import HostProblem
 
 USUAL = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 TRIES = 3
+ANSWER_S = 60.0  # for an agent, which may ask a person
 _MAGIC = b"openssh-key-v1\0"
+
+
+Held = Dict[bytes, paramiko.PKey]
 
 
 class Locked(Exception):
@@ -26,11 +31,18 @@ class Locked(Exception):
 
 
 class SharedAgent(paramiko.Agent):  # type: ignore[misc]
-    """The operator's ssh-agent, asked by one thread at a time."""
+    """An ssh-agent of the operator, asked by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str) -> None:
         self._one = threading.Lock()
-        super().__init__()
+        paramiko.agent.AgentSSH.__init__(self)
+        conversation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            conversation.settimeout(ANSWER_S)
+            conversation.connect(path)
+            self._connect(conversation)
+        except (OSError, paramiko.SSHException):
+            conversation.close()  # as OpenSSH does, the login goes on without it
 
     def _send_message(self, message: Any) -> Any:
         with self._one:
@@ -46,27 +58,42 @@ class LoginKeys:
 
     def __init__(self, ask: Callable[[str], str]):
         self._ask = ask
-        self._agent = SharedAgent()
-        self._held: Dict[bytes, paramiko.PKey] = {key.asbytes(): key for key in self._agent.get_keys()}
+        self._agents: Dict[str, SharedAgent] = {}  # by path
         self._loaded: Dict[str, Optional[paramiko.PKey]] = {}
 
-    def offer(self, files: Sequence[str], only: bool = False, unlock: bool = True) -> List[paramiko.PKey]:
+    def offer(
+        self, files: Sequence[str], only: bool = False, unlock: bool = True, agent: Optional[str] = None
+    ) -> List[paramiko.PKey]:
         """Return the keys to offer to a host, in order.
+
+        Keys of security keys are left out: Paramiko cannot log in with them.
 
         Args:
           files: the key files named for the host; missing files are skipped.
           only: offer only these keys (IdentitiesOnly).
           unlock: ask for the passphrase of a locked key; otherwise leave that key out.
+          agent: the value of IdentityAgent; None where that is not given.
 
         Raises:
           HostProblem: a named key cannot be used.
         """
-        named = self._all(files, unlock)
-        others = [] if only else list(self._held.values())
+        held = self._held_by(agent)
+        named = self._all(files, unlock, held)
+        others = [] if only else list(held.values())
         found = {key.asbytes(): key for key in [*named, *others]}
-        return list(found.values()) or ([] if only or files else self._usual(unlock))
+        return list(found.values()) or ([] if only or files else self._usual(unlock, held))
 
-    def _usual(self, unlock: bool) -> List[paramiko.PKey]:
+    def _held_by(self, agent: Optional[str]) -> Held:
+        """Return the keys of an agent, by their public halves."""
+        variable = "SSH_AUTH_SOCK" if agent is None else agent.lstrip("$")
+        path = os.environ.get(variable, "") if agent is None or agent[:1] not in ("/", "~") else agent
+        if not path:
+            return {}
+        if path not in self._agents:
+            self._agents[path] = SharedAgent(os.path.expanduser(path))
+        return {key.asbytes(): key for key in self._agents[path].get_keys() if not is_of_hardware(key.get_name())}
+
+    def _usual(self, unlock: bool, held: Held) -> List[paramiko.PKey]:
         """Return the keys under their usual names.
 
         The method asks for a passphrase only where no key can be loaded without one.
@@ -77,31 +104,26 @@ class LoginKeys:
                 found += [load(path)] if os.path.isfile(path) else []
             except Locked:
                 locked.append(path)
-        return found or self._all(locked[:1], unlock)
+        return found or self._all(locked[:1], unlock, held)
 
-    def _all(self, files: Sequence[str], unlock: bool) -> List[paramiko.PKey]:
-        keys = (self._named(path, unlock) for path in files)
+    def _all(self, files: Sequence[str], unlock: bool, held: Held) -> List[paramiko.PKey]:
+        keys = (self._named(os.path.expanduser(path), unlock, held) for path in files)
         return [key for key in keys if key is not None]
 
-    def _named(self, path: str, unlock: bool) -> Optional[paramiko.PKey]:
-        path = os.path.expanduser(path)
-        if not unlock and path not in self._loaded and self._is_locked(path):
-            return None
+    def _named(self, path: str, unlock: bool, held: Held) -> Optional[paramiko.PKey]:
         if path not in self._loaded:
-            self._loaded[path] = self._read(path) if os.path.isfile(path) else None
+            public = public_part(path) if os.path.isfile(path) else None
+            if not os.path.isfile(path) or is_of_hardware(name_of(public)):
+                self._loaded[path] = None
+            elif (public or b"") in held:
+                self._loaded[path] = held[public or b""]
+            elif not unlock and _is_locked(path):
+                return None
+            else:
+                self._loaded[path] = self._read(path)
         return self._loaded[path]
 
-    def _is_locked(self, path: str) -> bool:
-        """Return whether the key in a file needs a passphrase from a person."""
-        try:
-            return os.path.isfile(path) and (public_part(path) or b"") not in self._held and not load(path)
-        except Locked:
-            return True
-
     def _read(self, path: str) -> paramiko.PKey:
-        held = self._held.get(public_part(path) or b"")
-        if held is not None:
-            return held
         try:
             return load(path)
         except Locked:
@@ -121,8 +143,27 @@ class LoginKeys:
         raise _problem(f"the key {path} was not unlocked: {TRIES} wrong passphrases", path)
 
     def close(self) -> None:
-        """Close the connection to ssh-agent."""
-        self._agent.close()
+        """Close the connections to agents."""
+        for agent in self._agents.values():
+            agent.close()
+
+
+def is_of_hardware(name: str) -> bool:
+    """Return whether a kind of key is that of a security key, whose signatures Paramiko cannot make."""
+    return name.startswith("sk-")
+
+
+def name_of(public: Optional[bytes]) -> str:
+    """Return the kind of key of a public half; "" for none."""
+    return str(paramiko.Message(public).get_text()) if public else ""
+
+
+def _is_locked(path: str) -> bool:
+    """Return whether the key in a file needs a passphrase."""
+    try:
+        return not load(path)
+    except Locked:
+        return True
 
 
 def _problem(what: str, path: str) -> HostProblem:

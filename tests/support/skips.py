@@ -13,7 +13,7 @@ from typing import Any, Iterable, List, Mapping, Optional
 
 from tests.support.hosts import needs
 
-FRESH = ("fake hosts", "root", "ssh-agent", "chromium", "slurm", "podman", "a control group of its own")
+FRESH = ("fake hosts", "root", "ssh", "ssh-agent", "chromium", "slurm", "podman", "a control group of its own")
 _NO_COMMAND = "No package adds them: the kernel refuses what they need; use a machine, or a privileged container."
 
 

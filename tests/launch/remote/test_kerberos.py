@@ -9,8 +9,9 @@ from typing import Any, Callable, List, Optional
 
 import pytest
 
-from launch.remote import kerberos, openssh
+from launch.remote import kerberos
 from launch.remote.kerberos import Kerberos, context, has_ticket, obstacle, read, reason
+from launch.remote.ssh_options import SshOptions
 
 CONFIG = """
 Host gpu*
@@ -77,7 +78,7 @@ def refuse(text: str) -> Callable[[], Any]:
 )
 def test_the_configuration_decides_for_each_host(tmp_path: Path, host: str, wanted: Kerberos) -> None:
     (tmp_path / "config").write_text(CONFIG)
-    assert read(openssh.read_config(str(tmp_path / "config")).lookup(host), host) == wanted
+    assert read(SshOptions(str(tmp_path / "config"), 5.0).about(host), host) == wanted
 
 
 def test_a_ticket_is_for_the_host_that_is_dialled_and_is_handed_on_only_where_that_is_asked_for(put: Any) -> None:

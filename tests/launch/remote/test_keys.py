@@ -1,10 +1,11 @@
 """Keys: each read once, a passphrase asked for once and only where there is no other way."""
 
+import base64
 import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
@@ -65,9 +66,9 @@ class Asked:
         return self.answers.pop(0)
 
 
-def offered(keys: LoginKeys, files: List[str], only: bool = False) -> List[bytes]:
+def offered(keys: LoginKeys, files: List[str], only: bool = False, agent: Optional[str] = None) -> List[bytes]:
     try:
-        return [key.asbytes() for key in keys.offer(files, only)]
+        return [key.asbytes() for key in keys.offer(files, only, agent=agent)]
     finally:
         keys.close()
 
@@ -146,6 +147,35 @@ def test_the_agents_other_keys_come_after_the_named_one_unless_that_is_to_be_the
     agent(other)
     assert offered(LoginKeys(Asked()), [named]) == [public_part(named), public_part(other)]
     assert offered(LoginKeys(Asked()), [named], only=True) == [public_part(named)]
+
+
+def test_the_agent_that_the_configuration_names_holds_the_keys(
+    make: Make, agent: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, sock = make("other"), os.environ["SSH_AUTH_SOCK"]
+    agent(other)
+    assert offered(LoginKeys(Asked()), [], agent="SSH_AUTH_SOCK") == [public_part(other)]
+    assert offered(LoginKeys(Asked()), [], agent="none") == []
+    monkeypatch.setenv("ELSEWHERE", sock)
+    monkeypatch.delenv("SSH_AUTH_SOCK")
+    assert offered(LoginKeys(Asked()), []) == []
+    assert offered(LoginKeys(Asked()), [], agent=sock) == [public_part(other)]
+    assert offered(LoginKeys(Asked()), [], agent="$ELSEWHERE") == [public_part(other)]
+    assert offered(LoginKeys(Asked()), [], agent=sock + "-gone") == []
+
+
+def test_a_key_of_a_security_key_is_left_out_and_the_next_one_offered(make: Make, home: Path) -> None:
+    def text(*values: bytes) -> bytes:
+        return b"".join(len(value).to_bytes(4, "big") + value for value in values)
+
+    kind = b"sk-ssh-ed25519@openssh.com"
+    public = text(kind, bytes(32), b"ssh:")
+    private = b"openssh-key-v1\0" + text(b"none", b"none", b"") + (1).to_bytes(4, "big") + text(public, bytes(64))
+    lines = base64.b64encode(private).decode()
+    path = home / ".ssh" / "id_sk"
+    path.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n")
+    named = make("named")
+    assert offered(LoginKeys(Asked()), [str(path), named]) == [public_part(named)]
 
 
 def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_where_there_is_no_other(

@@ -172,10 +172,23 @@ def test_a_host_that_its_gateway_cannot_reach_is_named_itself(operator: Operator
 
 
 def test_a_proxy_command_is_run_for_the_host(operator: Operator, hosts: FakeHosts) -> None:
-    operator.write(f"Host h2\n  ProxyCommand ssh -F {hosts.ssh_config} -W {{h2}}:%p h1\n" + ALL)
+    by_shell = '2>/dev/null || exit $(test -n "$HOME")'
+    operator.write(f"Host h2\n  ProxyCommand ssh -F {hosts.ssh_config} -W {{h2}}:%p h1 {by_shell}\n" + ALL)
     before = logins(hosts[0])
     assert operator.named("h2") == "h2"
     assert logins(hosts[0]) == before + 1
+
+
+def test_the_known_hosts_are_those_of_the_ssh_configuration_where_the_hosts_file_names_none(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ssh, "known_hosts", str(operator.known))
+    other = operator.known.with_name("others_known")
+    operator.write(f"Host *\n  UserKnownHostsFile {other} /dev/null\nHost h2\n  HostName {{h2}}\n" + ALL)
+    with pytest.raises(HostProblem, match=f"its host key is not in {other}"):
+        operator.named("h2")
+    other.write_text(operator.known.read_text())
+    assert operator.named("h2") == "h2"
 
 
 def test_the_settings_of_a_host_are_those_of_the_ssh_configuration(operator: Operator, hosts: FakeHosts) -> None:
