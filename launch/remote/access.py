@@ -63,8 +63,13 @@ class Access:
         for hop in (*self._route(name), name):
             if hop not in self._offers:
                 self._keys = self._keys or LoginKeys(self._ask)
-                agent = self._lookup(hop).get("identityagent")
-                self._offers[hop] = self._keys.offer(*self._identities(hop), not self._has_ticket(hop), agent)
+                found = self._lookup(hop)
+                self._offers[hop] = self._keys.offer(
+                    *self._identities(hop),
+                    unlock=not self._has_ticket(hop),
+                    agent=found.get("identityagent"),
+                    certificates=found.get("certificatefile", ()),
+                )
 
     def open(self, name: str) -> fabric.Connection:
         """Return a connection to a host; retry if sshd drops the login.

@@ -6,7 +6,9 @@ process. If ssh-agent holds a key, ssh-agent signs, and no passphrase is needed.
 
 import base64
 import getpass
+import io
 import os
+import re
 import signal
 import socket
 import threading
@@ -14,6 +16,16 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    SSHCertificate,
+    load_pem_private_key,
+    load_ssh_public_identity,
+)
 
 from launch.errors import HostProblem
 
@@ -21,6 +33,7 @@ USUAL = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 TRIES = 3
 ANSWER_S = 60.0  # for an agent, which may ask a person
 _MAGIC = b"openssh-key-v1\0"
+_PKCS8 = re.compile(rb"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
 
 
 Held = Dict[bytes, paramiko.PKey]
@@ -62,7 +75,12 @@ class LoginKeys:
         self._loaded: Dict[str, Optional[paramiko.PKey]] = {}
 
     def offer(
-        self, files: Sequence[str], only: bool = False, unlock: bool = True, agent: Optional[str] = None
+        self,
+        files: Sequence[str],
+        only: bool = False,
+        unlock: bool = True,
+        agent: Optional[str] = None,
+        certificates: Sequence[str] = (),
     ) -> List[paramiko.PKey]:
         """Return the keys to offer to a host, in order.
 
@@ -73,6 +91,7 @@ class LoginKeys:
           only: offer only these keys (IdentitiesOnly).
           unlock: ask for the passphrase of a locked key; otherwise leave that key out.
           agent: the value of IdentityAgent; None where that is not given.
+          certificates: files of certificates for any of the keys.
 
         Raises:
           HostProblem: a named key cannot be used.
@@ -81,6 +100,9 @@ class LoginKeys:
         named = self._all(files, unlock, held)
         others = [] if only else list(held.values())
         found = {key.asbytes(): key for key in [*named, *others]}
+        for path in certificates:
+            if certified(path) in found:
+                found[certified(path) or b""].load_certificate(path)
         return list(found.values()) or ([] if only or files else self._usual(unlock, held))
 
     def _held_by(self, agent: Optional[str]) -> Held:
@@ -177,8 +199,9 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
       Locked: the key needs a passphrase, or another one.
       HostProblem: the file has no private key that can be used.
     """
+    secret = passphrase.encode() if passphrase else None
     try:
-        return paramiko.PKey.from_path(path, passphrase.encode() if passphrase else None)
+        return (_from_pkcs8 if _PKCS8.match(Path(path).read_bytes()) else paramiko.PKey.from_path)(path, secret)
     except TypeError as error:  # from cryptography, if a passphrase is missing
         raise Locked from error
     except (OSError, ValueError, paramiko.SSHException) as error:
@@ -186,6 +209,29 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
             raise Locked from error
         text = f"expected a private key in {path}, found none that can be used ({error})"
         raise HostProblem.here(text, advice=f"try `ssh-keygen -lf {path}`") from error
+
+
+def _from_pkcs8(path: str, passphrase: Optional[bytes]) -> paramiko.PKey:
+    """Return a key in the format of ``openssl genpkey``, which Paramiko does not read: rewritten in OpenSSH's."""
+    found = load_pem_private_key(Path(path).read_bytes(), passphrase)
+    kind = found.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).split()[0].decode()
+    of_kind = {"ssh-rsa": paramiko.RSAKey, "ssh-ed25519": paramiko.Ed25519Key}.get(kind, paramiko.ECDSAKey)
+    text = found.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
+    key = of_kind.from_private_key(io.StringIO(text))
+    if os.path.isfile(f"{path}-cert.pub"):
+        key.load_certificate(f"{path}-cert.pub")
+    return key
+
+
+def certified(path: str) -> Optional[bytes]:
+    """Return the public half of the key that a certificate is for; None for a file that is none."""
+    try:
+        found = load_ssh_public_identity(Path(path).read_bytes())
+    except (OSError, ValueError, UnsupportedAlgorithm):
+        return None
+    if not isinstance(found, SSHCertificate):
+        return None
+    return base64.b64decode(found.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).split()[1])
 
 
 def public_part(path: str) -> Optional[bytes]:

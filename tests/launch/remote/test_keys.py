@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_ssh_private_key,
+)
 
 from launch.errors import HostProblem
-from launch.remote.private_keys import LoginKeys, public_part
+from launch.remote.private_keys import LoginKeys, certified, public_part
 from tests.support.ssh.keys import new_key
 from tests.support.waiting import PATIENCE_S
 
@@ -176,6 +183,33 @@ def test_a_key_of_a_security_key_is_left_out_and_the_next_one_offered(make: Make
     path.write_text(f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n")
     named = make("named")
     assert offered(LoginKeys(Asked()), [str(path), named]) == [public_part(named)]
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+@pytest.mark.parametrize("passphrase", ["", SECRET])
+def test_a_key_as_openssl_writes_it_is_read(make: Make, kind: str, passphrase: str) -> None:
+    path = make("id", kind=kind)
+    key = load_ssh_private_key(Path(path).read_bytes(), None)
+    how = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+    public = public_part(path)
+    Path(path).write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how))
+    os.unlink(path + ".pub")
+    asked = Asked("wrong", passphrase)
+    assert offered(LoginKeys(asked), [path]) == [public]
+    assert len(asked.paths) == (2 if passphrase else 0)
+
+
+def test_a_certificate_file_is_offered_with_its_key(make: Make, home: Path) -> None:
+    key, other, authority = make("id"), make("other"), make("authority")
+    sign = ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", "me", key + ".pub"]
+    subprocess.run(sign, check=True, timeout=PATIENCE_S)
+    certificate = home / "elsewhere.pub"
+    Path(key + "-cert.pub").rename(certificate)
+    keys = LoginKeys(Asked())
+    with_it, without = keys.offer([key, other], certificates=[str(certificate), str(home / "none"), key + ".pub"])
+    assert with_it.public_blob.key_type == "ssh-ed25519-cert-v01@openssh.com" and without.public_blob is None
+    assert certified(str(home / "none")) is None
+    keys.close()
 
 
 def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_where_there_is_no_other(
