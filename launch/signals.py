@@ -20,7 +20,8 @@ LOOK_S = 0.1
 class Interrupts:
     """Record signals in the order of their arrival, while entered.
 
-    After ``PATIENCE`` signals this process ends at once, without any more waiting.
+    After ``PATIENCE`` signals this process ends at once, without any more waiting. A signal that this process was
+    started to ignore stays ignored: ``nohup`` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
 
     ``continued_at``: the time at which this process continued after a stop, by ``time.monotonic()``. ``pause_asked``:
     whether a Ctrl-Z came within ``pausable``, and ``pause`` was not called since then.
@@ -34,7 +35,8 @@ class Interrupts:
 
     def __enter__(self) -> "Interrupts":
         for number in HEEDED:
-            self._former[number] = signal.signal(number, self._remember)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._former[number] = signal.signal(number, self._remember)
         self._former[signal.SIGCONT] = signal.signal(signal.SIGCONT, self._go_on)
         return self
 

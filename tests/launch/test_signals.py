@@ -27,6 +27,18 @@ def test_a_signal_is_remembered_and_ends_what_is_under_way_when_it_is_looked_at(
     assert caught.value.exit_code == 128 + number
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_what_the_launcher_was_started_to_ignore_stays_ignored(number: int) -> None:
+    former = signal.signal(number, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts:
+            os.kill(os.getpid(), number)
+            interrupts.check()
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, former)
+
+
 def test_signals_are_in_the_order_in_which_they_came() -> None:
     with Interrupts() as interrupts:
         for number in (signal.SIGTERM, signal.SIGINT):
