@@ -8,7 +8,7 @@ import resource
 import signal
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generator, Iterator, List, Optional
+from typing import Any, Dict, Generator, Iterator, List, Optional
 
 import pytest
 
@@ -18,7 +18,8 @@ from tests.support import fast, skips
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
 # Launchers that tests start heed these signals, also where a shell has started the tests in its background.
-for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+_HANDLERS: Dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+for _number, _handler in _HANDLERS.items():
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
