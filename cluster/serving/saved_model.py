@@ -6,6 +6,7 @@ process's memory once, and later in that of a server.
 
 import os
 import shutil
+import tempfile
 from typing import Any, Dict, Mapping
 
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT, open_reader
@@ -81,8 +82,10 @@ def _write(session: Any, made: Predictor, folder: str) -> None:
     for table in made.tables.all.values():
         for variable in table.variables:
             tf.add_to_collection(tf.GraphKeys.GLOBAL_VARIABLES, variable)
-    partial = f"{folder}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    parent, name = os.path.split(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    own = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
+    partial = os.path.join(own, name)
     try:
         builder = tf.saved_model.Builder(partial)
         builder.add_meta_graph_and_variables(
@@ -94,7 +97,7 @@ def _write(session: Any, made: Predictor, folder: str) -> None:
         builder.save()
         os.rename(partial, folder)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _signature(made: Predictor) -> Any:

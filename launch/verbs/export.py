@@ -4,6 +4,7 @@ import base64
 import binascii
 import os
 import shutil
+import tempfile
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -87,10 +88,12 @@ def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[st
       LaunchError: the folder cannot be written.
       Interrupted: a signal came.
     """
-    partial = folder.with_name(f"{folder.name}.partial")
+    own: Optional[str] = None
     try:
-        shutil.rmtree(str(partial), ignore_errors=True)
-        partial.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        own = tempfile.mkdtemp(prefix=f".{folder.name}.", dir=str(folder.parent))
+        partial = Path(own) / folder.name
+        partial.mkdir()
         with closing(fleet.contact(fleet.lead, "export", request)) as conversation:
             found = _receive(conversation, partial, fleet.interrupts, note)
         os.rename(str(partial), str(folder))
@@ -98,7 +101,8 @@ def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[st
     except OSError as error:
         raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     finally:
-        shutil.rmtree(str(partial), ignore_errors=True)
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
 
 
 def _receive(

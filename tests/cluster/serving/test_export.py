@@ -114,7 +114,9 @@ def scores(checkpoint: str, examples: Dict[str, np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize("piece_bytes", [1 << 30, 200])
 def test_served_predictions_are_those_of_the_run(trained: Trained, tmp_path: Path, piece_bytes: int) -> None:
+    (tmp_path / "served.partial").mkdir()  # of the user
     report = export(Job.from_module(served), TASK, ARGS, trained.checkpoint, str(tmp_path / "served"), piece_bytes)
+    assert {path.name for path in tmp_path.iterdir()} == {"served", "served.partial"}
     examples = served.held_out()
     expected = scores(trained.checkpoint, examples)
     assert np.mean(expected) == pytest.approx(trained.outcome.metrics["score"], rel=1e-5)

@@ -35,6 +35,7 @@ def test_a_run_that_trains_saves_is_exported_and_trains_on(launch: Launcher, tmp
     launch.write(command=None, job="job.py", cluster=cluster, train=train)
     assert launch("up", "-d").returncode == 0
     (launch.file.parent / "job.py").write_text(JOB + PREDICT)  # after the training has begun
+    (tmp_path / "served.partial").mkdir()  # of the user
     ran = launch("export", str(tmp_path / "served"), "--json")
     assert ran.returncode == 0, ran.stderr
     checkpoint, step = json.loads(ran.stdout)["checkpoint"], launch.status()["global_step"]
@@ -45,5 +46,6 @@ def test_a_run_that_trains_saves_is_exported_and_trains_on(launch: Launcher, tmp
     refused = launch("export", str(tmp_path / "no"), "--checkpoint", "7")
     assert refused.returncode == 3 and "expected a checkpoint of step 7" in refused.stderr, refused.stderr
     assert launch("export", str(tmp_path / "served")).returncode == 2
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith("no")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(("no", ".served", ".no"))]
+    assert (tmp_path / "served.partial").is_dir()
     assert not list(launch.run_folder().glob("export.*"))
