@@ -4,16 +4,19 @@ The output of tasks and the answers of hosts reach the terminals of people. Sequ
 cursor or the clipboard must not: ``plain`` returns the text that a terminal would finally show.
 
 A value is a secret where the run's plan or the name of its variable (``AWS_SECRET_ACCESS_KEY``) marks the value as
-secret. A password in a text is a secret, too: in an address, after ``--password``, ``token=`` and the like. The value
-of a variable with a secret's name is masked everywhere, also in a log.
+secret. A password in a text is a secret, too: in an address, after ``--password``, ``token=`` and the like. So are
+private keys, and what by its form is a token of a well-known service. The value of a variable with a secret's name is
+masked everywhere, also in a log, and also in base64 or as a URL has it.
 
 TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. These notes are no errors:
 TensorFlow continues with processors. Each process adds its own time, so equal notes differ; ``gpu_note`` recognises the
 notes.
 """
 
+import base64
 import re
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+from urllib.parse import quote
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -84,6 +87,19 @@ _NAME = re.compile(rf"{_WORDS}|(?:^|_)(?:key|pass|auth)(?:$|_)|_pwd$", re.IGNORE
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
 _NAMED = re.compile(rf"([\w.-]*(?:{_WORDS})[\w.-]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]+)", re.IGNORECASE)
 _FLAG = re.compile(rf"(--?[\w-]*(?:{_WORDS})[\w-]*\s+)(\S+)", re.IGNORECASE)
+_CONNECTION = re.compile(r"(\b[Pp]wd\s*=\s*)([^;\s\"']+)")  # of a database; a shell's PWD is no secret
+_OF_SERVICES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abeprs]-|sk-|npm_|dop_v1_|ya29\.|AIza)[\w-]{16,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+    r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # a JSON web token
+    r"|(?<=://)hooks\.slack\.com/services/\S+|(?<=/api/webhooks/)\d+/[\w-]+|(?<=\.webhook\.office\.com/)\S+",
+    re.DOTALL,
+)
+_SIGNED = re.compile(
+    r"([?&](?:X-Amz-[\w-]+|X-Goog-[\w-]+|Signature|sig|AWSAccessKeyId|key)=)([^&\s\"']+)", re.IGNORECASE
+)
+_BEARER = re.compile(r"(\bBearer\s+(?=[\w.~+/=-]{8})|\bBasic\s+(?=[\w+/=-]{16}))([\w.~+/=-]+)", re.IGNORECASE)
 _HARMLESS = re.compile(
     r"^(?:CUDA|TF|LAUNCH|OMP|MKL|KMP|GRPC|NCCL|XLA|LC|MALLOC|OPENBLAS)_\w+$"
     r"|^(?:PATH|LD_LIBRARY_PATH|LD_PRELOAD|LANG|HOME|USER|SHELL|TZ|PWD|TMPDIR|PYTHON[A-Z]+)$"
@@ -120,13 +136,16 @@ class Redaction:
     ):
         known = frozenset(names)
         named = {value for each in environments for name, value in each.items() if name in known or is_secret(name)}
-        self._secrets = sorted({*secrets, *(value for value in named if len(value) >= SHORTEST)})
+        plain_ones = {*secrets, *(value for value in named if len(value) >= SHORTEST)}
+        self._secrets = sorted({form for each in plain_ones for form in (each, *_encoded(each))})
 
     def text(self, text: str) -> str:
         """Return ``text`` without secrets."""
         text = mask(text, self._secrets)
-        for pattern, instead in ((_IN_ADDRESS, HIDDEN), (_FLAG, rf"\1{HIDDEN}"), (_NAMED, rf"\1{HIDDEN}")):
-            text = pattern.sub(instead, text)
+        for pattern in (_OF_SERVICES, _IN_ADDRESS):
+            text = pattern.sub(HIDDEN, text)
+        for pattern in (_BEARER, _SIGNED, _CONNECTION, _FLAG, _NAMED):
+            text = pattern.sub(rf"\1{HIDDEN}", text)
         return text
 
     def value(self, value: Any) -> Any:
@@ -151,6 +170,16 @@ class Redaction:
             name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
             for name in sorted(values)
         }
+
+
+def _encoded(secret: str) -> List[str]:
+    """Return a secret as a URL has it, and its part of any base64 text that contains it, at each of three places."""
+    data, found = secret.encode(), [quote(secret, safe="")]
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + data).decode()
+        core = text[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]  # depends on no byte beside the secret
+        found += [core, core.replace("+", "-").replace("/", "_")]
+    return [each for each in found if len(each) >= SHORTEST]
 
 
 def _is_flag(word: Any) -> bool:

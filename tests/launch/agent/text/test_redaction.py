@@ -1,6 +1,8 @@
 """What looks like a secret does not leave a host, wherever it stands; what does not, stays readable."""
 
+import base64
 from typing import List
+from urllib.parse import quote
 
 import pytest
 
@@ -32,6 +34,42 @@ def test_other_names_do_not(name: str) -> None:
 )
 def test_what_stands_behind_a_secret_s_name_is_hidden(text: str, shown: str) -> None:
     assert Redaction().text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nx", "(secret)\nx"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl", "(secret)"),  # the rest lies in another piece
+        ("clone with ghp_0123456789abcdefghijABCDEFGHIJ456789", "clone with (secret)"),
+        ("AKIAIOSFODNN7EXAMPLE may read", "(secret) may read"),
+        ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", "jwt (secret)"),
+        ("curl -H 'Authorization: Bearer abc.DEF_123-x'", "curl -H 'Authorization: Bearer (secret)'"),
+        ("post https://hooks.slack.com/services/T0/B0/abc now", "post https://(secret) now"),
+        ("https://discord.com/api/webhooks/123/abc-DEF", "https://discord.com/api/webhooks/(secret)"),
+        (
+            "https://b.s3.amazonaws.com/k?X-Amz-Signature=0a1b&n=1",
+            "https://b.s3.amazonaws.com/k?X-Amz-Signature=(secret)&n=1",
+        ),
+        ("Server=db;Uid=me;Pwd=hunter22;Port=1", "Server=db;Uid=me;Pwd=(secret);Port=1"),
+        ("PWD=/home/me/run", "PWD=/home/me/run"),
+        ("risk-averse and sk-learn, basic training", "risk-averse and sk-learn, basic training"),
+    ],
+)
+def test_what_is_a_secret_by_its_form_is_hidden(text: str, shown: str) -> None:
+    assert Redaction().text(text) == shown
+
+
+@pytest.mark.parametrize("secret", ["hunter22", "pa/ss?w+rd", "\u00fcber-geheim"])
+@pytest.mark.parametrize("before", ["", "m", "me", "me:"])
+def test_a_known_secret_is_hidden_in_base64_and_in_a_url_too(secret: str, before: str) -> None:
+    redaction = Redaction([secret])
+    for alphabet in (None, b"-_"):
+        text = base64.b64encode(f"{before}{secret}@host".encode(), alphabet).decode()
+        hidden = redaction.text(f"sent {text}.").replace("(secret)", "")
+        assert len(hidden) < len(text) + 6 - len(secret)
+        assert base64.b64encode(secret.encode(), alphabet).decode()[2:-4] not in hidden
+    assert redaction.text(f"http://host/?q={quote(secret, safe='')}&n=1") == "http://host/?q=(secret)&n=1"
 
 
 def test_the_value_of_a_secret_variable_is_hidden_wherever_it_stands() -> None:
