@@ -103,7 +103,8 @@ def _proc(host: Host) -> Path:
 
 
 def _files(hosts: FakeHosts, name: str, home: Path) -> Iterator[Tuple[str, float]]:
-    kinds: Dict[str, List[Path]] = {"run": [], "attempts": [], "code": [], "autograph": [], "other": list(below(home))}
+    kinds: Dict[str, List[Path]] = {kind: [] for kind in ("run", "attempts", "code", "bytecode", "autograph")}
+    kinds["other"] = list(below(home))
     for host in hosts:
         run = f"{seen.WORKDIR}/runs/{seen.runs(host, name)[-1].name}/"
         for inside, path in _written(hosts, host):
@@ -132,7 +133,7 @@ def _kind(inside: str, run: str) -> str:
     if inside.startswith(run):
         return "attempts" if os.path.basename(inside).startswith(_OF_ATTEMPTS) else "run"
     if inside.startswith(_CODE):
-        return "code"
+        return "bytecode" if "__pycache__" in inside else "code"  # an agent that follows another imports more
     return "autograph" if _AUTOGRAPH.match(inside) else "other"
 
 
