@@ -55,7 +55,7 @@ class Ssh:
     """The SSH settings with which the launcher reaches the hosts."""
 
     user: Optional[str] = None
-    port: int = 22
+    port: Optional[int] = None
     key: Optional[str] = None
     gateway: Optional[str] = None
     config: Optional[str] = "~/.ssh/config"

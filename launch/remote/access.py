@@ -171,7 +171,7 @@ class Access:
     def _login(self, name: str) -> Tuple[Optional[str], Optional[int]]:
         """Return the user and the port that replace those of the SSH configuration; None for one that does not."""
         if name in self._targets:
-            return self._settings.user, self._settings.port if self._settings.port != 22 else None
+            return self._settings.user, self._settings.port
         written = derive_shorthand(name)
         return written["user"], written["port"]
 

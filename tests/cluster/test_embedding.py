@@ -17,7 +17,7 @@ COMBINE = {"sum": np.sum, "mean": np.mean, "sqrtn": lambda rows, axis: np.sum(ro
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "MOST_ROWS", ROWS)
+    monkeypatch.setattr("cluster.recommend.tables.lookups.MOST_ROWS", ROWS)
 
 
 def value(make: Callable[[embedding.Table], Any]) -> Tuple[np.ndarray, np.ndarray]:

@@ -77,7 +77,7 @@ def test_a_file_with_every_key_is_read_whole(read: Read, tmp_path: Path) -> None
     assert (spec.path, spec.name, spec.job, spec.command) == (tmp_path / "hosts.yaml", "digits", "digits", None)
     assert (spec.args, spec.python, spec.workdir) == ({"hidden": 128}, "python3.7", "~/.launch")
     assert spec.train == Train(steps=2000)
-    assert (spec.restart, spec.ssh, spec.secrets) == (Restart(), Ssh(), ("AWS_SECRET_ACCESS_KEY",))
+    assert (spec.restart, spec.ssh, spec.secrets) == (Restart(), Ssh(port=22), ("AWS_SECRET_ACCESS_KEY",))
     assert [task.name for task in spec.tasks] == ["ps:0", "ps:1", "worker:0", "worker:1", "worker:2", "worker:3"]
     assert spec.tasks[0].address == "cpu01:2222" and spec.tasks[0].gpus == ()
     assert spec.tasks[2].address == "gpu01:2300" and spec.tasks[2].gpus == (0, 1)

@@ -16,6 +16,7 @@ from launch.remote.connection_failures import UnknownHostKey
 from launch.remote.kerberos import Kerberos
 from tests.support.ssh.keys import new_key
 
+pytestmark = pytest.mark.not_fast  # OpenSSH is asked for the options of hosts
 CONFIG = "Host gpu01\n  HostName 127.0.0.1\n  GSSAPIAuthentication yes\n  GSSAPIKeyExchange yes\n"
 
 

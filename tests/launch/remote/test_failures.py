@@ -157,17 +157,20 @@ def refusal(host: str, settings: Ssh) -> str:
     return str(caught.value)
 
 
+@pytest.mark.not_fast
 def test_where_no_sshd_listens_the_host_and_port_are_named(tmp_path: Path) -> None:
     port = free_ports(1)[0]
     text = refusal("localhost", Ssh(port=port, config=None, known_hosts=str(tmp_path / "k"), connect_timeout_s=3))
     assert text.startswith(f"localhost: no SSH at localhost port {port} (")
 
 
+@pytest.mark.not_fast
 def test_a_name_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = refusal("no-such-host.invalid", Ssh(config=None, connect_timeout_s=3))
     assert text.startswith("no-such-host.invalid: this machine cannot resolve the name no-such-host.invalid (")
 
 
+@pytest.mark.not_fast
 def test_a_port_that_answers_nothing_is_not_waited_for(tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

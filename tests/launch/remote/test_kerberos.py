@@ -68,6 +68,7 @@ def refuse(text: str) -> Callable[[], Any]:
     return step
 
 
+@pytest.mark.not_fast
 @pytest.mark.parametrize(
     ("host", "wanted"),
     [
