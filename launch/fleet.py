@@ -69,6 +69,8 @@ class Fleet:
     def __enter__(self) -> "Fleet":
         allow_open_files(FILES + FILES_PER_HOST * len(self.hosts))
         try:
+            with ThreadPoolExecutor(self.spec.ssh.fanout) as looking:
+                list(looking.map(Host.look_up, self.hosts.values()))
             for host in self.hosts.values():
                 host.prepare()
         except BaseException:

@@ -183,6 +183,10 @@ class Host(ABC):
                 return channel
             channel.close()
 
+    def look_up(self) -> None:
+        """Read on this machine how to reach the host, before ``prepare``; several hosts in parallel."""
+        return
+
     def prepare(self) -> None:
         """Prepare for connections to several hosts in parallel; for example, ask for a passphrase.
 

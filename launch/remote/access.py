@@ -3,6 +3,7 @@
 import os
 import shlex
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
@@ -52,6 +53,12 @@ class Access:
         self._offers: Dict[str, List[paramiko.PKey]] = {}
         self._gateways = Gateways(self._open, lambda name: self._lookup(name).get("proxyjump") or "")
         self._ended = threading.Event()
+
+    def look_up(self, name: str) -> None:
+        """Ask for the options of a host; ``prepare`` raises what is wrong with them."""
+        self._targets.add(name)
+        with suppress(HostProblem):
+            self._lookup(name)
 
     def prepare(self, name: str) -> None:
         """Load the keys for a host and its gateways, and ask for the passphrases that they need.

@@ -61,6 +61,9 @@ class SshHost(Host):
         self._access = access
         self._connection: Optional[Any] = None
 
+    def look_up(self) -> None:
+        self._access.look_up(self.name)
+
     def prepare(self) -> None:
         self._access.prepare(self.name)
 

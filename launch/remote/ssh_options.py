@@ -10,7 +10,6 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import paramiko
@@ -41,7 +40,7 @@ class OneHost(paramiko.SSHConfig):  # type: ignore[misc]
 
 
 class SshOptions:
-    """The options for hosts, each asked once.
+    """The options for hosts, each asked once. Threads may ask at the same time.
 
     Args:
       path: of the configuration; None for none.
@@ -52,7 +51,6 @@ class SshOptions:
         self._path, self._bound_s = path, bound_s
         self._client = shutil.which("ssh")
         self._known: Dict[Tuple[str, ...], Dict[str, Any]] = {}
-        self._lock = threading.Lock()
 
     def about(self, host: str, user: Optional[str] = None, port: Optional[int] = None) -> Mapping[str, Any]:
         """Return the options for a host, by their names in lower case; paths and commands are expanded.
@@ -67,12 +65,11 @@ class SshOptions:
           HostProblem: OpenSSH refuses the configuration, or does not answer in time.
         """
         words = [*(["-l", user] if user else []), *(["-p", str(port)] if port else [])]
-        with self._lock:
-            if self._client is None:
-                return self._read(host)
-            usual = self._asked(["-F", "none", *words], host)
-            found = {key: value for key, value in self._asked([*self._file(), *words], host).items()
-                     if key in ("hostname", "user", "port") or value != usual.get(key)}  # fmt: skip
+        if self._client is None:
+            return self._read(host)
+        usual = self._asked(["-F", "none"], "localhost")
+        found = {key: value for key, value in self._asked([*self._file(), *words], host).items()
+                 if key in ("hostname", "user", "port") or value != usual.get(key)}  # fmt: skip
         return {key: _expanded(key, value, host, found) for key, value in found.items()}
 
     def _file(self) -> List[str]:
