@@ -47,7 +47,7 @@ REVERTS: List[Mutant] = [
         "a member that kills its tasks takes orders before these are gone (322f4cb)",
         (
             Edit(_MEMBER, "while self._fenced or self._tasks.is_hanging():", "while False:"),
-            Edit(_MEMBER, "self._link.drop()  # what", "pass  # what"),
+            Edit(_MEMBER, "self._link.drop()  # new orders", "pass  # new orders"),
         ),
     ),
     Mutant(
