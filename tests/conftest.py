@@ -5,10 +5,9 @@ CI sets it, so that a claim is never taken as shown on a machine that could not 
 
 import os
 import resource
-import signal
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Dict, Generator, Iterator, List, Optional
+from typing import Any, Generator, Iterator, List, Optional
 
 import pytest
 
@@ -16,12 +15,6 @@ from tests.support import fast, skips
 
 # Servers of TensorFlow cannot be stopped: those that tests make in this process keep their files open.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-
-# Launchers that tests start heed these signals, also where a shell has started the tests in its background.
-_HANDLERS: Dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
-for _number, _handler in _HANDLERS.items():
-    if signal.getsignal(_number) is signal.SIG_IGN:
-        signal.signal(_number, _handler)
 
 pytest_plugins = ["tests.support.hosts.fixture"]
 
