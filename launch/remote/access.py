@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import fabric
 import paramiko
@@ -18,6 +18,7 @@ from launch.remote import kerberos, known_hosts
 from launch.remote.connection_failures import (
     Backoff,
     BadCertificate,
+    NoTicket,
     RevokedHostKey,
     UnknownHostKey,
     explain,
@@ -33,7 +34,7 @@ from launch.remote.ssh_options import OneHost, SshOptions
 
 KEEPALIVE_S = 5
 READER_S = 10.0
-OPTIONS_S = 10.0
+OPTIONS_S = 10.0  # for the answer of `ssh -G`
 TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login
 NO_EXCHANGE = "GSSAPIKeyExchange is set for it, which the launcher lacks: it accepts known host keys alone"
 _MACHINE = "/etc/ssh/ssh_known_hosts"
@@ -47,18 +48,16 @@ class Access:
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
         self._options = SshOptions(settings.config, OPTIONS_S)
-        self._targets: Set[str] = set()  # hosts, which ``ssh.user`` and ``ssh.port`` are for; gateways have their own
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[LoginKeys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
-        self._gateways = Gateways(self._open, lambda name: self._lookup(name).get("proxyjump") or "")
+        self._gateways = Gateways(self._open, lambda name, last: self._lookup(name, last).get("proxyjump") or "")
         self._ended = threading.Event()
 
     def look_up(self, name: str) -> None:
         """Ask for the options of a host; ``prepare`` raises what is wrong with them."""
-        self._targets.add(name)
         with suppress(HostProblem):
-            self._lookup(name)
+            self._lookup(name, True)
 
     def prepare(self, name: str) -> None:
         """Load the keys for a host and its gateways, and ask for the passphrases that they need.
@@ -66,17 +65,11 @@ class Access:
         Raises:
           HostProblem: a key cannot be used.
         """
-        self._targets.add(name)
-        for hop in (*self._route(name), name):
+        route = self._route(name)
+        for place, hop in enumerate((*route, name)):
             if hop not in self._offers:
                 self._keys = self._keys or LoginKeys(self._ask)
-                found = self._lookup(hop)
-                self._offers[hop] = self._keys.offer(
-                    *self._identities(hop),
-                    unlock=not self._has_ticket(hop),
-                    agent=found.get("identityagent"),
-                    certificates=found.get("certificatefile", ()),
-                )
+                self._offers[hop] = self._offer(self._keys, hop, self._lookup(hop, place == len(route)))
 
     def open(self, name: str) -> fabric.Connection:
         """Return a connection to a host; retry if sshd drops the login.
@@ -84,8 +77,7 @@ class Access:
         Raises:
           HostProblem: the host, or a gateway before it, cannot be reached.
         """
-        self._targets.add(name)
-        return self._open(name, self._gateways.last(self._route(name)))
+        return self._open(name, self._gateways.last(self._route(name)), True)
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
         """Return the problem of a host's connection."""
@@ -94,6 +86,8 @@ class Access:
             entry=_entry(connection),
             settings=replace(self._settings, known_hosts=self._operators_files(connection.ssh_config)[0]),
         )  # fmt: skip
+        if isinstance(error, NoTicket) and not self._options.are_own("gssapi", by_hand.name):
+            error = paramiko.AuthenticationException(str(error))  # nobody here has asked for tickets
         found = explain(name, error, (connection.host, connection.port), by_hand)
         wanted = kerberos.read(connection.ssh_config, connection.host)
         return found.with_advice(NO_EXCHANGE) if wanted.exchanges_keys and found.kind is ProblemKind.HOST_KEY else found
@@ -116,10 +110,10 @@ class Access:
     def _route(self, name: str) -> Route:
         return self._gateways.route(name, self._settings.gateway)
 
-    def _open(self, name: str, gateway: Optional[fabric.Connection]) -> fabric.Connection:
-        options = self._lookup(name)
+    def _open(self, name: str, gateway: Optional[fabric.Connection], is_last: bool = False) -> fabric.Connection:
+        options = self._lookup(name, is_last)
         config = fabric.Config(ssh_config=OneHost(options))  # not shared, because a connection modifies its own config
-        user, port = self._login(name)
+        user, port = self._login(name, is_last)
         host = derive_shorthand(name)["host"]
         connection = fabric.Connection(host, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or _by_shell(options.get("proxycommand"))
@@ -171,28 +165,29 @@ class Access:
         named = [each for each in options.get("userknownhostsfile", "").split() if not each.startswith("/dev/")]
         return named if named and self._settings.known_hosts == Ssh.known_hosts else [self._settings.known_hosts]
 
-    def _lookup(self, name: str) -> Mapping[str, Any]:
-        """Return the options of the SSH configuration for a host or a gateway."""
-        return self._options.about(derive_shorthand(name)["host"], *self._login(name))
+    def _lookup(self, name: str, is_last: bool) -> Mapping[str, Any]:
+        """Return the options of the SSH configuration for a host, or for a gateway before the last host."""
+        return self._options.about(derive_shorthand(name)["host"], *self._login(name, is_last))
 
-    def _login(self, name: str) -> Tuple[Optional[str], Optional[int]]:
+    def _login(self, name: str, is_last: bool) -> Tuple[Optional[str], Optional[int]]:
         """Return the user and the port that replace those of the SSH configuration; None for one that does not."""
-        if name in self._targets:
+        if is_last:
             return self._settings.user, self._settings.port
         written = derive_shorthand(name)
         return written["user"], written["port"]
 
-    def _has_ticket(self, name: str) -> bool:
-        """Return whether the login to a host uses a ticket, so that no passphrase is needed."""
-        return kerberos.read(self._lookup(name), name).logs_in and kerberos.has_ticket()
-
-    def _identities(self, name: str) -> Tuple[List[str], bool]:
-        """Return the key files named for a host, and whether to offer only these keys."""
-        found = self._lookup(name)
+    def _offer(self, keys: LoginKeys, name: str, options: Mapping[str, Any]) -> List[paramiko.PKey]:
+        """Return the keys for a host; with a ticket for the login, no passphrase is needed."""
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
             raise HostProblem.here(f"ssh.key: expected a private key, found no file {key}")
-        return [*([key] if key else []), *found.get("identityfile", [])], found.get("identitiesonly", "no") == "yes"
+        return keys.offer(
+            [*([key] if key else []), *options.get("identityfile", [])],
+            only=options.get("identitiesonly") == "yes",
+            unlock=not (kerberos.read(options, name).logs_in and kerberos.has_ticket()),
+            agent=options.get("identityagent"),
+            certificates=options.get("certificatefile", ()),
+        )
 
 
 def hang_up(connection: fabric.Connection) -> None:

@@ -59,10 +59,11 @@ class Gateways:
 
     Args:
       open_one: opens one connection, through another one if given.
-      jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``.
+      jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``;
+        its second argument is False for a host that is itself a gateway.
     """
 
-    def __init__(self, open_one: Open, jumps: Callable[[str], str]):
+    def __init__(self, open_one: Open, jumps: Callable[[str, bool], str]):
         self._open_one, self._jumps = open_one, jumps
         self._lock = threading.Lock()
         self._opened: Dict[Route, Gateway] = {}
@@ -78,7 +79,7 @@ class Gateways:
         Raises:
           HostProblem: the gateways form a circle.
         """
-        words = (word.strip() for word in (written or self._jumps(name)).split(","))
+        words = (word.strip() for word in (written or self._jumps(name, not seen)).split(","))
         hops = tuple(word for word in words if word.lower() not in ("", "none"))
         if not hops or name in hops:  # a gateway that is its own gateway is reached directly
             return ()

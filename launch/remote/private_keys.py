@@ -103,7 +103,7 @@ class LoginKeys:
         for path in certificates:
             if certified(path) in found:
                 found[certified(path) or b""].load_certificate(path)
-        return list(found.values()) or ([] if only or files else self._usual(unlock, held))
+        return list(found.values()) or ([] if files else self._usual(unlock, held))
 
     def _held_by(self, agent: Optional[str]) -> Held:
         """Return the keys of an agent, by their public halves."""

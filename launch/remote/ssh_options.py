@@ -72,11 +72,21 @@ class SshOptions:
                  if key in ("hostname", "user", "port") or value != usual.get(key)}  # fmt: skip
         return {key: _expanded(key, value, host, found) for key, value in found.items()}
 
+    def are_own(self, options: str, host: str) -> bool:
+        """Return whether the operator's own file has options that begin so; the machine's file may have some, too."""
+        if self._client is None or self._file():
+            return True
+        usual, found = self._asked(["-F", "none"], "localhost"), self._asked(self._own_file(), host)
+        return any(found.get(key) != usual.get(key) for key in _USED if key.startswith(options))
+
     def _file(self) -> List[str]:
         """Return how to name the configuration to OpenSSH, whose home is not that of ``$HOME``."""
         home = pwd.getpwuid(os.getuid()).pw_dir
         if self._path == Ssh.config and os.path.expanduser("~") == home:
             return []  # with the machine's own configuration
+        return self._own_file()
+
+    def _own_file(self) -> List[str]:
         full = os.path.expanduser(self._path) if self._path else "none"
         return ["-F", full if os.path.isfile(full) else "none"]
 

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Iterator
+from typing import Any, Iterator, List
 
 import paramiko
 import pytest
@@ -12,7 +12,7 @@ from cluster.spec.model import Ssh
 from launch.errors import HostProblem
 from launch.remote import access, kerberos
 from launch.remote.access import NO_EXCHANGE, Access
-from launch.remote.connection_failures import UnknownHostKey
+from launch.remote.connection_failures import NoTicket, UnknownHostKey
 from launch.remote.kerberos import Kerberos
 from tests.support.ssh.keys import new_key
 
@@ -63,6 +63,33 @@ def test_a_login_knows_what_the_configuration_asks_for_and_the_name_that_is_dial
         shared.open("gpu01")
     ((_, _, wanted, bound_s),) = made
     assert wanted == Kerberos("127.0.0.1", logs_in=True, exchanges_keys=True) and bound_s == 0.5
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_missing_ticket_is_a_reason_only_where_the_operator_s_own_file_asks_for_tickets(
+    shared: Access, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launch.remote.ssh_options.SshOptions.are_own", lambda *_: own)
+    connection: Any = SimpleNamespace(ssh_config={}, host="127.0.0.1", user="me", port=22)
+    problem = shared.problem("gpu01", connection, NoTicket("every key", "no package"))
+    assert "login refused (every key)" in str(problem) and ("GSSAPIAuthentication" in problem.advice) is own
+
+
+def test_a_host_that_is_also_a_gateway_has_ssh_user_as_a_host_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("Host gw\n  User of_gw\n  Port 2200\n")
+    opened: List[Any] = []
+    monkeypatch.setattr(access, "_log_in", opened.append)
+    both = Access(Ssh(config=str(tmp_path / "config"), user="mine", port=22, gateway="gw"), ask=lambda path: "")
+    for name in ("gw", "gpu01"):
+        both.look_up(name)
+    for name in ("gw", "gpu01"):
+        both.prepare(name)
+        with pytest.raises(AttributeError, match="set_keepalive"):  # nothing has logged in
+            both.open(name)
+    assert [(each.host, each.user, each.port) for each in opened] == [("gw", "mine", 22), ("gw", "of_gw", 2200)]
+    both.close()
 
 
 @pytest.mark.parametrize(("options", "named"), [({"gssapikeyexchange": "yes"}, True), ({}, False)])

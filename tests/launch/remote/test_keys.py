@@ -156,6 +156,14 @@ def test_the_agents_other_keys_come_after_the_named_one_unless_that_is_to_be_the
     assert offered(LoginKeys(Asked()), [named], only=True) == [public_part(named)]
 
 
+def test_with_identities_only_and_no_named_file_the_usual_keys_are_offered_as_by_openssh(
+    make: Make, agent: Callable[[str], None]
+) -> None:
+    usual, other = make("id_ed25519"), make("other")
+    agent(other)
+    assert offered(LoginKeys(Asked()), [], only=True) == [public_part(usual)]
+
+
 def test_the_agent_that_the_configuration_names_holds_the_keys(
     make: Make, agent: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

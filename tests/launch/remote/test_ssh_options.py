@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, List, Mapping, Optional
 
 import pytest
@@ -222,6 +223,22 @@ def test_what_fabric_dials_is_what_ssh_dials(tmp_path: Path, seed: int, monkeypa
         eventually("what OpenSSH dials", partial(_is_written, dials))
         assert dials.read_text().split() == dialled(made[-1])
     access.close()
+
+
+@with_ssh
+def test_what_the_machine_s_file_has_for_everybody_is_told_from_the_operator_s_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distributions set GSSAPIAuthentication in /etc/ssh/ssh_config."""
+    home = SimpleNamespace(pw_dir=str(tmp_path), pw_name="me")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: home)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asked = SshOptions(Ssh.config, 5.0)
+    assert not asked.are_own("gssapi", "a")
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text("Host a\n  GSSAPIAuthentication yes\n")
+    asked = SshOptions(Ssh.config, 5.0)
+    assert asked.are_own("gssapi", "a") and not asked.are_own("gssapi", "b")
 
 
 @pytest.mark.parametrize(
