@@ -11,11 +11,13 @@ import errno
 import json
 import math
 import os
+import shutil
 import stat
+import tempfile
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Dict, List, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, Tuple, Type, TypeVar, Union, get_type_hints
 
 _SAFE_FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
 _KINDS_OF_FILE = {
@@ -104,6 +106,24 @@ def replace_file(path: Path, text: str) -> None:
         with open(str(path), "r+") as file:
             file.write(text)
             file.truncate()
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder to fill; at the end it gets the name ``path``, which must be free, or is removed.
+
+    Raises:
+      OSError: the folder cannot be made, or ``path`` is taken.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = tempfile.mkdtemp(prefix=f".{path.name}.", dir=str(path.parent))
+    try:
+        made = Path(own) / path.name
+        made.mkdir()
+        yield made
+        made.rename(path)
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def reserve_file(path: Path, size: int) -> None:

@@ -5,14 +5,14 @@ process's memory once, and later in that of a server.
 """
 
 import os
-import shutil
-import tempfile
+from pathlib import Path
 from typing import Any, Dict, Mapping
 
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT, open_reader
 from cluster.embedding import Table
 from cluster.errors import CheckpointError
 from cluster.job import Job
+from cluster.protocol.shared_files import new_folder
 from cluster.recommend.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
@@ -82,12 +82,8 @@ def _write(session: Any, made: Predictor, folder: str) -> None:
     for table in made.tables.all.values():
         for variable in table.variables:
             tf.add_to_collection(tf.GraphKeys.GLOBAL_VARIABLES, variable)
-    parent, name = os.path.split(os.path.abspath(folder))
-    os.makedirs(parent, exist_ok=True)
-    own = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
-    partial = os.path.join(own, name)
-    try:
-        builder = tf.saved_model.Builder(partial)
+    with new_folder(Path(folder).absolute()) as partial:
+        builder = tf.saved_model.Builder(str(partial))
         builder.add_meta_graph_and_variables(
             session, [tf.saved_model.tag_constants.SERVING], {_SIGNATURE: _signature(made)},
             assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS), clear_devices=True,
@@ -95,9 +91,6 @@ def _write(session: Any, made: Predictor, folder: str) -> None:
             saver=tf.train.Saver(tf.global_variables(), allow_empty=True),
         )  # fmt: skip
         builder.save()
-        os.rename(partial, folder)
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
 
 
 def _signature(made: Predictor) -> Any:

@@ -39,7 +39,6 @@ class AsyncWorker(BaseWorker):
 
     def __init__(self, parts: StepParts, gate: HoldGate):
         optimizer, global_step, exchange = parts.optimizer, parts.global_step, parts.exchange
-        self.dropped = 0  # none ever is
         self.waited_s: Optional[float] = None  # for nobody
         self._global_step, self._loss, self._optimizer = global_step, parts.loss, optimizer
         self._gradients = [grad for grad, _ in parts.grads_and_vars]

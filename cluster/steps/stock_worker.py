@@ -47,7 +47,7 @@ class StockWorker(BaseWorker):
       applied: the operations that the chief's queue runner runs for each step.
     """
 
-    overlaps = False  # a step pushes everything, then the next one pulls everything
+    waited_s: float = 0.0
 
     def __init__(
         self,
@@ -59,8 +59,6 @@ class StockWorker(BaseWorker):
         worker_index: int,
         backup_workers: int = 0,
     ):
-        self.dropped = 0  # gradients of this worker that came too late to be used
-        self.waited_s: float = 0.0  # for the other workers' gradients, in all its steps so far
         self._optimizer, self._global_step, self._loss = optimizer, global_step, loss
         self._gradients = [grad for grad, _ in grads_and_vars]
         self._is_chief, self._required = worker_index == 0, num_workers - backup_workers

@@ -44,7 +44,7 @@ class SyncWorker(BaseWorker):
       that lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
     """
 
-    overlaps = False  # a step pushes everything, then pulls everything
+    waited_s: float = 0.0
 
     def __init__(self, parts: StepParts, optimizer: Optional[TokenSyncOptimizer] = None):
         self._optimizer = optimizer = optimizer or TokenSyncOptimizer(parts)
@@ -57,8 +57,6 @@ class SyncWorker(BaseWorker):
         self._copies = optimizer.copies
         self._behind = [] if optimizer.behind is None else [optimizer.behind]
         self._finisher: Optional[Finisher] = None
-        self.dropped = 0  # gradients of this worker that came too late to be used
-        self.waited_s: float = 0.0  # for the other workers' gradients, in all its steps so far
         self._make_assignments()
 
     def _make_assignments(self) -> None:

@@ -3,8 +3,6 @@
 import base64
 import binascii
 import os
-import shutil
-import tempfile
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +13,7 @@ from typing import IO, Any, Callable, Dict, Iterator, Mapping, Optional
 import click
 
 from cluster.protocol.quantity import quantity
+from cluster.protocol.shared_files import new_folder
 from launch.agent.wire.verb_requests import ExportRequest
 from launch.errors import SUCCEEDED, HostProblem, LaunchError, ProblemKind, UsageError
 from launch.fleet import Fleet
@@ -88,21 +87,11 @@ def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[st
       LaunchError: the folder cannot be written.
       Interrupted: a signal came.
     """
-    own: Optional[str] = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        own = tempfile.mkdtemp(prefix=f".{folder.name}.", dir=str(folder.parent))
-        partial = Path(own) / folder.name
-        partial.mkdir()
-        with closing(fleet.contact(fleet.lead, "export", request)) as conversation:
-            found = _receive(conversation, partial, fleet.interrupts, note)
-        os.rename(str(partial), str(folder))
-        return found
+        with new_folder(folder) as made, closing(fleet.contact(fleet.lead, "export", request)) as conversation:
+            return _receive(conversation, made, fleet.interrupts, note)
     except OSError as error:
         raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
-    finally:
-        if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
 
 
 def _receive(

@@ -7,7 +7,6 @@ worker has elements of its own: so the variable counts how often each worker tra
 import random
 import re
 import threading
-import uuid
 from pathlib import Path
 from typing import Any, Iterator, List
 
@@ -27,25 +26,27 @@ from cluster.steps.exchange import Exchange
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
-from tests.cluster.recommend.once.test_once_steps import numbered_files
-from tests.cluster.steps.test_sync_worker import filters, servers_of, together
+from tests.cluster.recommend.once.sharded import (
+    SHARDS,
+    SIZE,
+    WORKERS,
+    ShardedRun,
+    ShardedWorker,
+    numbered_files,
+)
+from tests.cluster.steps.test_sync_worker import filters, together
 from tests.support.training.locks import fed_inside
 from tests.support.waiting import eventually
 
-WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 25, 3
-
-
-@pytest.fixture(scope="module")
-def targets() -> List[str]:
-    return servers_of([("ps", 1), ("worker", WORKERS)])
+EXAMPLES = 25
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> List[str]:
-    return numbered_files(tmp_path, EXAMPLES, SHARDS)
+    return numbered_files(tmp_path, EXAMPLES)
 
 
-class Worker:
+class Worker(ShardedWorker):
     """A worker whose gradient of ``ledger`` counts its examples; ``mean`` gets 1 for each mean over its examples."""
 
     def __init__(self, target: str, container: str, index: int, files: List[str], epochs: int):
@@ -81,27 +82,6 @@ class Worker:
         self.late_move = self.places.move_own([])
         self.places._row = row
 
-    def open(self) -> None:
-        self.stepper.close(self.session)
-        self.session.run(self._initialise)
-        self.stepper.open(self.session)
-        self.stepper.begin_reading(self.session)
-
-    def join(self) -> None:
-        self.stepper.join(self.session, steps=1000)
-        self.stepper.begin_reading(self.session)
-
-    def step(self) -> None:
-        self.stepper.step(self.session)
-
-    def run_to_the_end(self) -> None:
-        while not self.stepper.has_ended:
-            self.step()
-
-    def end(self) -> None:
-        self.stepper.stop_reading()
-        self.session.close()
-
 
 class Both(tf.train.Optimizer):  # type: ignore[misc]
     """The ledger by the sign of its gradient, the mean by its gradient.
@@ -119,34 +99,14 @@ class Both(tf.train.Optimizer):  # type: ignore[misc]
         return tf.group(sign.apply_gradients([first]), mean.apply_gradients([second]))
 
 
-class Run:
-    """The workers of a run, which may be replaced by others."""
+class Run(ShardedRun[Worker]):
+    """A run whose workers may also be replaced by some that are made before."""
 
-    def __init__(self, targets: List[str], files: List[str], epochs: int = 1):
-        self._container, self._files, self._targets, self._epochs = uuid.uuid4().hex, files, targets, epochs
-        self.workers = [self._worker(index) for index in range(WORKERS)]
-        self.workers[0].open()
-        self.workers[1].join()
-
-    def _worker(self, index: int) -> Worker:
-        return Worker(self._targets[index], self._container, index, self._files, self._epochs)
-
-    def replace(self, index: int) -> Worker:
-        """The next process of a worker, which has not joined yet."""
-        self.workers[index].end()
-        self.workers[index] = self._worker(index)
-        return self.workers[index]
+    kind = Worker
 
     def replace_by(self, index: int, new: Worker) -> None:
         self.workers[index].end()
         self.workers[index] = new
-
-    def finish(self) -> None:
-        together(*[worker.run_to_the_end for worker in self.workers])
-
-    def end(self) -> None:
-        for worker in self.workers:
-            worker.end()
 
     def read(self, name: str) -> Any:
         return self.workers[0].session.run(getattr(self.workers[0], name))

@@ -4,11 +4,9 @@ One server and two workers inside this process. Adam without memory adds 1 for a
 worker has elements of its own: so the variables count how often each worker trained each example.
 """
 
-import uuid
 from pathlib import Path
 from typing import Any, Iterator, List
 
-import numpy as np
 import pytest
 
 from cluster import shards
@@ -23,32 +21,27 @@ from cluster.steps.exchange import Exchange
 from cluster.task import Task
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
-from tests.cluster.steps.test_sync_worker import GIVES_MS, filters, servers_of, together, wait_in_vain
+from tests.cluster.recommend.once.sharded import (
+    SHARDS,
+    SIZE,
+    WORKERS,
+    ShardedRun,
+    ShardedWorker,
+    numbered_files,
+)
+from tests.cluster.steps.test_sync_worker import GIVES_MS, filters, together, wait_in_vain
 from tests.support.training.locks import fed_inside
 
-WORKERS, SIZE, EXAMPLES, SHARDS = 2, 2, 24, 3
+EXAMPLES = 24
 UNIT = 1 / (SIZE * WORKERS)  # the part of an example in the mean
-
-
-@pytest.fixture(scope="module")
-def targets() -> List[str]:
-    return servers_of([("ps", 1), ("worker", WORKERS)])
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> List[str]:
-    return numbered_files(tmp_path, EXAMPLES, SHARDS)
+    return numbered_files(tmp_path, EXAMPLES)
 
 
-def numbered_files(folder: Path, examples: int, shards: int) -> List[str]:
-    """Paths of so many files, in whose lines the examples are numbered."""
-    found = [folder / f"{index}.txt" for index in range(shards)]
-    for numbers, path in zip(np.array_split(np.arange(examples), shards), found):
-        path.write_text("".join(f"{number}\n" for number in numbers))
-    return [str(path) for path in found]
-
-
-class Worker:
+class Worker(ShardedWorker):
     """A worker whose gradient of ``a`` and ``b``, with the learning rate 1, counts its examples."""
 
     def __init__(self, target: str, container: str, index: int, files: List[str], epochs: int = 1):
@@ -81,24 +74,6 @@ class Worker:
             self.session = tf.Session(target, graph=graph, config=tf.ConfigProto(device_filters=filters(index)))
         self.session.run(iterator.initializer)
 
-    def open(self) -> None:
-        self.stepper.close(self.session)
-        self.session.run(self._initialise)
-        self.stepper.open(self.session)
-        self.stepper.begin_reading(self.session)
-
-    def join(self) -> int:
-        step = self.stepper.join(self.session, steps=1000)
-        self.stepper.begin_reading(self.session)
-        return step
-
-    def step(self) -> int:
-        return self.stepper.step(self.session)[0]
-
-    def run_to_the_end(self) -> None:
-        while not self.stepper.has_ended:
-            self.step()
-
     def join_and_run_to_the_end(self) -> None:
         self.join()
         self.run_to_the_end()
@@ -112,34 +87,11 @@ class Worker:
         wait_in_vain(self.session, self.stepper._token)
         self.end()
 
-    def end(self) -> None:
-        self.stepper.stop_reading()
-        self.session.close()
 
+class Run(ShardedRun[Worker]):
+    """A run, and how often its examples counted."""
 
-class Run:
-    """The workers of a run, which may be replaced by others."""
-
-    def __init__(self, targets: List[str], files: List[str], epochs: int = 1):
-        self._made = (uuid.uuid4().hex, files, epochs)
-        self._targets = targets
-        self.workers = [self._worker(index) for index in range(WORKERS)]
-        self.workers[0].open()
-        self.workers[1].join()
-
-    def _worker(self, index: int) -> Worker:
-        container, files, epochs = self._made
-        return Worker(self._targets[index], container, index, files, epochs)
-
-    def replace(self, index: int) -> Worker:
-        """The next process of a worker, which has not joined yet."""
-        self.workers[index].end()
-        self.workers[index] = self._worker(index)
-        return self.workers[index]
-
-    def end(self) -> None:
-        for worker in self.workers:
-            worker.end()
+    kind = Worker
 
     def counts(self) -> List[List[float]]:
         """How often each example counted, by each variable, whichever worker trained it."""
