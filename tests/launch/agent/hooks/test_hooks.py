@@ -35,6 +35,8 @@ def test_a_run_sends_its_start_and_its_end_to_commands_and_urls(run: Run, tmp_pa
         script = f"while test ! -e {tmp_path}/go; do sleep 0.05; done; exit 3"
         agents = run({"worker:0@localhost": script}, hooks=hooks, secrets={"URL": server.url})
         agents.up()
+        # Commands have no order between them: each has its own events in theirs.
+        eventually("the start is sent", lambda: ids(tmp_path / "seen") == ["started"])
         (tmp_path / "go").touch()
         status = agents.ended()
     assert (status["state"], status["hook_problem"]) == ("failed", None)
