@@ -7,6 +7,7 @@ this machine has no ``ssh``, Paramiko reads the file. A line that Paramiko may r
 import os
 import pwd
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -108,8 +109,9 @@ class SshOptions:
         except OSError as error:
             raise HostProblem.here(f"cannot start {argv[0]}: {error.strerror}") from error
         if done.returncode:
+            shown = " ".join(map(shlex.quote, ["ssh", *words, "-G", host]))
             why = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-            raise HostProblem.here(f"the SSH configuration: {why[0]}", advice=f"correct it; see `ssh -G {host}`")
+            raise HostProblem.here(f"the SSH configuration: {why[0]}", advice=f"correct it; see `{shown}`")
         return done.stdout.decode(errors="replace")
 
     def _read(self, host: str) -> Dict[str, Any]:
