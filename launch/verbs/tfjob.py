@@ -25,7 +25,9 @@ from launch.view.console import note, say
 @click.argument("hosts", metavar="[HOSTS]", required=False)
 @click.option("--name", metavar="NAME", help="Choose the TFJob of this name, where the file has several.")
 @click.option("--ps-hosts", metavar="HOSTS", help="Put the ps on these hosts instead: cpu[01-02].")
-@click.option("--entrypoint", metavar="WORDS", help="Command of the image, for a container that has none of its own.")
+@click.option(
+    "--entrypoint", metavar="WORDS", help='Entry point of the image, for a container without a command; "" for none.'
+)
 def import_tfjob(
     path: str, hosts: Optional[str], name: Optional[str], ps_hosts: Optional[str], entrypoint: Optional[str]
 ) -> int:
@@ -48,9 +50,9 @@ def import_tfjob(
     return SUCCEEDED
 
 
-def _words(entrypoint: Optional[str]) -> List[str]:
+def _words(entrypoint: Optional[str]) -> Optional[List[str]]:
     try:
-        return shlex.split(entrypoint or "")
+        return None if entrypoint is None else shlex.split(entrypoint)
     except ValueError as error:
         raise UsageError(f"--entrypoint: expected words as in a shell, found {entrypoint!r}: {error}") from None
 
