@@ -35,7 +35,7 @@ VERBS = {
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
     "prune": "Show past runs and code that are beyond the bounds of FILE.",
     "verify": "Train, and compare each step with one process, bit by bit.",
-    "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
+    "import": "Print a hosts file from the host list of MPI or a batch job.",
     "import tfjob": "Print a hosts file from a TFJob manifest of Kubernetes.",
     "manifest": "Print a TFJob manifest for the program of FILE.",
     "completion": "Print a script for the shell's Tab key.",

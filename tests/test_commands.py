@@ -188,7 +188,9 @@ PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
 
 def is_run(case: Printed) -> bool:
     verbs = {words[0] for program, *words in commands(case.line) if program == "launch"}
-    trains = "--set train." in case.line or "houses/" in case.line or "--slurm" in case.line
+    trains = (
+        "--set train." in case.line or "houses/" in case.line or bool(re.search("--(slurm|pbs|sge|lsf)", case.line))
+    )
     only = all(command[0] == "launch" for command in commands(case.line))
     return case.whole and case.page not in REPLAYED and only and not trains and not verbs & set(NOT_RUN)
 

@@ -15,7 +15,7 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.errors import SpecError
 from launch.errors import HostProblem, ProblemKind
-from launch.hostfile.import_formats import from_slurm
+from launch.hostfile.schedulers import from_slurm
 from launch.hosts.channel import command_line
 from launch.view.console import fold
 
@@ -60,7 +60,7 @@ def _nodes(environ: Mapping[str, str]) -> Tuple[str, ...]:
     if not environ.get(NODES):
         return ()
     try:
-        return tuple(listed.host for listed in from_slurm({NODES: environ[NODES]}))
+        return tuple(listed.host for listed in from_slurm({NODES: environ[NODES]}).workers)
     except SpecError as error:
         raise HostProblem.here(str(error)) from error
 

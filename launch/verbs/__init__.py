@@ -19,7 +19,7 @@ down          end a run
 sweep         find the leftovers of earlier runs
 prune         remove past runs and unused code
 diagnose      collect evidence that may explain the state of a run
-import_hosts  ``launch import``: a hosts file from another launcher's list
+import_hosts  ``launch import``: a hosts file from the list of another launcher or of a batch job
 tfjob         ``launch import tfjob`` and ``launch manifest``: a hosts file from a manifest of Kubernetes, and back
 completion    ``launch completion``: the scripts for shells, and the completion of Bash
 """

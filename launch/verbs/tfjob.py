@@ -1,9 +1,8 @@
 """``launch import tfjob`` and ``launch manifest``: convert TFJobs of Kubernetes into hosts files, and back."""
 
 import re
-import shlex
 from pathlib import Path
-from typing import List, Optional
+from typing import Optional
 
 import click
 
@@ -16,7 +15,7 @@ from launch.tfjob.jobs import read_tfjob
 from launch.tfjob.manifest_reader import find_tfjob
 from launch.tfjob.manifests import as_text
 from launch.tfjob.manifests import manifest as made
-from launch.verbs.options import complete_hosts_file, with_hosts_file
+from launch.verbs.options import complete_hosts_file, shell_words, with_hosts_file
 from launch.view.console import note, say
 
 
@@ -41,20 +40,14 @@ def import_tfjob(
     """
     named = parsed_hosts(hosts, "HOSTS") if hosts is not None else None
     for_ps = parsed_hosts(ps_hosts, "--ps-hosts") if ps_hosts is not None else None
-    job, reader = read_tfjob(find_tfjob(Path(path), name), _words(entrypoint))
+    words = None if entrypoint is None else shell_words("--entrypoint", entrypoint)
+    job, reader = read_tfjob(find_tfjob(Path(path), name), words)
     if reader.problems:
         raise SpecError(reader.problems)
     text = written(path, job, dealt(job.roles, named, for_ps))
     note(*reader.notes())
     say(text.rstrip())
     return SUCCEEDED
-
-
-def _words(entrypoint: Optional[str]) -> Optional[List[str]]:
-    try:
-        return None if entrypoint is None else shlex.split(entrypoint)
-    except ValueError as error:
-        raise UsageError(f"--entrypoint: expected words as in a shell, found {entrypoint!r}: {error}") from None
 
 
 @click.command()
