@@ -178,10 +178,10 @@ spec:
     Worker: {template: {spec: {containers: [{name: tensorflow, command: ["true"]}]}}}
 """
 HOSTFILE = "gpu01 slots=4\ngpu02 slots=4\n"
-FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": HOSTFILE, "tfjob.yaml": TFJOB}
+FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": HOSTFILE, "tfjob.yaml": TFJOB, "train.py": ""}
 # The launcher of this checkout, as on one machine: what takes a hosts file takes --local.
 PROGRAM = f"""#!/bin/sh
-case $1 in up | check | plan) set -- "$@" --local ;; esac
+case $1 in up | check | plan) set -- "$@" --local ;; run) shift; set -- run --local "$@" ;; esac
 PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
 """
 

@@ -3,6 +3,7 @@
 options       the argument FILE and the options that verbs share, with their completion at the Tab key
 init          write a first job
 up            train the job that FILE describes
+run_program   ``launch run``: a program on hosts of the command line
 verify        compare the distributed run with one process
 plan          show the tasks and their hosts
 check         find the obstacles to a run
