@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cluster.spec import Spec, load
 from cluster.spec.reading import read_document
-from launch.tfjob.hosts_file import dealt, flow, written
+from launch.hostfile.writer import flow
+from launch.tfjob.hosts_file import dealt, written
 from launch.tfjob.jobs import read_tfjob
 from launch.tfjob.manifest_reader import find_tfjob
 from launch.tfjob.manifests import as_text, manifest
