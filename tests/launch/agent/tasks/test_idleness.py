@@ -26,7 +26,7 @@ class Machine:
         self.written: Optional[Any] = None
         self.idleness = Idleness(QUIET_S, EVERY_S, lambda text: text.replace("secret", "(secret)"))
         self.log.write_text("step 1\nstep 840\n")
-        monkeypatch.setattr(idleness, "work_of", lambda pid, children: self.works.get(pid))
+        monkeypatch.setattr(idleness, "work_of", lambda pid, children: self.works.get(pid) if children else None)
         monkeypatch.setattr("launch.agent.tasks.stacks.ask", self._ask)
         monkeypatch.setattr(
             "launch.agent.linux.processes.inspect", lambda pid: Process(pid, 1, pid, pid, self.state, 0)
