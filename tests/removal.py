@@ -69,6 +69,7 @@ PARTS = [
     Part("Watch", RULES, [r"^ *Watch\(.*\n"]),
     Part("CheckpointProblems", RULES, [r"^ *CheckpointProblems\(.*\n"]),
     Part("GpuFailures", RULES, [r"^ *GpuFailures\(.*\n"]),
+    Part("Quietness", RULES, [r"^ *Quietness\(.*\n"]),
     Part("Departures", RULES, [r"^ *self\.departures,.*\n"]),
     Part("StepTimes", CALLBACKS, [r"^ *times = .*\n", r"(?<=\[)times, ", r", \*\*times\.scalars\(\)"]),
     Part("TrainingMetrics", CALLBACKS, [r"(?<=metrics = )TrainingMetrics\(.*\) if .* else (?=None)"]),

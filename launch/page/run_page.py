@@ -75,7 +75,8 @@ def lines(status: RunStatus) -> List[str]:
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
     parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
-    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
+    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.quietness(status)]
+    troubles += [*run_text.remaining(status), *run_text.hook_problem(status)]
     return [*parts, *run_text.starting(status), *troubles, *run_text.warnings(status)]
 
 

@@ -12,9 +12,10 @@ from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
 from cluster.protocol.save_request import HOLD, SAVE
 from cluster.protocol.standby import READY
 from launch.agent.tasks import work_folder
+from launch.agent.tasks.stacks import PROGRAM_STACKS
 
 BLOCK = 512  # bytes of a block in a file's status, on any disk
-_RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, SPANS, SAVE, HOLD, READY, work_folder.LIST}
+_RECORDS = {PROGRESS, OUTCOME, PULSE, STACKS, PROGRAM_STACKS, SPANS, SAVE, HOLD, READY, work_folder.LIST}
 _RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the remainder of an interrupted file replacement
 HOSTS = "hosts"
 

@@ -74,7 +74,9 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(str(error)) from error
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    return HostShare(TaskShare(gpus, terms, container, _shipped(request, folder)), bookings, processors)
+    return HostShare(
+        TaskShare(gpus, terms, container, _shipped(request, folder), request.quiet_s), bookings, processors
+    )
 
 
 @contextlib.contextmanager

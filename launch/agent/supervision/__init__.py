@@ -18,6 +18,7 @@ restart_policy  rule: the next attempts of tasks, and their times
 ending          rule: the success of a task and of the run, and the order in which tasks end
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
+quietness       rule: tasks that do nothing, and the workers that remain once another one has succeeded
 incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed
 root_cause      the first cause: of repeated failures, of a lost connection, of the run's failure

@@ -79,7 +79,7 @@ class Incidents:
         """
         self._changed = True
         record = None if task is None else self._tasks[task]
-        incident = Incident(self._history.count + 1, kind, self._run_time(now), task, host=host, cause=cause)
+        incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
         incident.step = self.stalls.newest
         if record is not None:
             incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
@@ -117,14 +117,14 @@ class Incidents:
         incident = incident or self._newest
         if incident is not None:
             self._changed = True
-            incident.did.add(Deed(round(self._run_time(now), 3), what))
+            incident.did.add(Deed(round(self.run_time(now), 3), what))
 
     def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
         """Return the incident that caused this incident; None for a first cause."""
         if incident.task in self._open:
             return self._open[incident.task]
         earlier = self._relapses.newest(incident.task)
-        unproven = not self._report_progress and earlier is not None and is_recent(earlier, self._run_time(now))
+        unproven = not self._report_progress and earlier is not None and is_recent(earlier, self.run_time(now))
         if earlier is not None and (earlier.open or unproven):
             self._reopen(earlier)
             return earlier
@@ -145,7 +145,7 @@ class Incidents:
             self._history.add(incident)
         self._newest = incident
         if incident.task is not None:
-            self._relapses.add(incident, self._run_time(now))
+            self._relapses.add(incident, self.run_time(now))
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._hosts.append(incident)
@@ -166,7 +166,7 @@ class Incidents:
         if earlier.task is not None and self._open.get(earlier.task) is earlier:
             del self._open[earlier.task]
 
-    def _run_time(self, now: float) -> float:
+    def run_time(self, now: float) -> float:
         """Return the seconds since the run began; its first event is the beginning."""
         if self._began_at is None:
             self._began_at = now
@@ -184,7 +184,7 @@ class Incidents:
 
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""
-        self._run_time(now)
+        self.run_time(now)
         for incident in self._returned:
             incident.advances = self.stalls.advances
         self._recounted, self._returned = [*self._recounted, *self._returned], []
@@ -250,14 +250,14 @@ class Incidents:
     def _record_restart(self, incident: Incident, now: float) -> None:
         """Record that the next process of an incident exists, the last event of a program without progress."""
         self._changed = True
-        incident.restarted_s = self._run_time(now) - incident.at_s
+        incident.restarted_s = self.run_time(now) - incident.at_s
         if not self._report_progress:
             self._open.pop(incident.task or "", None)
             self._close(incident, now)
 
     def _resume(self, incident: Incident, now: float) -> None:
         """Record that the task or host of an incident takes part again."""
-        incident.again_s = self._run_time(now) - incident.at_s
+        incident.again_s = self.run_time(now) - incident.at_s
         self._open.pop(incident.task or "", None)
         self._count_lost(incident, now)
         if incident.role != "evaluator" and incident.advances >= self.stalls.advances:
@@ -274,7 +274,7 @@ class Incidents:
     def _count_lost(self, incident: Incident, now: float) -> float:
         """Record the steps lost since an incident began; return the seconds for which training stood."""
         self._changed = True
-        since = now - self._run_time(now) + incident.at_s
+        since = now - self.run_time(now) + incident.at_s
         incident.lost_steps, seconds = self.stalls.losses_since(since)
         incident.resumed_from = self.stalls.resumption_since(since)
         return seconds

@@ -72,6 +72,7 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
         lost_seconds=round(stalls.seconds_lost, 3),
         effective=incidents.effective.status(now) if plan.judge == "outcome" else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
+        remaining=run.remaining,
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
         **more,
     )

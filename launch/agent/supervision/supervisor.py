@@ -23,6 +23,7 @@ from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.ending import Ending, Success
 from launch.agent.supervision.hang_detection import Watch
+from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
@@ -54,6 +55,7 @@ class Supervisor(SupervisedRun):
             HostEvents(self, self.formations, self.departures, restarts),
             TaskEnds(self, self.formations, restarts, ending),
             Requests(self, self.formations, self.departures, restarts),
+            Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
             self.departures,  # after an operator's request of the same moment, which may close the run
             # The consequences of the state, in the order of the phases: one phase may end, and the next begin, with the
             # same event. Success comes before any rule that starts a task.

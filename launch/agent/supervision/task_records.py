@@ -11,7 +11,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Uni
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
 from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.run import ALIVE
-from launch.status.task import TaskStatus
+from launch.status.task import QuietStatus, TaskStatus
 
 RATE_WINDOW_S = 10.0
 LATE_S = 3.0  # without a report, which comes once a second during steps: the rate falls
@@ -52,7 +52,8 @@ class TaskRecord:
     ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and ``process``.
     ``attempt`` counts all restarts, from 0; ``failures`` counts the failures that ``restart.max`` limits. ``recalled``
     is True where the task's process was ordered to end, so that the next attempt can begin. ``frozen`` is the reason
-    for killing a task that makes no progress. ``doing`` describes the current part of the task's start.
+    for killing a task that makes no progress. ``quiet`` describes the standstill of a task that does nothing. ``doing``
+    describes the current part of the task's start.
     """
 
     plan: TaskPlan
@@ -61,6 +62,7 @@ class TaskRecord:
     failures: int = 0
     recalled: bool = False
     frozen: Optional[str] = None
+    quiet: Optional[QuietStatus] = None
     doing: Optional[str] = None
     process: bool = False
     pid: Optional[int] = None
@@ -140,6 +142,7 @@ class TaskRecord:
             log=self.log,
             cause=self.cause,
             straggler=straggler,
+            quiet=self.quiet,
         )
 
 
@@ -179,7 +182,7 @@ class Roster:
         """Record that a task is ordered to start, and forget the task's earlier process."""
         self.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.exit_code = task.cause = task.frozen = task.doing = None
+        task.pid = task.exit_code = task.cause = task.frozen = task.quiet = task.doing = None
 
     def find(self, event: Union[Started, Advanced, Exited]) -> Optional[TaskRecord]:
         """Return the task of an event; None where the event is about an earlier process of the task."""

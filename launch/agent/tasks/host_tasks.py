@@ -21,9 +21,10 @@ from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 from launch.agent.tasks.spawning import Spawner, TaskShare, exit_code_of
-from launch.agent.tasks.stacks import WRITE_S, Stacks
+from launch.agent.tasks.stacks import PROGRAM_STACKS, WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
 from launch.agent.tasks.task_reports import Reports
+from launch.agent.text import mask
 from launch.agent.wire.run_request import TaskRequest
 
 LINGER_S = 5.0  # how long a process may live after it has written its outcome, its last act
@@ -52,7 +53,7 @@ class HostTasks:
         self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
-        self._reports = Reports(folder, share.gpus, emit)
+        self._reports = Reports(folder, share.gpus, emit, share.quiet_s, lambda text: mask(text, secrets.values()))
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
@@ -115,7 +116,7 @@ class HostTasks:
     @staticmethod
     def _clear(folder: Path) -> None:
         """Remove the files of a task's earlier attempt."""
-        for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
+        for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS, PROGRAM_STACKS):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/{stale}")
 

@@ -1,5 +1,6 @@
 """The environment variables of a task's process."""
 
+import os
 from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
@@ -14,7 +15,8 @@ ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secre
     "LAUNCH_CONTAINER": "Name of the attempt's container; unset outside a container.",
     "LAUNCH_JOB_DIR": "Folder of the job or program on the launcher's machine, of which the task has a copy.",
     "GLIBC_TUNABLES": "`glibc.malloc.hugetlb=1` for a job's ps, unless `env` sets it: large memory in large pages.",
-    "PYTHONPATH": "Folder of the code, for a job that is a dotted module.",
+    "PYTHONPATH": "Folder of the code, for a job that is a dotted module. For a program under `command`, a folder"
+    " with which Python can [write its stacks](faults.md#a-quiet-task) comes first.",
     "http_proxy, https_proxy, grpc_proxy, all_proxy": "Unset, also in capitals: a proxy makes servers hang.",
 }
 
@@ -38,3 +40,17 @@ def own_variables(
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of nvidia-smi
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
     }
+
+
+STACKS_FOLDER = Path(__file__).parent / "program_stacks"  # its module lets a Python program write its stacks
+
+
+def writes_stacks(argv: Sequence[str]) -> bool:
+    """Return whether a task writes its stacks by itself, as each job does."""
+    return "jobs.main" in argv[:3]
+
+
+def with_stacks(env: Mapping[str, str]) -> Dict[str, str]:
+    """Return the variables of a program with which Python imports the module of ``STACKS_FOLDER`` first."""
+    paths = [str(STACKS_FOLDER), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))]
+    return {**env, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
