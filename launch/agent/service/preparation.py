@@ -23,7 +23,7 @@ from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
 from launch.agent.linux import processes, sockets
-from launch.agent.network.resolver import exposed
+from launch.agent.network.resolver import exposed, unresolved
 from launch.agent.service.located import code_of
 from launch.agent.state import boot_unit, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
@@ -119,6 +119,7 @@ def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
+    found += [] if request.again else unresolved(request)
     found += exposed(request)
     if found:
         raise NotReady("; ".join(dict.fromkeys(found)))

@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from functools import partial
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 from cluster.protocol.addresses import PROXIES
 from cluster.protocol.typed_json import from_values, to_values
@@ -18,6 +18,7 @@ from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.limits.enforcement import would_agree
+from launch.agent.linux import sockets
 from launch.agent.network import firewall
 from launch.agent.network.doors import DialTarget, Doors, Knock, dial_all
 from launch.agent.network.resolver import resolve
@@ -62,6 +63,7 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
         "unguarded": [], "missing_programs": [], "limits": None, "container": [], "run": None, "ports": {},
+        "ephemeral": _ephemeral(request.ports),
         "proxies": sorted(name for name in os.environ if name.lower() in PROXIES),
     }  # fmt: skip
     own = {
@@ -81,6 +83,13 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
             name, value = piece
             found[name] = {**found[name], **value} if name == "disks" else value
     return from_values(CheckFacts, found)
+
+
+def _ephemeral(ports: Sequence[int]) -> Optional[Values]:
+    """Return the ports of this run that outgoing connections may get."""
+    (first, last), reserved = sockets.outgoing_ports(), sockets.reserved_ports()
+    found = sockets.ephemeral(ports, (first, last), reserved)
+    return {"ports": found, "first": first, "last": last, "reserved": reserved} if found else None
 
 
 # -- the sections that only a check needs; their pieces are fields of CheckFacts
