@@ -3,6 +3,7 @@
 A task reports in files of its own folder, which its agent reads:
 
 outcome           the progress of a task, and its end
+progress_lines    step, loss and rate of a program under ``command:``, read from its lines
 failure_kinds     the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
 flight_recorder   the writer of a task's newest steps, which always records

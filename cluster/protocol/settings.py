@@ -142,6 +142,7 @@ class HostSettings:
       notice: how a host learns that its machine will be taken away; None where the host does not learn that.
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
+      progress: the regular expression that finds the progress of a program in its log; None for none.
     """
 
     guard: Optional[str] = None
@@ -149,3 +150,4 @@ class HostSettings:
     notice: Optional[Notice] = None
     container: Optional[Container] = None
     after: Tuple[str, ...] = ()
+    progress: Optional[str] = None

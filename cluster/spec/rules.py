@@ -9,7 +9,7 @@ from cluster.spec.entries import Entry, env_at
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
-from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules
+from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules, progress_rules
 from cluster.spec.task_slots import machine_of
 from cluster.spec.yaml_document import Document
 from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
@@ -25,6 +25,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _roles_without_command(document, entries)
     yield from _secrets(document, findings, entries)
     yield from hook_rules(document, findings)
+    yield from progress_rules(document, findings)
     if document.value.get("container") is not None and findings.fit("container"):
         yield from container_rules(document)
     if isinstance(document.value.get("cluster"), dict):

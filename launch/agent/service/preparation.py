@@ -8,9 +8,11 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from platform import python_version
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.progress_lines import mistake_in
 from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
@@ -74,7 +76,8 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(str(error)) from error
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    return HostShare(TaskShare(gpus, terms, container, _shipped(request, folder)), bookings, processors)
+    share = TaskShare(gpus, terms, container, _shipped(request, folder), request.progress)
+    return HostShare(share, bookings, processors)
 
 
 @contextlib.contextmanager
@@ -117,7 +120,7 @@ def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
-    found += exposed(request)
+    found += [*exposed(request), *_unread_progress(request.progress)]
     if found:
         raise NotReady("; ".join(dict.fromkeys(found)))
 
@@ -155,6 +158,14 @@ def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
     return shutil.which(program, path=path) is not None
+
+
+def _unread_progress(expression: Optional[str]) -> List[str]:
+    """Return the reason why this host's Python reads ``progress`` otherwise than the launcher's; none where it does."""
+    mistake = None if expression is None else mistake_in(expression)
+    return (
+        [] if mistake is None else [f"progress: expected {mistake.expected} {python_version()}, found {mistake.found}"]
+    )
 
 
 def _taken(task: TaskRequest) -> str:

@@ -28,12 +28,14 @@ class TaskShare(NamedTuple):
       terms: the limits of the tasks.
       container: the containers of the tasks; None where they run on this host itself.
       shipped: the launcher's code for restarts of tasks; None without such code.
+      progress: the expression that finds the progress of a program in its log; None for none.
     """
 
     gpus: Mapping[str, List[int]]
     terms: Terms = Terms()
     container: Optional[RunContainers] = None
     shipped: Optional[Shipped] = None
+    progress: Optional[str] = None
 
 
 class Spawner:

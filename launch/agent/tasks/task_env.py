@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
+from cluster.protocol import progress_lines
+
 ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secrets`
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
     "CUDA_VISIBLE_DEVICES": "Indices of the task's GPUs; empty without a GPU.",
@@ -11,6 +13,7 @@ ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secre
     "LAUNCH_RUN": "Full name of the run.",
     "LAUNCH_ATTEMPT": "Number of earlier attempts of this task, from 0.",
     "LAUNCH_TASK_DIR": "Folder of the task on its host, with its logs.",
+    "LAUNCH_PROGRESS": "File of the task for lines of JSON with `step`, `loss` and `rate`, which `status` shows.",
     "LAUNCH_CONTAINER": "Name of the attempt's container; unset outside a container.",
     "LAUNCH_JOB_DIR": "Folder of the job or program on the launcher's machine, of which the task has a copy.",
     "GLIBC_TUNABLES": "`glibc.malloc.hugetlb=1` for a job's ps, unless `env` sets it: large memory in large pages.",
@@ -35,6 +38,7 @@ def own_variables(
         **further,
         "LAUNCH_ATTEMPT": str(attempt),
         "LAUNCH_TASK_DIR": str(folder),
+        "LAUNCH_PROGRESS": str(folder / progress_lines.FILE),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of nvidia-smi
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
     }
