@@ -19,6 +19,7 @@ typed_json        dataclasses as JSON values, and the reverse
 settings          the sections of a hosts file that hosts receive
 addresses         host, port, and the addresses that the internet can reach
 quantity          a number with its noun
+env_values        the values of ``env:``, with names of variables
 command_template  the words of ``command:``
 verifiable        the settings that ``launch verify`` can compare
 """

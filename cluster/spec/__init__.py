@@ -12,6 +12,7 @@ place          where a value was written: a line, or an override
 schema         the published JSON Schema, and the values of a document that do not fit it
 rules          the rules between the sections
 section_rules  the rules for the sections ``container``, ``elastic``, ``progress`` and ``on``
+env_rules      the rules for the values of ``env:``
 entries        the items of the roles' lists
 host_names     names and ranges of hosts
 task_slots     one task of an entry, with its port and GPUs

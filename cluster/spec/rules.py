@@ -5,7 +5,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.errors import Problem
 from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
-from cluster.spec.entries import Entry, env_at
+from cluster.spec.entries import Entry
+from cluster.spec.env_rules import env_paths, env_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
@@ -99,19 +100,11 @@ def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -
             yield document.problem(("secrets", index), "each secret once", f"a second '{name}'")
         if findings.fit("secrets", index):
             secrets.append(name)
-    for path in _env_names(document, findings, entries):
+    for path in env_paths(document, findings, entries):
         if path[-1] in secrets:
             hint = "remove one of the two; the value of a secret comes from the launcher's environment"
             yield document.problem(path, "a variable that is not secret", f"'{path[-1]}', a secret", hint, at_key=True)
-
-
-def _env_names(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Path]:
-    for section in ("all", *ROLE_ORDER):
-        if findings.fit("env", section):
-            yield from (("env", section, name) for name in env_at(document, ("env", section)))
-    for entry in entries:
-        for name in entry.env:
-            yield (*entry.path, "env", name)
+    yield from env_rules(document, findings, entries, secrets)
 
 
 def _missing_roles(document: Document) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from cluster.protocol.env_values import on_this_host
 from cluster.protocol.outcome import WORK
 from cluster.protocol.progress_lines import mistake_in
 from cluster.protocol.typed_json import to_values
@@ -144,7 +145,11 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
 
 def _has_program(task: TaskRequest, sent: Path) -> bool:
     """Return whether the task's program exists."""
-    return _is_there(task.argv[0], sent, task.env.get("PATH"))
+    try:
+        path = on_this_host(task.env, os.environ).get("PATH")
+    except OSError:  # a value is too long: the start of the task reports it
+        return True
+    return _is_there(task.argv[0], sent, path)
 
 
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:

@@ -64,7 +64,8 @@ class Spawner:
         argv = [fill(word, {"gpus": str(len(gpus))}) for word in task.argv]
         self.restore_code()
         os.makedirs(str(folder), 0o700, exist_ok=True)
-        env = task_env.own_variables(task.env, {**further, **self._secrets}, attempt, folder, gpus)
+        besides = {**further, **self._secrets}
+        env = task_env.own_variables(task.env, besides, attempt, folder, gpus, self._containers.outside)
         enforced = self._limits.of(name, attempt)
         container = self._containers.name(name, attempt)
         inside = Inside(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Dict, Mapping, Sequence
 
 from cluster.protocol import progress_lines
+from cluster.protocol.env_values import on_this_host
 
 ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secrets`
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
@@ -23,22 +24,31 @@ ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secre
 
 
 def own_variables(
-    planned: Mapping[str, str], further: Mapping[str, str], attempt: int, folder: Path, gpus: Sequence[int]
+    planned: Mapping[str, str],
+    further: Mapping[str, str],
+    attempt: int,
+    folder: Path,
+    gpus: Sequence[int],
+    outside: Mapping[str, str],
 ) -> Dict[str, str]:
     """Return the variables of one attempt, in addition to the variables of its agent.
 
     Args:
-      planned: the variables of the plan.
-      further: values that the plan lacks: secrets, the cluster of a later formation.
+      planned: the variables of the plan, which may name others (``env_values``).
+      further: values that the plan lacks: secrets, the cluster of a later formation. Nothing in them is replaced.
       folder: the task's folder.
       gpus: the indices of the task's GPUs.
+      outside: the variables that the task has besides: the agent's, or none in a container, whose own are not known.
+
+    Raises:
+      OSError: a value becomes longer than Linux allows.
     """
-    return {
-        **planned,
-        **further,
+    attempts = {
         "LAUNCH_ATTEMPT": str(attempt),
         "LAUNCH_TASK_DIR": str(folder),
         "LAUNCH_PROGRESS": str(folder / progress_lines.FILE),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of nvidia-smi
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus)),
     }
+    given = {name: value for name, value in planned.items() if name not in attempts}
+    return {**on_this_host(given, {**outside, **attempts}), **further, **attempts}
