@@ -83,6 +83,7 @@ PARTS = [
 NEEDED = {
     "TaskEvents": "records the start and the progress of tasks",
     "HostEvents": "starts again what a lost host ran",
+    "ProgramSteps": "expects steps of a program that reports them, also under the next lead",
     "TaskEnds": "records the end of tasks",
     "Requests": "stops a run, which also ends one that never succeeds",
     "Success": "closes a run that has succeeded",

@@ -143,6 +143,7 @@ class HostSettings:
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
       quiet_s: seconds without a sign of work after which a task is reported as quiet; None for never.
+      progress: the regular expression that finds the progress of a program in its log; None for none.
     """
 
     guard: Optional[str] = None
@@ -151,3 +152,4 @@ class HostSettings:
     container: Optional[Container] = None
     after: Tuple[str, ...] = ()
     quiet_s: Optional[float] = 300
+    progress: Optional[str] = None

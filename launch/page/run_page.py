@@ -63,7 +63,8 @@ def figures(status: RunStatus) -> List[List[str]]:
         found.append(["loss", f"{status.loss:.4g}"])
     if status.steps_per_second:
         found.append(["steps/s", f"{status.steps_per_second:.1f}"])
-        found.append(["examples/s", f"{status.examples_per_second or 0:,.0f}"])
+    if status.steps_per_second and status.examples_per_second:
+        found.append(["examples/s", f"{status.examples_per_second:,.0f}"])
     found += [["elapsed", of_duration(elapsed_s)]] if elapsed_s is not None else []
     share = status.effective.share if status.effective else None
     found += [["effective", f"{100 * share:.0f} %"]] if share is not None else []

@@ -141,7 +141,7 @@ class RunStatus:
       cause_incident: Number of the incident that made the run fail; else null.
       lost_steps: Number of steps that training went back, also by `launch restart` of a ps.
       lost_seconds: Seconds without progress, summed over all incidents.
-      effective: Effective training time; null for a command, whose steps are not known.
+      effective: Effective training time; null for a program whose steps are not known.
       waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
       remaining: Workers that are still there ten seconds after another one has exited with code 0; null without such an
         exit, for a job, and once the run has its result.
@@ -219,8 +219,8 @@ class RunRecord:
       global_step: Newest global step that a worker reported; null before the first.
       steps: Global step at which the run stops; null for a command.
       incidents: Number of incidents.
-      effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a command, and
-        as for state.
+      effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a program
+        without progress, and as for state.
     """
 
     run: str

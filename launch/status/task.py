@@ -59,7 +59,8 @@ class TaskStatus:
       dropped_gradients: Number of the task's gradients that arrived too late to count; 0 without backup workers.
       log: Path of the newest attempt's log, on the task's host; null before the first.
       cause: Cause of the failure in one line; null where the task has not failed.
-      straggler: True while other workers wait for this worker, because its steps take much longer.
+      straggler: True while other workers wait for this worker, because its steps take much longer; for a program, while
+        it computes far fewer examples per second than the others.
       quiet: Standstill of a task that has done nothing for quiet_s; else null. It stays after the end of the run.
     """
 

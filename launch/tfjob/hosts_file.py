@@ -3,6 +3,7 @@
 from itertools import cycle
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
+from cluster.protocol.env_values import literal
 from cluster.spec.host_names import HostError, hosts
 from launch.errors import UsageError
 from launch.hostfile.import_formats import split
@@ -73,12 +74,16 @@ def _lines(job: TFJob, hosts: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for role in job.roles:
         yield f"  {role.role}:"
         yield from (f"    - {item}" for item in _items(role, hosts[role.role]))
-    yield from _by_role("env", {role.role: dict(role.env) for role in job.roles}, same="all")
+    yield from _by_role("env", {role.role: _env(role) for role in job.roles}, same="all")
     yield from _by_role("limits", {role.role: role.limits.given() for role in job.roles}, same="all")
     if job.secrets:
         yield f"secrets: {flow(list(job.secrets))}"
     if job.restart_max is not None:
         yield f"restart: {{max: {job.restart_max}}}"
+
+
+def _env(role: Role) -> Dict[str, str]:
+    return {name: literal(value) for name, value in role.env.items()}
 
 
 def _by_role(key: str, values: Mapping[str, Any], same: str) -> Iterator[str]:

@@ -56,7 +56,9 @@ def progress(status: RunStatus) -> str:
     step, steps = status.global_step or 0, status.steps
     parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
     if status.steps_per_second:
-        parts += [f"{status.steps_per_second:.1f} steps/s", f"{status.examples_per_second:.0f} examples/s"]
+        parts.append(f"{status.steps_per_second:.1f} steps/s")
+    if status.steps_per_second and status.examples_per_second:  # some programs report no examples
+        parts.append(f"{status.examples_per_second:.0f} examples/s")
     if status.loss is not None:
         parts.append(f"loss {status.loss:.4g}")
     return ", ".join(parts)
@@ -171,6 +173,8 @@ def slowness(status: RunStatus) -> List[str]:
     slow = [task for task in status.tasks if task.straggler]
     if not slow:
         return []
+    if status.waiting_share is None:  # of a program under ``command:``
+        return [f"slow: {', '.join(task.title for task in slow)}: fewer examples per second than the other workers"]
     each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
     share = 100 * (status.waiting_share or 0.0)
     return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]

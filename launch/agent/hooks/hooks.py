@@ -153,7 +153,10 @@ def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
     """Return the event that a worker is slow."""
     own_ms = max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
     waits = f"the other workers wait {100 * (status.waiting_share or 0.0):.0f} % of each step"
-    what = f"has a slow worker: {task.title}, {own_ms:.1f} ms of own work per step; {waits}"
+    lags = f"{own_ms:.1f} ms of own work per step; {waits}"
+    if status.waiting_share is None:  # of a program under ``command:``
+        lags = "fewer examples per second than the other workers"
+    what = f"has a slow worker: {task.title}, {lags}"
     event = _event(STRAGGLER, what, status, f"/{task.name}/{status.updated}")
     return replace(event, task=task.name, host=task.host, log=task.log)
 

@@ -24,6 +24,7 @@ from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.ending import Ending, Success
 from launch.agent.supervision.hang_detection import Watch
 from launch.agent.supervision.quietness import Quietness
+from launch.agent.supervision.program_steps import ProgramSteps
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
@@ -43,6 +44,7 @@ class Supervisor(SupervisedRun):
         super().__init__(plan)
         self.now = 0.0  # of the last event
         self.formations = Formations(self)
+        self.program_steps = ProgramSteps(self)
         self.departures = Departures(self, self.formations, resume)
         ending, restarts = Ending(self), Restarts(self, self.formations)
         self.rules: Sequence[SupervisionRule] = (
@@ -50,6 +52,7 @@ class Supervisor(SupervisedRun):
             # The meaning of an event. Checkpoint problems come before the steps of the same report: steps that a
             # restore passed over are already lost when the chief reports its first step.
             CheckpointProblems(self),
+            self.program_steps,  # before the steps of the same report are taken for a return to a checkpoint
             TaskEvents(self),
             GpuFailures(self, self.formations),
             HostEvents(self, self.formations, self.departures, restarts),

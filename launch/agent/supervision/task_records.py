@@ -14,19 +14,22 @@ from launch.status.run import ALIVE
 from launch.status.task import QuietStatus, TaskStatus
 
 RATE_WINDOW_S = 10.0
+LEAST_S = 0.05  # a program's first step is reported a moment before its newest one, whenever it was
 LATE_S = 3.0  # without a report, which comes once a second during steps: the rate falls
 
 
 class Sample(NamedTuple):
     """One progress report, and the time of its arrival.
 
-    ``waited_s`` is None where no worker waits for another.
+    ``waited_s`` is None where no worker waits for another. ``rate`` has the examples per second that a program under
+    ``command:`` reports; None where it reports none.
     """
 
     time: float
     step: int
     examples: int
     waited_s: Optional[float]
+    rate: Optional[float] = None
 
 
 class Pace(NamedTuple):
@@ -80,8 +83,10 @@ class TaskRecord:
     def record_progress(self, now: float, progress: Dict[str, Any]) -> None:
         """Record a progress report."""
         self.progress = progress
-        step, examples = progress.get("step") or 0, progress.get("examples") or 0
-        self.samples.append(Sample(now, step, examples, progress.get("waited_s")))
+        if progress.get("step") is None:
+            return  # a program's remark, before its first step
+        step, examples = progress["step"], progress.get("examples") or 0
+        self.samples.append(Sample(now, step, examples, progress.get("waited_s"), progress.get("rate")))
         while now - self.samples[0].time > RATE_WINDOW_S and len(self.samples) > 2:
             self.samples.popleft()
 
@@ -95,8 +100,17 @@ class TaskRecord:
         first, last = self.samples[0], self.samples[-1]
         usual_s = (last.time - first.time) / (len(self.samples) - 1)
         until = now if now - last.time > max(LATE_S, 2 * usual_s) else last.time
-        seconds = max(until - first.time, 1e-9)
-        return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
+        seconds = until - first.time
+        if seconds < LEAST_S:
+            return 0.0, 0.0
+        reported, known = self.reported_rate(), (last.time - first.time) / seconds
+        examples = (last.examples - first.examples) / seconds if reported is None else reported * known
+        return (last.step - first.step) / seconds, examples
+
+    def reported_rate(self) -> Optional[float]:
+        """Return the mean of the reported examples per second; None for a task that reports none."""
+        rates = [sample.rate for sample in self.samples if sample.rate is not None]
+        return sum(rates) / len(rates) if rates else None
 
     @property
     def reported_s(self) -> float:

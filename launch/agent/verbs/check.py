@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 from cluster.protocol.addresses import PROXIES
+from cluster.protocol.env_values import on_this_host
 from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
@@ -108,7 +109,8 @@ def _guard(request: CheckRequest) -> Iterator[Piece]:
 
 
 def _programs(request: CheckRequest) -> Iterator[Piece]:
-    programs = ((name, shutil.which(os.path.expanduser(name), path=path)) for name, path in request.programs.items())
+    paths = on_this_host({name: path or "" for name, path in request.programs.items()}, os.environ)
+    programs = ((name, shutil.which(os.path.expanduser(name), path=paths[name] or None)) for name in paths)
     yield "missing_programs", [name for name, found in programs if found is None]
 
 

@@ -7,6 +7,7 @@ from typing import Any, Dict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster.protocol.env_values import literal
 from cluster.spec import Spec, load
 from cluster.spec.reading import read_document
 from launch.hostfile.writer import flow
@@ -23,7 +24,7 @@ TEXTS = st.one_of(
     ),
     st.text(alphabet="$()A ~:#'\"\\\t-", max_size=8),
 )
-ENV = st.dictionaries(NAMES, TEXTS, max_size=3)
+ENV = st.dictionaries(NAMES, TEXTS.map(literal), max_size=3)
 LIMITS = st.fixed_dictionaries(
     {"memory_gib": st.sampled_from([None, 0.1, 1.5, 64]), "processors": st.sampled_from([None, 1, 8])}
 )
