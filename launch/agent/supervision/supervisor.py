@@ -23,8 +23,8 @@ from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.ending import Ending, Success
 from launch.agent.supervision.hang_detection import Watch
-from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.program_steps import ProgramSteps
+from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
