@@ -7,6 +7,7 @@ status        the objects of ``status --json``, shared with the agent
 hosts         one program on one host: its channel, its request, its answers
 view          the view of a run in a terminal
 timeline      the newest steps of all tasks on one clock, and the tasks that wait for others
+openssh       hosts over SSH, by the program ``ssh``
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts

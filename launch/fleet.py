@@ -19,11 +19,14 @@ from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts import rpc
 from launch.hosts.bundle import Code
 from launch.hosts.channel import Host
+from launch.hosts.closing import EndingProcesses
 from launch.hosts.conversation import Conversation
 from launch.hosts.local_host import LocalHost
+from launch.openssh import ssh_program
+from launch.openssh.openssh_host import Logins, OpensshHost
 from launch.signals import Interrupts
 from launch.slurm.slurm_host import SlurmHost
-from launch.slurm.srun import EndingSteps, environment, find_allocation
+from launch.slurm.srun import environment, find_allocation
 from launch.status.task import TaskStatus
 
 T = TypeVar("T")
@@ -263,11 +266,12 @@ def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Di
     }
     away = {name: python for name, python in pythons.items() if name not in hosts}
     if away:
-        hosts.update(_by_slurm(away, spec, closing) if spec.transport == "slurm" else _by_ssh(away, spec, closing))
+        ssh = _by_openssh if spec.ssh.transport == "openssh" else _by_fabric
+        hosts.update((_by_slurm if spec.transport == "slurm" else ssh)(away, spec, closing))
     return {name: hosts[name] for name in pythons}
 
 
-def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
+def _by_fabric(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     from launch.remote.access import Access  # loading Fabric takes a second, which a local run saves
     from launch.remote.ssh_host import SshHost
 
@@ -276,8 +280,14 @@ def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[
     return {name: SshHost(name, python, access, spec.before) for name, python in pythons.items()}
 
 
+def _by_openssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
+    logins = Logins(spec.ssh, ssh_program.environment(os.environ, spec.secrets))
+    closing.callback(logins.close)
+    return {name: OpensshHost(name, python, logins, spec.before) for name, python in pythons.items()}
+
+
 def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
     allocation = find_allocation(os.environ)
-    environ, ending = environment(os.environ, spec.secrets), EndingSteps()
+    environ, ending = environment(os.environ, spec.secrets), EndingProcesses()
     closing.callback(ending.close)
     return {name: SlurmHost(name, python, allocation, environ, ending, spec.before) for name, python in pythons.items()}

@@ -1,12 +1,14 @@
 """Gateways to other hosts: each gateway is opened once, and all hosts behind it share the connection.
 
+Some gateways, such as those of Dropbear, bound the channels of a connection. Then further hosts share a further one.
+
 A gateway's failure is one problem, for any number of hosts behind the gateway. All these hosts have the same problem,
 which names the gateway.
 """
 
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from launch.errors import HostProblem, ProblemKind
 
@@ -39,6 +41,10 @@ class Gateway:
                 self._connection = self._opened()
             return self._connection
 
+    def holds(self, connection: Any) -> bool:
+        """Return whether this is the gateway's connection."""
+        return self._connection is connection
+
     def _opened(self) -> Any:
         try:
             self._problem = None
@@ -67,6 +73,7 @@ class Gateways:
         self._open_one, self._jumps = open_one, jumps
         self._lock = threading.Lock()
         self._opened: Dict[Route, Gateway] = {}
+        self._full: List[Gateway] = []
 
     def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
         """Return the gateways before a host, in the order of the connection.
@@ -105,6 +112,17 @@ class Gateways:
             gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route)))
         return gateway.connection()
 
+    def further(self, route: Route, full: Any) -> Any:
+        """Return another connection to the last gateway of a route, because ``full`` opens no more channels.
+
+        Raises:
+          HostProblem: a gateway cannot be reached.
+        """
+        with self._lock:
+            if self._opened[route].holds(full):
+                self._full.append(self._opened.pop(route))
+        return self.last(route)
+
     def _open(self, route: Route) -> Any:
         before = self.last(route[:-1])
         try:
@@ -114,5 +132,7 @@ class Gateways:
 
     def close(self) -> None:
         """End the gateways' connections, the farthest first."""
+        for gateway in self._full:
+            gateway.close()
         for route in sorted(self._opened, key=len, reverse=True):
             self._opened[route].close()
