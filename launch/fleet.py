@@ -35,7 +35,7 @@ LOOK_S = 0.2
 START_S = 90.0  # for an agent to become ready
 LEAD_S = 30.0  # for the lead to answer about a run
 FILES = 256  # open files that this process needs besides those for hosts
-FILES_PER_HOST = 8
+FILES_PER_HOST = 12
 
 
 def names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:

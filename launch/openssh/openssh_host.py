@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -21,6 +22,7 @@ from launch.openssh.refusals import FAILED, explain, may_pass
 from launch.openssh.ssh_program import SshProgram
 
 TRIES = 3  # times ssh.connect_timeout_s: the time for a login with all its retries, and for one login with its touch
+SEND_S = 20.0
 COMPLAINT_S = 10.0  # for the end of an ssh whose program has ended
 _IN = "launch-is-logged-in"
 # The login ends with its stdin, however the launcher ends. Every login shell reads this line alike.
@@ -65,6 +67,18 @@ class SshProcess(LocalChannel):
     def __init__(self, program: SshProgram, argv: Sequence[str], logins: Logins):
         super().__init__(argv, logins.environ)
         self._program, self._logins = program, logins
+        self.is_open = True  # until it is closed
+
+    def send(self, data: bytes) -> None:
+        for start in range(0, len(data), select.PIPE_BUF):  # a pipe that poll calls writable has room for so many bytes
+            self._wait_for_room()
+            super().send(data[start : start + select.PIPE_BUF])
+
+    def _wait_for_room(self) -> None:
+        poll = select.poll()
+        poll.register(self._process.stdin or -1, select.POLLOUT | select.POLLERR)
+        if not poll.poll(SEND_S * 1000):
+            raise OSError(f"it has read nothing for {SEND_S:g} s")
 
     @property
     def is_alive(self) -> bool:
@@ -81,10 +95,13 @@ class SshProcess(LocalChannel):
             raise problem
         return found
 
-    def stop(self) -> None:
-        """End a login that has not come to its end, and all that it waits for."""
+    def interrupt(self) -> None:
+        """End the process; a thread that waits for it then stops."""
         self._process.terminate()
-        self.close()
+
+    def close(self) -> None:
+        self.is_open = False
+        super().close()
 
     def _end(self) -> None:
         self._logins.ending.add(self._process)
@@ -100,6 +117,7 @@ class OpensshHost(Host):
         self._logins, self._program = logins, SshProgram(name, logins.settings)
         self._one = threading.Lock()  # of the threads that need the login
         self._login: Optional[SshProcess] = None
+        self._started: List[SshProcess] = []  # and not closed
         self._sharing: List[str] = []  # the options with which programs share the login
 
     def connect(self) -> None:
@@ -120,6 +138,8 @@ class OpensshHost(Host):
         if self._login is not None:
             self._login.close()
             self._login = None
+        for process in self._open():
+            process.interrupt()  # a login in progress, or a program that does not answer
 
     def _log_in(self) -> SshProcess:
         self._sharing = [] if self._is_open() else [f"ControlPath={self._logins.socket()}"]
@@ -127,7 +147,8 @@ class OpensshHost(Host):
         try:
             self._wait_for(login)
         except BaseException:
-            login.stop()
+            login.interrupt()
+            login.close()
             raise
         return login
 
@@ -160,7 +181,12 @@ class OpensshHost(Host):
 
     def _start(self, command: str, *options: str, level: str = "ERROR") -> SshProcess:
         try:
-            return SshProcess(self._program, self._program.argv(command, *options, level=level), self._logins)
+            process = SshProcess(self._program, self._program.argv(command, *options, level=level), self._logins)
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise HostProblem(self.name, ProblemKind.HERE, f"cannot start ssh: {why}") from error
+        self._started = [*self._open(), process]
+        return process
+
+    def _open(self) -> List[SshProcess]:
+        return [process for process in self._started if process.is_open]

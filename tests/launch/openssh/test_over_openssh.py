@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any, Dict, Iterator, List
 
 import pytest
@@ -16,7 +18,7 @@ from launch.agent.linux import processes
 from launch.errors import HostProblem
 from launch.hosts import rpc
 from launch.hosts.bundle import launcher_code
-from launch.openssh import ssh_program
+from launch.openssh import openssh_host, ssh_program
 from launch.openssh.openssh_host import Logins, OpensshHost
 from tests.support.hosts import FakeHosts, Host
 from tests.support.hosts.fixture import hosts_here
@@ -219,6 +221,51 @@ def test_the_text_of_a_program_is_not_taken_for_that_of_ssh(operator: Operator) 
     with operator.host("h1") as host:
         channel = host.open(fails)
         assert channel.receive(PATIENCE_S) == b"" and channel.complaint() == "Connection reset by peer: line 3: x"
+        channel.close()
+
+
+def test_a_host_that_is_closed_interrupts_a_program_that_does_not_answer(operator: Operator) -> None:
+    operator.write(EACH + ALL)
+    with operator.host("h1") as host:
+        channel = host.open(["sleep", "1000"])
+        waited: List[bytes] = []
+        waiting = Thread(target=lambda: waited.append(channel.receive(PATIENCE_S)))
+        waiting.start()
+        host.close()
+        waiting.join(PATIENCE_S)
+        assert waited == [b""]
+        channel.close()
+
+
+def test_a_mute_sshd_is_waited_for_in_bounds_and_not_at_all_once_the_host_is_closed(operator: Operator) -> None:
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen(8)
+        operator.write(f"Host m\n  HostName 127.0.0.1\n  Port {mute.getsockname()[1]}\n" + ALL)
+        assert operator.problem("m", connect_timeout_s=1).what.startswith("no answer from 127.0.0.1 port")
+        with operator.host("m", connect_timeout_s=100) as host:
+            found: List[str] = []
+
+            def connect() -> None:
+                with pytest.raises(HostProblem):
+                    host.connect()
+                found.append("ended")
+
+            connecting = Thread(target=connect)
+            connecting.start()
+            eventually("the login", of_ssh)
+            host.close()
+            connecting.join(PATIENCE_S)
+            assert found == ["ended"]
+
+
+def test_a_program_that_reads_nothing_is_sent_to_in_bounds(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openssh_host, "SEND_S", 1.0)
+    operator.write(EACH + ALL)
+    with operator.host("h1") as host:
+        channel = host.open(["sleep", "1000"])
+        with pytest.raises(OSError, match="it has read nothing for 1 s"):
+            channel.send(bytes(1 << 25))
         channel.close()
 
 

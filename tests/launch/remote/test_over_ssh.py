@@ -13,6 +13,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Ssh
+from launch.agent.linux import processes
 from launch.agent.linux.open_files import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
@@ -152,6 +153,15 @@ def test_a_proxy_command_is_run_for_the_host(operator: Operator, hosts: FakeHost
     before = logins(hosts[0])
     assert operator.named("h2") == "h2"
     assert logins(hosts[0]) == before + 1
+
+
+def test_a_gateway_behind_a_proxy_command_carries_its_hosts_and_leaves_no_process(
+    operator: Operator, hosts: FakeHosts
+) -> None:
+    reached = f"ssh -F {hosts.ssh_config} -W {{h1}}:%p h2"
+    operator.write(f"Host h1\n  ProxyCommand {reached}\nHost h3\n  ProxyJump h1\n" + ALL)  # h3: a name of h1's
+    assert operator.named("h3") == "h3"
+    assert [each.pid for each in processes.table() if "-W" in processes.command_line(each.pid)] == []
 
 
 def test_the_known_hosts_are_those_of_the_ssh_configuration_where_the_hosts_file_names_none(
