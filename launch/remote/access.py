@@ -40,7 +40,9 @@ class Access:
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[LoginKeys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
-        self._gateways = Gateways(self._open, lambda name, last: self._lookup(name, last).get("proxyjump") or "")
+        self._gateways = Gateways(
+            self._open, lambda name, last: self._lookup(name, last).get("proxyjump") or "", hang_up
+        )
         self._ended = threading.Event()
 
     def look_up(self, name: str) -> None:

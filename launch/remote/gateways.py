@@ -21,8 +21,8 @@ Open = Callable[[str, Optional[Any]], Any]  # takes a host's name and the connec
 class Gateway:
     """One gateway, which may be behind others."""
 
-    def __init__(self, open_it: Callable[[], Any]):
-        self._open_it = open_it
+    def __init__(self, open_it: Callable[[], Any], hang_up: Callable[[Any], None]):
+        self._open_it, self._hang_up = open_it, hang_up
         self._lock = threading.Lock()
         self._connection: Optional[Any] = None
         self._problem: Optional[HostProblem] = None
@@ -57,7 +57,7 @@ class Gateway:
         """End the gateway's connection."""
         with self._lock:
             if self._connection is not None:
-                self._connection.close()
+                self._hang_up(self._connection)
 
 
 class Gateways:
@@ -67,10 +67,11 @@ class Gateways:
       open_one: opens one connection, through another one if given.
       jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``;
         its second argument is False for a host that is itself a gateway.
+      hang_up: ends a connection, and what carries it.
     """
 
-    def __init__(self, open_one: Open, jumps: Callable[[str, bool], str]):
-        self._open_one, self._jumps = open_one, jumps
+    def __init__(self, open_one: Open, jumps: Callable[[str, bool], str], hang_up: Callable[[Any], None]):
+        self._open_one, self._jumps, self._hang_up = open_one, jumps, hang_up
         self._lock = threading.Lock()
         self._opened: Dict[Route, Gateway] = {}
         self._full: List[Gateway] = []
@@ -109,7 +110,7 @@ class Gateways:
         if not route:
             return None
         with self._lock:
-            gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route)))
+            gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route), self._hang_up))
         return gateway.connection()
 
     def further(self, route: Route, full: Any) -> Any:

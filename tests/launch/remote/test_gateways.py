@@ -35,7 +35,7 @@ def gateways(jumps: Mapping[str, str], opened: List[str], down: str = "") -> Gat
             raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
         return Connection(name, through)
 
-    return Gateways(open_one, lambda name, is_last: jumps.get(name, ""))
+    return Gateways(open_one, lambda name, is_last: jumps.get(name, ""), Connection.close)
 
 
 @pytest.mark.parametrize(
