@@ -7,6 +7,7 @@ status        the objects of ``status --json``, shared with the agent
 hosts         one program on one host: its channel, its request, its answers
 view          the view of a run in a terminal
 timeline      the newest steps of all tasks on one clock, and the tasks that wait for others
+openssh       hosts over SSH, by the program ``ssh``
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts
@@ -30,5 +31,6 @@ errors     the launcher's errors, and their exit codes
 target     the hosts file that a verb is about, narrowed by the verb's options
 calls      calls to several hosts at a time, and the deadline of a verb
 fleet      all hosts of a run, to which requests go in parallel
+transports the transport to each host: direct, SSH or Slurm
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
 """

@@ -1,7 +1,6 @@
 """All hosts of a run at once, with a bounded number of connections; every failure is reported."""
 
 import math
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import is_dataclass
@@ -21,11 +20,10 @@ from launch.hosts import rpc
 from launch.hosts.bundle import Code
 from launch.hosts.channel import Host
 from launch.hosts.conversation import Conversation
-from launch.hosts.local_host import LocalHost
 from launch.signals import Interrupts
 from launch.slurm.slurm_host import SlurmHost
-from launch.slurm.srun import EndingSteps, environment, find_allocation
 from launch.status.task import TaskStatus
+from launch.transports import make_hosts
 
 T = TypeVar("T")
 AnyTask = Union[TaskSpec, TaskStatus]  # from the file, or from a run
@@ -33,7 +31,7 @@ START_S = 90.0  # for an agent to become ready
 LEAD_S = 30.0  # for the lead to answer about a run
 ASKING_S = 35.0  # and ssh.connect_timeout_s: for all questions of a verb that asks about a run
 FILES = 256  # open files that this process needs besides those for hosts
-FILES_PER_HOST = 8
+FILES_PER_HOST = 12
 
 
 def names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
@@ -263,36 +261,3 @@ def _values(request: Any) -> Mapping[str, Any]:
 
 
 Answers = Tuple[Dict[str, Dict[str, Any]], List[HostProblem]]
-
-
-def make_hosts(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    """Return a transport to each host: a direct one to this machine, otherwise by the key ``transport``.
-
-    ``closing`` closes the resources that the hosts share.
-
-    Raises:
-      HostProblem: this process cannot use the transport.
-    """
-    hosts: Dict[str, Host] = {
-        name: LocalHost(name, python, spec.before) for name, python in pythons.items() if spec.is_here(name)
-    }
-    away = {name: python for name, python in pythons.items() if name not in hosts}
-    if away:
-        hosts.update(_by_slurm(away, spec, closing) if spec.transport == "slurm" else _by_ssh(away, spec, closing))
-    return {name: hosts[name] for name in pythons}
-
-
-def _by_ssh(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    from launch.remote.access import Access  # loading Fabric takes a second, which a local run saves
-    from launch.remote.ssh_host import SshHost
-
-    access = Access(spec.ssh)
-    closing.callback(access.close)
-    return {name: SshHost(name, python, access, spec.before) for name, python in pythons.items()}
-
-
-def _by_slurm(pythons: Mapping[str, str], spec: Spec, closing: ExitStack) -> Dict[str, Host]:
-    allocation = find_allocation(os.environ)
-    environ, ending = environment(os.environ, spec.secrets), EndingSteps()
-    closing.callback(ending.close)
-    return {name: SlurmHost(name, python, allocation, environ, ending, spec.before) for name, python in pythons.items()}

@@ -45,6 +45,7 @@ FLOORS = {
         ("status",),
         ("agent",),
         ("hosts", "view", "timeline"),
+        ("openssh",),
         ("remote", "hostfile", "environments", "history", "page"),
         ("plan", "logs", "monitoring", "teardown", "slurm", "tfjob"),
         ("check", "run"),

@@ -54,6 +54,7 @@ class TaskSpec:
 class Ssh:
     """The SSH settings with which the launcher reaches the hosts."""
 
+    transport: str = "fabric"
     user: Optional[str] = None
     port: Optional[int] = None
     key: Optional[str] = None

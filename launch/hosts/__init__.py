@@ -3,6 +3,9 @@
 channel        a program on a host, with its stdin and stdout; commands, quoted for a shell
 local_host     this machine as a host: programs are subprocesses
 rpc            run one verb of the agent; ship the code first to a host that lacks it
+relay          a connection to a port of a host, through a program there
+retry          attempts again, with pauses, where a failure may pass by itself
+closing        processes on this machine that end by themselves
 conversation   turn the lines and failures of a channel into answers, or into the host's problem
 answer_shapes  the shape of each verb's answer, and the check of a value against it
 bundle         pack the code that a host needs; a hash identifies each bundle

@@ -15,9 +15,10 @@ from launch.errors import HostProblem
 
 
 def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
-    """Return argv as one line for a shell.
+    """Return argv as one line for a shell: sh, bash, zsh, csh, fish or nushell.
 
-    A leading ``~/`` still means home.
+    They agree on words in single quotes without a single quote, a backslash, ``!`` or a line end; the launcher's own
+    programs have none. A leading ``~/`` still means home.
 
     Args:
       before: commands that the shell runs first, each only after the previous one has succeeded. The commands cannot
@@ -29,6 +30,18 @@ def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
     return " && ".join([*(f"{command} </dev/null" for command in before), "exec " + " ".join(words)])
 
 
+def cause(complaint: str) -> str:
+    """Return the line of a program's or a shell's stderr that has the reason, mostly the last one; "" for none.
+
+    fish writes the reason above the command and a mark: ``^~~^``.
+    """
+    lines = complaint.splitlines()
+    if len(lines) > 2 and not lines[-1].strip(" ^~"):
+        del lines[-2:]
+    return lines[-1] if lines else ""
+
+
+LOGIN_SHELL = "the login shell there"  # in words
 CHUNK = 1 << 16
 SHOWN = 200  # characters of an invalid answer in a message
 LONGEST = 1 << 26  # bytes of a line; the status of 10,000 tasks has some 10 MB
@@ -162,7 +175,12 @@ class Host(ABC):
 
     Args:
       before: commands for the shell that starts a program on the host.
+
+    Attributes:
+      shell: that shell, in words.
     """
+
+    shell = "/bin/sh"
 
     def __init__(self, name: str, python: str, before: Sequence[str] = ()):
         self.name, self.python, self.before = name, python, tuple(before)

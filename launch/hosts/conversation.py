@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Type, Typ
 from cluster.protocol.typed_json import Malformed, from_values
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.answer_shapes import OF_VERBS, Shape, fault
-from launch.hosts.channel import SHOWN, Channel, Noise, Silence
+from launch.hosts.channel import SHOWN, Channel, Noise, Silence, cause
 from launch.status.run import RunStatus
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ class Conversation:
 
     def end_problem(self) -> HostProblem:
         """Return the problem of a program that has ended too early, with its last line."""
-        last = (self.complaint() or self._channel.last_words() or self._words.wordless).splitlines()[-1]
+        last = cause(self.complaint() or self._channel.last_words() or self._words.wordless)
         return HostProblem(self.host, self._words.ended_kind, f"{self._words.ended}{last}")
 
     def complaint(self) -> str:

@@ -11,23 +11,29 @@ from typing import Any, Dict, Iterator, Mapping, Sequence
 
 from launch.errors import HostProblem, ProblemKind
 from launch.hosts.bundle import Code
-from launch.hosts.channel import Channel, Host
+from launch.hosts.channel import Channel, Host, cause
 from launch.hosts.conversation import Conversation, Words
 
 ANSWER_S = 60.0
 STAY_S = 20.0
-NO_SUCH_PROGRAM = ("not found", "No such file")  # from shells; before Python, only they write to stderr
+NO_SUCH_PROGRAM = (
+    "not found",
+    "No such file",
+    "Unknown command",
+)  # from shells; before Python, only they write to stderr
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
-BEFORE = "the commands of the key before run first; `--set before=` leaves them out"
+BEFORE = "the commands of the key before run first, in {}; `--set before=` leaves them out"
 MOST_NOISE = 1 << 16  # bytes that a login shell, or its wrapper, may print before our program
-MARK = b"\nlaunch: answers follow\n"  # on a separate line, even after text without a line end
+_ANSWERS = "launch: answers follow"
+MARK = f"\n{_ANSWERS}\n".encode()  # on a separate line, even after text without a line end
 MISSING = {"missing": [str]}
 MARGIN_S = 8.0  # a request shortly before the program's end may be lost
 RECEIVER = (Path(__file__).parents[1] / "agent" / "bootstrap.py").read_bytes()
 # -S: the program needs only the standard library, and finding site-packages takes longer than the start. The program
-# reads exactly the bytes of the receiver. It removes the caller's folder, which may have a json.py, from the path.
+# reads exactly the bytes of the receiver. It removes the caller's folder, which may have a json.py, from the path. It
+# has no character that any shell reads otherwise between single quotes.
 _READ = (
-    f"import io,sys;sys.path.pop(0);sys.stdout.write({MARK.decode()!r});"
+    f'import io,sys;sys.path.pop(0);sys.stdout.write(chr(10)+"{_ANSWERS}"+chr(10));'
     f'exec(io.BufferedReader(io.FileIO(0,"rb",False),1).read({len(RECEIVER)}))'
 )
 _PROGRAM = ("-S", "-c", _READ)
@@ -140,10 +146,10 @@ def _explain(host: Host, problem: HostProblem, conversation: Conversation, begin
     refusal = host.refusal(complaint)
     if refusal is not None:
         return refusal
-    last = complaint.splitlines()[-1] if complaint else ""
+    last = cause(complaint)
     if any(words in last for words in NO_SUCH_PROGRAM) and (not host.before or os.path.basename(host.python) in last):
         install = "install it, or name another with the key python"
         return HostProblem(host.name, ProblemKind.NO_PYTHON, f"no {host.python} there ({last})", advice=install)
     if problem.kind is ProblemKind.BROKEN and complaint:
         problem = HostProblem(host.name, ProblemKind.BROKEN, f"{problem.what}; {complaint}")
-    return problem.with_advice(BEFORE) if host.before and begins else problem
+    return problem.with_advice(BEFORE.format(host.shell)) if host.before and begins else problem

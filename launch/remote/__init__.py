@@ -4,12 +4,10 @@
     access               the resources of all connections: configuration, known hosts, keys
     gateways             hosts through which others are reached, each opened once
     ssh_options          the options of each host, as ``ssh -G`` prints them
-    openssh              a connection as commands of OpenSSH, for a person to copy
-    known_hosts          the keys of hosts, and the authorities that sign them; check a host's certificate
+    known_hosts          the keys of hosts, and whether authorities sign them
     private_keys         private keys, ssh-agent, passphrases
-    login                the login: with a Kerberos ticket, by SSH's protocol for tickets, then with each key
-    kerberos             Kerberos tickets, where the configuration asks for them
-    connection_failures  the reason why a host is out of reach; the number and the times of retries
+    login                the login with each key
+    connection_failures  the reason why a host is out of reach, and whether a retry may help
 
 Fabric provides ssh_config, users and gateways, but four of Fabric's habits are changed here. Fabric accepts every host
 key, even a changed one; this package rejects keys that are not in the known hosts. Several of Fabric's waits have no

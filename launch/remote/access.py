@@ -6,7 +6,6 @@ import socket
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import fabric
@@ -14,23 +13,20 @@ import paramiko
 from fabric.connection import derive_shorthand
 
 from cluster.spec.model import Ssh
-from launch.errors import HostProblem, ProblemKind
-from launch.remote import kerberos, known_hosts
+from launch.errors import HostProblem
+from launch.hosts.retry import Backoff, persist
+from launch.openssh.ssh_program import SshProgram, gateways_before
 from launch.remote.connection_failures import (
-    Backoff,
-    BadCertificate,
-    NoTicket,
     RevokedHostKey,
     UnknownHostKey,
     explain,
     is_dropped,
-    persist,
+    is_full,
     unanswered,
 )
 from launch.remote.gateways import Gateways, Route
-from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust
+from launch.remote.known_hosts import KnownHosts, Trust
 from launch.remote.login import Login
-from launch.remote.openssh import ByHand
 from launch.remote.private_keys import LoginKeys, ask_on_terminal
 from launch.remote.ssh_options import OneHost, SshOptions
 
@@ -38,8 +34,7 @@ KEEPALIVE_S = 5
 MUTE_S = 30.0  # a host that confirms no byte for this time, not even a keepalive, has no connection any more
 READER_S = 10.0
 OPTIONS_S = 10.0  # for the answer of `ssh -G`
-TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login
-NO_EXCHANGE = "GSSAPIKeyExchange is set for it, which the launcher lacks: it accepts known host keys alone"
+TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login; and of connections to a full gateway
 _MACHINE = "/etc/ssh/ssh_known_hosts"
 _RSA = ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", *_RSA)
@@ -54,7 +49,9 @@ class Access:
         self._known: Dict[Tuple[str, ...], KnownHosts] = {}
         self._keys: Optional[LoginKeys] = None
         self._offers: Dict[str, List[paramiko.PKey]] = {}
-        self._gateways = Gateways(self._open, lambda name, last: self._lookup(name, last).get("proxyjump") or "")
+        self._gateways = Gateways(
+            self._open, lambda name, last: self._lookup(name, last).get("proxyjump") or "", hang_up
+        )
         self._ended = threading.Event()
 
     def look_up(self, name: str) -> None:
@@ -80,28 +77,25 @@ class Access:
         Raises:
           HostProblem: the host, or a gateway before it, cannot be reached.
         """
-        return self._open(name, self._gateways.last(self._route(name)), True)
+        route = self._route(name)
+        gateway = self._gateways.last(route)
+        for _ in range(TRIES):
+            try:
+                return self._open(name, gateway, True)
+            except HostProblem as problem:
+                if gateway is None or not is_full(problem.__cause__):
+                    raise
+                gateway = self._gateways.further(route, gateway)
+        return self._open(name, gateway, True)
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
         """Return the problem of a host's connection."""
-        by_hand = ByHand(
-            name=derive_shorthand(name)["host"], user=connection.user, port=connection.port, jump=self._jump(name),
-            entry=_entry(connection),
-            settings=replace(self._settings, known_hosts=self._operators_files(connection.ssh_config)[0]),
-        )  # fmt: skip
-        if isinstance(error, NoTicket) and not self._options.are_own("gssapi", by_hand.name):
-            error = paramiko.AuthenticationException(str(error))  # nobody here has asked for tickets
-        found = explain(name, error, (connection.host, connection.port), by_hand)
-        wanted = kerberos.read(connection.ssh_config, connection.host)
-        return found.with_advice(NO_EXCHANGE) if wanted.exchanges_keys and found.kind is ProblemKind.HOST_KEY else found
-
-    def _jump(self, name: str) -> str:
-        """Return the gateways of ``ssh.gateway`` before a host; the host itself may be one of the gateways.
-
-        OpenSSH finds other gateways in its configuration.
-        """
-        hops = [hop.strip() for hop in (self._settings.gateway or "").split(",")]
-        return ",".join(hops[: hops.index(name)] if name in hops else filter(None, hops))
+        host = derive_shorthand(name)["host"]
+        known = self._operators_files(connection.ssh_config)[0]
+        jump = ",".join(gateways_before(name, self._settings.gateway))
+        settings = replace(self._settings, user=connection.user, port=connection.port, gateway=jump, known_hosts=known)
+        place = connection.host, connection.port
+        return explain(name, error, place, SshProgram(host, settings), _entry(connection))
 
     def close(self) -> None:
         """End the gateways' connections, and every attempt in progress."""
@@ -122,9 +116,7 @@ class Access:
         connection.gateway = gateway or _by_shell(options.get("proxycommand"))
         connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
         connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys
-        ticket = kerberos.read(connection.ssh_config, connection.host)
-        bound_s = self._settings.connect_timeout_s
-        connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name], ticket, bound_s)
+        connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
         self._be_strict(connection)
         try:
             persist(lambda: _log_in(connection), is_dropped, self._backoff(), self._ended.wait)
@@ -140,34 +132,29 @@ class Access:
         bound = self._settings.connect_timeout_s
         return {
             "banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound,
-            "transport_factory": partial(self._transport, paramiko.Transport),
+            "transport_factory": self._transport,
         }  # fmt: skip
 
-    def _transport(self, make: Callable[..., paramiko.Transport], *arguments: Any, **options: Any) -> Any:
+    def _transport(self, *arguments: Any, **options: Any) -> Any:
         """Make the transport of a connection that ends ``MUTE_S`` after its host has become mute.
 
         ``connect_timeout_s`` ends the key exchange; Paramiko's own limit of 15 s would look like a dropped login.
         """
-        transport = make(*arguments, **options)
+        transport = paramiko.Transport(*arguments, **options)
         transport.handshake_timeout = 2 * self._settings.connect_timeout_s
         if isinstance(transport.sock, socket.socket) and hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * MUTE_S))
         return transport
 
     def _be_strict(self, connection: fabric.Connection) -> None:
-        """Accept only a known host key, and request only the kinds of keys that are known.
-
-        Where an authority is known that signs the keys of such hosts, request the host's certificate.
-        """
+        """Accept only a known host key, and request only the kinds of keys that are known."""
         entry = _entry(connection)
         name = entry[1:].partition("]:")[0] if entry.startswith("[") else entry
         trust = self._files(connection.ssh_config).about(entry, name)
-        connection.client.set_missing_host_key_policy(Judge(trust, name))  # it has no keys, so it asks about each
+        connection.client.set_missing_host_key_policy(Judge(trust))  # it has no keys, so it asks about each
         kinds = {key.get_name() for key in trust.keys}
         wanted = {each for kind in kinds for each in (_RSA if kind == "ssh-rsa" else (kind,))}
-        if trust.authorities:
-            connection.connect_kwargs["transport_factory"] = partial(self._transport, CertificatesFirst, wanted)
-        elif wanted:
+        if wanted:
             connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
 
     def _files(self, options: Mapping[str, Any]) -> KnownHosts:
@@ -194,17 +181,12 @@ class Access:
         return written["user"], written["port"]
 
     def _offer(self, keys: LoginKeys, name: str, options: Mapping[str, Any]) -> List[paramiko.PKey]:
-        """Return the keys for a host; with a ticket for the login, no passphrase is needed."""
+        """Return the keys for a host."""
         key = self._settings.key
         if key and not os.path.isfile(os.path.expanduser(key)):
             raise HostProblem.here(f"ssh.key: expected a private key, found no file {key}")
-        return keys.offer(
-            [*([key] if key else []), *options.get("identityfile", [])],
-            only=options.get("identitiesonly") == "yes",
-            unlock=not (kerberos.read(options, name).logs_in and kerberos.has_ticket()),
-            agent=options.get("identityagent"),
-            certificates=options.get("certificatefile", ()),
-        )
+        files = [*([key] if key else []), *options.get("identityfile", [])]
+        return keys.offer(files, only=options.get("identitiesonly") == "yes", agent=options.get("identityagent"))
 
 
 def hang_up(connection: fabric.Connection) -> None:
@@ -218,35 +200,24 @@ def hang_up(connection: fabric.Connection) -> None:
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """Refuse a host whose key is neither known nor signed by a known authority.
+    """Refuse a host whose key is not known."""
 
-    Args:
-      name: the host's name in its certificate, without a port.
-    """
-
-    def __init__(self, trust: Trust, name: str):
-        self._trust, self._name = trust, name
+    def __init__(self, trust: Trust):
+        self._trust = trust
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
         """Accept or refuse a host's key, which Paramiko calls missing.
 
         Raises:
-          RevokedHostKey, BadHostKeyException, BadCertificate, UnknownHostKey: the reason.
+          RevokedHostKey, BadHostKeyException, UnknownHostKey: the reason.
         """
-        trust = self._trust
-        if key in trust.revoked:
+        if key in self._trust.revoked:
             raise RevokedHostKey(f"the key of {hostname} is revoked")
-        if key in trust.keys:
+        if key in self._trust.keys:
             return
-        authorities = [each for each in trust.authorities if each not in trust.revoked]
-        why = known_hosts.certificate_fault(key, authorities, self._name) if authorities else None
-        if authorities and why is None:
-            return
-        if trust.keys:
-            raise paramiko.BadHostKeyException(hostname, key, trust.keys[0])
-        if why is not None:
-            raise BadCertificate(why)
-        raise UnknownHostKey(f"no key is known for {hostname}")
+        if self._trust.keys:
+            raise paramiko.BadHostKeyException(hostname, key, self._trust.keys[0])
+        raise UnknownHostKey(f"no key is known for {hostname}", bool(self._trust.authorities))
 
 
 def _by_shell(command: Optional[str]) -> Optional[str]:

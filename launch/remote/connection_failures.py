@@ -1,48 +1,41 @@
-"""Failed connections: the reason, the next step, and retries where they may help.
+"""Failed connections of Fabric: the reason, the next step, and whether a retry may help."""
 
-The pauses between attempts have full jitter: each pause is uniform between zero and a bound that doubles. So clients
-that were refused at the same time do not return at the same time.
-"""
-
-import random
 import socket
-import time
-from dataclasses import dataclass
-from typing import Callable, Optional, Tuple, TypeVar
+from typing import Optional, Tuple
 
 import paramiko
 
 from launch.errors import HostProblem, ProblemKind
-from launch.remote.openssh import ByHand
+from launch.openssh.refusals import IS_SSHD_UP, SEE_LOG
+from launch.openssh.ssh_program import SshProgram, forget
 
 # Messages of Paramiko that have no exception class.
 NO_ANSWER, OTHER_HOST_KEY = "Timeout opening channel", "no acceptable host key"
 NO_BANNER, NO_KEYS, NO_LOGIN = "Error reading SSH protocol banner", "No existing session", "Authentication timeout"
-IS_SSHD_UP = "check that the host is up and runs sshd"
+NO_ROOM = 4  # SSH_OPEN_RESOURCE_SHORTAGE
+# What Fabric cannot do, ssh can.
+OPENSSH = "set `ssh.transport: openssh`"
+OTHER_WAYS = (
+    f"if that succeeds, by a certificate, a ticket, a security key or a second factor, {OPENSSH}; otherwise check the "
+    "keys ssh.user and ssh.key"
+)
+BY_CERTIFICATE = f"an authority signs its key (@cert-authority): {OPENSSH}, which accepts its certificate"
 
 
 class UnknownHostKey(paramiko.SSHException):  # type: ignore[misc]
-    """The host shows a key, but no key is known for the host."""
+    """The host shows a key, but no key is known for the host.
+
+    Args:
+      authority: whether an authority signs the keys of such hosts.
+    """
+
+    def __init__(self, text: str, authority: bool = False):
+        super().__init__(text)
+        self.authority = authority
 
 
 class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
     """The host shows a key that its administrators have revoked."""
-
-
-class BadCertificate(paramiko.SSHException):  # type: ignore[misc]
-    """Only an authority is known for the host, and the host's certificate is not from it, or not valid now."""
-
-
-class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
-    """Neither a key nor a Kerberos ticket was accepted.
-
-    Args:
-      ticket: the reason why no ticket was available, or the side that refused it.
-    """
-
-    def __init__(self, refused: str, ticket: str):
-        super().__init__(refused)
-        self.ticket = ticket
 
 
 class Unanswered(paramiko.SSHException):  # type: ignore[misc]
@@ -86,6 +79,11 @@ def is_dropped(error: Exception) -> bool:
     return type(error) is paramiko.SSHException and not _no_answer(error)
 
 
+def is_full(error: Optional[BaseException]) -> bool:
+    """Return whether a gateway opens no further channel on this connection."""
+    return isinstance(error, paramiko.ChannelException) and error.code == NO_ROOM
+
+
 def _no_answer(error: Exception) -> bool:
     return isinstance(error, (socket.timeout, TimeoutError)) or NO_ANSWER in str(error)
 
@@ -107,15 +105,17 @@ _SILENCES = {
 }
 
 
-def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
+def explain(name: str, error: Exception, place: Tuple[str, int], program: SshProgram, entry: str) -> HostProblem:
     """Return the reason why a host cannot be reached, and the next step, with a command if one helps.
 
     Args:
       name: the host.
       place: the dialled name and port.
+      program: the same connection by ``ssh``.
+      entry: the host's name among the known hosts.
     """
     host, port = place
-    known = by_hand.settings.known_hosts
+    known = program.settings.known_hosts
 
     def problem(kind: ProblemKind, what: str, advice: str = "") -> HostProblem:
         return HostProblem(name, kind, what, advice)
@@ -124,23 +124,19 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
         return problem(
             ProblemKind.HOST_KEY,
             f"its host key differs from the one in {known}: a reinstalled machine, or an intercepted connection",
-            f"remove the old key with `{by_hand.forget()}`, verify the new key, then accept it with "
-            f"`{by_hand.accept()}`",
+            f"remove the old key with `{forget(entry, known)}`, verify the new key, then accept it with "
+            f"`{program.accept(known)}`",
         )
     if isinstance(error, RevokedHostKey):
         revoked = "its host key is revoked (@revoked in the known hosts): an intercepted connection, or an old key"
         return problem(ProblemKind.HOST_KEY, revoked, "ask its administrator; it needs another key")
-    if isinstance(error, BadCertificate):
-        renew = "ask its administrator for a certificate of this authority (@cert-authority in the known hosts)"
-        return problem(ProblemKind.HOST_KEY, f"its host key has no valid certificate: {error}", renew)
     if isinstance(error, UnknownHostKey):
-        see = f"verify the key, then accept it with `{by_hand.accept()}`"
-        return problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
+        see = f"verify the key, then accept it with `{program.accept(known)}`"
+        found = problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)
+        return found.with_advice(BY_CERTIFICATE) if error.authority else found
     if isinstance(error, paramiko.AuthenticationException):
-        login = f"try `{by_hand.login()}`, and check the keys ssh.user and ssh.key"
-        found = problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
-        ticket = f"GSSAPIAuthentication is set for it, and fails: {error.ticket}" if isinstance(error, NoTicket) else ""
-        return found.with_advice(ticket)
+        login = f"try `{program.login()}`; {OTHER_WAYS}"
+        return problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
     if isinstance(error, socket.gaierror):
         unknown = f"this machine cannot resolve the name {host} ({error.strerror})"
         return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")
@@ -149,57 +145,14 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
         return problem(ProblemKind.UNREACHABLE, beyond, IS_SSHD_UP)
     if isinstance(error, Unanswered):
         what, advice = _SILENCES[error.stage]
-        fact = what.format(seconds=by_hand.settings.connect_timeout_s)
+        fact = what.format(seconds=program.settings.connect_timeout_s)
         return problem(ProblemKind.SSHD, f"{host} port {port} {fact}", advice.format(host=host))
     if _no_answer(error):
-        unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
+        unheard = f"no answer from {host} port {port} within {program.settings.connect_timeout_s:g} s"
         return problem(ProblemKind.UNREACHABLE, unheard, "check that the host is up")
     if is_dropped(error):
         drops = f"{host} port {port} drops every login ({str(error) or type(error).__name__})"
-        return problem(ProblemKind.SSHD, drops, "see sshd's log there, and MaxStartups in its sshd_config")
+        return problem(ProblemKind.SSHD, drops, SEE_LOG)
     if isinstance(error, (OSError, paramiko.ssh_exception.NoValidConnectionsError)):
         return problem(ProblemKind.UNREACHABLE, f"no SSH at {host} port {port} ({error.strerror or error})", IS_SSHD_UP)
     return problem(ProblemKind.UNREACHABLE, f"SSH to {host} port {port} failed: {type(error).__name__}: {error}")
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """The pauses between attempts; no attempt begins later than ``total_s`` after the first one."""
-
-    total_s: float
-    first_s: float = 0.25
-    longest_s: float = 4.0
-
-    def pause_s(self, failures: int, chance: float) -> float:
-        """Return the seconds to wait after ``failures`` failures; ``chance`` is uniform from 0 to 1."""
-        return chance * min(self.longest_s, self.first_s * 2.0 ** (failures - 1))
-
-
-def persist(
-    attempt: Callable[[], T],
-    passes: Callable[[Exception], bool],
-    backoff: Backoff,
-    wait: Callable[[float], bool],
-    chance: Callable[[], float] = random.random,
-    clock: Callable[[], float] = time.monotonic,
-) -> T:
-    """Return the result of ``attempt``; retry after each failure that ``passes`` calls temporary.
-
-    ``wait`` waits the given seconds, and returns whether the caller must give up.
-
-    Raises:
-      Exception: the last exception of ``attempt``.
-    """
-    began, failures = clock(), 0
-    while True:
-        try:
-            return attempt()
-        except Exception as error:
-            failures += 1
-            pause_s = backoff.pause_s(failures, chance())
-            late = clock() + pause_s > began + backoff.total_s
-            if not passes(error) or late or wait(pause_s):
-                raise

@@ -1,12 +1,14 @@
 """Gateways to other hosts: each gateway is opened once, and all hosts behind it share the connection.
 
+Some gateways, such as those of Dropbear, bound the channels of a connection. Then further hosts share a further one.
+
 A gateway's failure is one problem, for any number of hosts behind the gateway. All these hosts have the same problem,
 which names the gateway.
 """
 
 import threading
 import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from launch.errors import HostProblem, ProblemKind
 
@@ -19,8 +21,8 @@ Open = Callable[[str, Optional[Any]], Any]  # takes a host's name and the connec
 class Gateway:
     """One gateway, which may be behind others."""
 
-    def __init__(self, open_it: Callable[[], Any]):
-        self._open_it = open_it
+    def __init__(self, open_it: Callable[[], Any], hang_up: Callable[[Any], None]):
+        self._open_it, self._hang_up = open_it, hang_up
         self._lock = threading.Lock()
         self._connection: Optional[Any] = None
         self._problem: Optional[HostProblem] = None
@@ -39,6 +41,10 @@ class Gateway:
                 self._connection = self._opened()
             return self._connection
 
+    def holds(self, connection: Any) -> bool:
+        """Return whether this is the gateway's connection."""
+        return self._connection is connection
+
     def _opened(self) -> Any:
         try:
             self._problem = None
@@ -51,7 +57,7 @@ class Gateway:
         """End the gateway's connection."""
         with self._lock:
             if self._connection is not None:
-                self._connection.close()
+                self._hang_up(self._connection)
 
 
 class Gateways:
@@ -61,12 +67,14 @@ class Gateways:
       open_one: opens one connection, through another one if given.
       jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``;
         its second argument is False for a host that is itself a gateway.
+      hang_up: ends a connection, and what carries it.
     """
 
-    def __init__(self, open_one: Open, jumps: Callable[[str, bool], str]):
-        self._open_one, self._jumps = open_one, jumps
+    def __init__(self, open_one: Open, jumps: Callable[[str, bool], str], hang_up: Callable[[Any], None]):
+        self._open_one, self._jumps, self._hang_up = open_one, jumps, hang_up
         self._lock = threading.Lock()
         self._opened: Dict[Route, Gateway] = {}
+        self._full: List[Gateway] = []
 
     def route(self, name: str, written: Optional[str] = None, seen: Route = ()) -> Route:
         """Return the gateways before a host, in the order of the connection.
@@ -102,8 +110,19 @@ class Gateways:
         if not route:
             return None
         with self._lock:
-            gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route)))
+            gateway = self._opened.setdefault(route, Gateway(lambda: self._open(route), self._hang_up))
         return gateway.connection()
+
+    def further(self, route: Route, full: Any) -> Any:
+        """Return another connection to the last gateway of a route, because ``full`` opens no more channels.
+
+        Raises:
+          HostProblem: a gateway cannot be reached.
+        """
+        with self._lock:
+            if self._opened[route].holds(full):
+                self._full.append(self._opened.pop(route))
+        return self.last(route)
 
     def _open(self, route: Route) -> Any:
         before = self.last(route[:-1])
@@ -114,5 +133,7 @@ class Gateways:
 
     def close(self) -> None:
         """End the gateways' connections, the farthest first."""
+        for gateway in self._full:
+            gateway.close()
         for route in sorted(self._opened, key=len, reverse=True):
             self._opened[route].close()

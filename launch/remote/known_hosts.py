@@ -1,25 +1,15 @@
-"""Known hosts: the keys of hosts, the authorities that sign host keys, certificates, and revoked keys.
+"""Known hosts: the keys of hosts, revoked keys, and whether an authority signs the keys of a host.
 
 The files have OpenSSH's format: names are plain, hashed or patterns, and a line may begin with ``@cert-authority`` or
-``@revoked``. All lines of all files count. With a certificate, a host proves that an authority has signed its key.
+``@revoked``. All lines of all files count.
 """
 
-import base64
 import contextlib
 import os
 import re
-import time
-from typing import Any, Collection, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 import paramiko
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    SSHCertificate,
-    SSHCertificateType,
-    load_ssh_public_identity,
-)
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 AUTHORITY, REVOKED = "@cert-authority", "@revoked"
@@ -90,67 +80,3 @@ def _key(text: str) -> List[paramiko.PKey]:
     except (paramiko.SSHException, InvalidHostKey):
         return []
     return [entry.key] if entry is not None else []
-
-
-class CertificatesFirst(paramiko.Transport):  # type: ignore[misc]
-    """A connection that requests a host's certificate before its bare key.
-
-    Args:
-      bare: the known kinds of the host's bare keys, to which the request is limited; empty for all kinds.
-    """
-
-    def __init__(self, bare: Collection[str], *arguments: Any, **options: Any):
-        self._bare = bare
-        super().__init__(*arguments, **options)
-
-    @property
-    def preferred_keys(self) -> Sequence[str]:
-        """Return the kinds of host keys, in the order of preference."""
-        kinds = super().preferred_keys
-        certified = [kind for kind in kinds if "-cert-" in kind]
-        return (*certified, *(kind for kind in kinds if kind in (self._bare or kinds) and kind not in certified))
-
-
-def certificate_fault(key: paramiko.PKey, authorities: Sequence[paramiko.PKey], name: str) -> Optional[str]:
-    """Return the reason why the certificate of a host's key is not valid for the host; None for a valid one.
-
-    Args:
-      name: the host's name, without a port.
-    """
-    try:
-        certificate = _certificate(key)
-        if certificate is None:
-            return "expected a certificate, found a bare key"
-        if _signer(certificate) not in [authority.asbytes() for authority in authorities]:
-            return "expected a certificate of a known authority, found one of another"
-        certificate.verify_cert_signature()
-    except (InvalidSignature, UnsupportedAlgorithm, ValueError) as error:
-        return f"expected a certificate with a valid signature, found none ({error or type(error).__name__})"
-    return _misuse(certificate, name)
-
-
-def _certificate(key: paramiko.PKey) -> Optional[SSHCertificate]:
-    blob = key.public_blob
-    if blob is None:
-        return None
-    found = load_ssh_public_identity(blob.key_type.encode() + b" " + base64.b64encode(blob.key_blob))
-    return found if isinstance(found, SSHCertificate) else None
-
-
-def _signer(certificate: SSHCertificate) -> bytes:
-    line = certificate.signature_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
-    return base64.b64decode(line.split()[1])
-
-
-def _misuse(certificate: SSHCertificate, name: str) -> Optional[str]:
-    """Return the reason why a signed certificate does not apply; None where it applies to this host now."""
-    if certificate.type is not SSHCertificateType.HOST:
-        return "expected a host's certificate, found a user's"
-    if not certificate.valid_after <= time.time() < certificate.valid_before:
-        return "its certificate is not valid yet, or no longer"
-    if certificate.critical_options:
-        return "its certificate has options that are not known"
-    principals = [principal.decode(errors="replace") for principal in certificate.valid_principals]
-    if not any(matches(principal, name) for principal in principals):
-        return f"its certificate is for {', '.join(principals) or 'no name'}, and not for {name}"
-    return None

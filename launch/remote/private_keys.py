@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import paramiko
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
     PublicFormat,
-    SSHCertificate,
     load_pem_private_key,
-    load_ssh_public_identity,
 )
 
 from launch.errors import HostProblem
@@ -78,9 +75,7 @@ class LoginKeys:
         self,
         files: Sequence[str],
         only: bool = False,
-        unlock: bool = True,
         agent: Optional[str] = None,
-        certificates: Sequence[str] = (),
     ) -> List[paramiko.PKey]:
         """Return the keys to offer to a host, in order.
 
@@ -89,21 +84,16 @@ class LoginKeys:
         Args:
           files: the key files named for the host; missing files are skipped.
           only: offer only these keys (IdentitiesOnly).
-          unlock: ask for the passphrase of a locked key; otherwise leave that key out.
           agent: the value of IdentityAgent; None where that is not given.
-          certificates: files of certificates for any of the keys.
 
         Raises:
           HostProblem: a named key cannot be used.
         """
         held = self._held_by(agent)
-        named = self._all(files, unlock, held)
+        named = self._all(files, held)
         others = [] if only else list(held.values())
         found = {key.asbytes(): key for key in [*named, *others]}
-        for path in certificates:
-            if certified(path) in found:
-                found[certified(path) or b""].load_certificate(path)
-        return list(found.values()) or ([] if files else self._usual(unlock, held))
+        return list(found.values()) or ([] if files else self._usual(held))
 
     def _held_by(self, agent: Optional[str]) -> Held:
         """Return the keys of an agent, by their public halves."""
@@ -115,7 +105,7 @@ class LoginKeys:
             self._agents[path] = SharedAgent(os.path.expanduser(path))
         return {key.asbytes(): key for key in self._agents[path].get_keys() if not is_of_hardware(key.get_name())}
 
-    def _usual(self, unlock: bool, held: Held) -> List[paramiko.PKey]:
+    def _usual(self, held: Held) -> List[paramiko.PKey]:
         """Return the keys under their usual names.
 
         The method asks for a passphrase only where no key can be loaded without one.
@@ -126,21 +116,19 @@ class LoginKeys:
                 found += [load(path)] if os.path.isfile(path) else []
             except Locked:
                 locked.append(path)
-        return found or self._all(locked[:1], unlock, held)
+        return found or self._all(locked[:1], held)
 
-    def _all(self, files: Sequence[str], unlock: bool, held: Held) -> List[paramiko.PKey]:
-        keys = (self._named(os.path.expanduser(path), unlock, held) for path in files)
+    def _all(self, files: Sequence[str], held: Held) -> List[paramiko.PKey]:
+        keys = (self._named(os.path.expanduser(path), held) for path in files)
         return [key for key in keys if key is not None]
 
-    def _named(self, path: str, unlock: bool, held: Held) -> Optional[paramiko.PKey]:
+    def _named(self, path: str, held: Held) -> Optional[paramiko.PKey]:
         if path not in self._loaded:
             public = public_part(path) if os.path.isfile(path) else None
             if not os.path.isfile(path) or is_of_hardware(name_of(public)):
                 self._loaded[path] = None
             elif (public or b"") in held:
                 self._loaded[path] = held[public or b""]
-            elif not unlock and _is_locked(path):
-                return None
             else:
                 self._loaded[path] = self._read(path)
         return self._loaded[path]
@@ -180,14 +168,6 @@ def name_of(public: Optional[bytes]) -> str:
     return str(paramiko.Message(public).get_text()) if public else ""
 
 
-def _is_locked(path: str) -> bool:
-    """Return whether the key in a file needs a passphrase."""
-    try:
-        return not load(path)
-    except Locked:
-        return True
-
-
 def _problem(what: str, path: str) -> HostProblem:
     return HostProblem.here(what, advice=f"unlock it with `ssh-add {path}`")
 
@@ -217,21 +197,7 @@ def _from_pkcs8(path: str, passphrase: Optional[bytes]) -> paramiko.PKey:
     kind = found.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).split()[0].decode()
     of_kind = {"ssh-rsa": paramiko.RSAKey, "ssh-ed25519": paramiko.Ed25519Key}.get(kind, paramiko.ECDSAKey)
     text = found.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
-    key = of_kind.from_private_key(io.StringIO(text))
-    if os.path.isfile(f"{path}-cert.pub"):
-        key.load_certificate(f"{path}-cert.pub")
-    return key
-
-
-def certified(path: str) -> Optional[bytes]:
-    """Return the public half of the key that a certificate is for; None for a file that is none."""
-    try:
-        found = load_ssh_public_identity(Path(path).read_bytes())
-    except (OSError, ValueError, UnsupportedAlgorithm):
-        return None
-    if not isinstance(found, SSHCertificate):
-        return None
-    return base64.b64decode(found.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).split()[1])
+    return of_kind.from_private_key(io.StringIO(text))
 
 
 def public_part(path: str) -> Optional[bytes]:

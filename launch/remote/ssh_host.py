@@ -9,7 +9,7 @@ from typing import Any, Iterator, Optional, Sequence
 import paramiko
 
 from launch.errors import HostProblem, ProblemKind
-from launch.hosts.channel import CHUNK, Channel, Host, Silence, command_line
+from launch.hosts.channel import CHUNK, LOGIN_SHELL, Channel, Host, Silence, command_line
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0
@@ -83,6 +83,8 @@ class SshChannel(Channel):
 
 class SshHost(Host):
     """A host reached by its name in the hosts file, as the SSH configuration resolves that name."""
+
+    shell = LOGIN_SHELL
 
     def __init__(self, name: str, python: str, access: Access, before: Sequence[str] = ()):
         super().__init__(name, python, before)

@@ -15,14 +15,13 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import paramiko
 
-from cluster.spec.model import Ssh
 from launch.errors import HostProblem
+from launch.openssh.ssh_program import configuration
 
-_LISTS = ("identityfile", "certificatefile")
+_KEYS = "identityfile"
 _USED = (
-    *_LISTS, "hostname", "user", "port", "proxycommand", "proxyjump", "hostkeyalias", "identitiesonly", "identityagent",
-    "userknownhostsfile", "globalknownhostsfile", "gssapiauthentication", "gssapidelegatecredentials", "gssapitrustdns",
-    "gssapikeyexchange",
+    _KEYS, "hostname", "user", "port", "proxycommand", "proxyjump", "hostkeyalias", "identitiesonly", "identityagent",
+    "userknownhostsfile", "globalknownhostsfile",
 )  # fmt: skip
 _TOKEN = re.compile(r"%(.)")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -56,7 +55,7 @@ class SshOptions:
     def about(self, host: str, user: Optional[str] = None, port: Optional[int] = None) -> Mapping[str, Any]:
         """Return the options for a host, by their names in lower case; paths and commands are expanded.
 
-        ``identityfile`` and ``certificatefile`` are lists. An option that OpenSSH would have without any configuration,
+        ``identityfile`` is a list. An option that OpenSSH would have without any configuration,
         such as the usual identity files, is left out.
 
         Args:
@@ -69,27 +68,9 @@ class SshOptions:
         if self._client is None:
             return self._read(host)
         usual = self._asked(["-F", "none"], "localhost")
-        found = {key: value for key, value in self._asked([*self._file(), *words], host).items()
+        found = {key: value for key, value in self._asked([*configuration(self._path), *words], host).items()
                  if key in ("hostname", "user", "port") or value != usual.get(key)}  # fmt: skip
         return {key: _expanded(key, value, host, found) for key, value in found.items()}
-
-    def are_own(self, options: str, host: str) -> bool:
-        """Return whether the operator's own file has options that begin so; the machine's file may have some, too."""
-        if self._client is None or self._file():
-            return True
-        usual, found = self._asked(["-F", "none"], "localhost"), self._asked(self._own_file(), host)
-        return any(found.get(key) != usual.get(key) for key in _USED if key.startswith(options))
-
-    def _file(self) -> List[str]:
-        """Return how to name the configuration to OpenSSH, whose home is not that of ``$HOME``."""
-        home = pwd.getpwuid(os.getuid()).pw_dir
-        if self._path == Ssh.config and os.path.expanduser("~") == home:
-            return []  # with the machine's own configuration
-        return self._own_file()
-
-    def _own_file(self) -> List[str]:
-        full = os.path.expanduser(self._path) if self._path else "none"
-        return ["-F", full if os.path.isfile(full) else "none"]
 
     def _asked(self, words: List[str], host: str) -> Dict[str, Any]:
         key = (*words, host)
@@ -125,7 +106,7 @@ def _parsed(answer: str) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for line in answer.splitlines():
         key, _, value = line.partition(" ")
-        if key in _LISTS:
+        if key == _KEYS:
             found.setdefault(key, []).append(value)
         elif key in _USED and (value != "none" or key == "identityagent"):
             found[key] = value.replace("ssh://", "") if key == "proxyjump" else value
@@ -136,7 +117,7 @@ def _expanded(key: str, value: Any, host: str, options: Mapping[str, Any]) -> An
     """Return a value with its tokens expanded, which ``ssh -G`` leaves in commands and in key files."""
     if key == "proxycommand":
         return _with_tokens(value, host, options)
-    if key in _LISTS:
+    if key == _KEYS:
         return [_with_tokens(os.path.expanduser(_with_variables(path)), host, options) for path in value]
     return value
 

@@ -4,12 +4,9 @@ On stderr, ``srun`` reports why it started no step, and how a step's program end
 launcher's request; some last as long as an agent.
 """
 
-import contextlib
 import re
 import shutil
 import subprocess
-import threading
-import time
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -17,6 +14,7 @@ from cluster.errors import SpecError
 from launch.errors import HostProblem, ProblemKind
 from launch.hostfile.schedulers import from_slurm
 from launch.hosts.channel import command_line
+from launch.hosts.closing import living
 from launch.view.console import fold
 
 JOB, NODES = "SLURM_JOB_ID", "SLURM_JOB_NODELIST"
@@ -147,44 +145,9 @@ def problem(host: str, job: str, complaint: str) -> Optional[HostProblem]:
     return HostProblem(host, ProblemKind.UNREACHABLE, what, advice=f"see `scontrol show job {job}`")
 
 
-END_S = 5.0  # for steps whose stdin is closed
 _LEFT: List["subprocess.Popen[bytes]"] = []  # kept, because every child must be reaped
 
 
 def leave(srun: "subprocess.Popen[bytes]") -> None:
     """Leave a step alone, because an agent is in it."""
-    _LEFT[:] = [*_living(_LEFT), srun]
-
-
-class EndingSteps:
-    """The steps that must end. The launcher waits for all of them together, at its own end."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sruns: List[subprocess.Popen[bytes]] = []
-
-    def add(self, srun: "subprocess.Popen[bytes]") -> None:
-        """Record a step whose stdin is closed."""
-        with self._lock:
-            self._sruns = [*_living(self._sruns), srun]
-
-    def close(self) -> None:
-        """Wait for all steps; end those that have not ended in time."""
-        late = _outliving(self._sruns, END_S)
-        for srun in late:
-            srun.terminate()  # srun then ends its step; a killed srun would leave the step running
-        for srun in _outliving(late, END_S):
-            srun.kill()
-
-
-def _outliving(sruns: Sequence["subprocess.Popen[bytes]"], seconds: float) -> List["subprocess.Popen[bytes]"]:
-    """Return the processes that have not ended after ``seconds``."""
-    until = time.monotonic() + seconds
-    for srun in sruns:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            srun.wait(max(0.0, until - time.monotonic()))
-    return _living(sruns)
-
-
-def _living(sruns: Sequence["subprocess.Popen[bytes]"]) -> List["subprocess.Popen[bytes]"]:
-    return [srun for srun in sruns if srun.poll() is None]
+    _LEFT[:] = [*living(_LEFT), srun]

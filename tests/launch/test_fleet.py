@@ -13,9 +13,9 @@ import pytest
 from cluster.spec.model import Ssh
 from launch.calls import LOOK_S
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
-from launch.fleet import make_hosts
 from launch.hosts.channel import Silence
 from launch.plan.local_spec import localised
+from launch.transports import make_hosts
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.slurm.srun import job_with
 from tests.support.waiting import PATIENCE_S
@@ -206,15 +206,20 @@ def assert_set(event: Event) -> None:
     assert event.wait(PATIENCE_S)
 
 
-@pytest.mark.parametrize("transport", ["ssh", "slurm"])
+@pytest.mark.parametrize(
+    ("transport", "client", "kind"),
+    [("ssh", "fabric", "SshHost"), ("ssh", "openssh", "OpensshHost"), ("slurm", "openssh", "SlurmHost")],
+)
 def test_every_host_gets_the_commands_before_its_program_but_for_runs_on_this_machine_alone(
-    transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    transport: str, client: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in job_with(tmp_path).items():
         monkeypatch.setenv(name, value)
-    ssh = Ssh(config=None, known_hosts=str(tmp_path / "none"))
+    monkeypatch.setattr("shutil.which", lambda name, path=None: f"/bin/{name}")
+    ssh = Ssh(transport=client, config=None, known_hosts=str(tmp_path / "none"))
     spec = spec_of("worker:0@localhost", "worker:1@h1", before=("module load cuda",), transport=transport, ssh=ssh)
     with ExitStack() as closing:
         hosts = make_hosts(dict.fromkeys(spec.hosts, "py"), spec, closing)
+    assert [type(host).__name__ for host in hosts.values()] == ["LocalHost", kind]
     assert [host.before for host in hosts.values()] == [("module load cuda",)] * 2
     assert localised(spec, [1, 2]).before == ()

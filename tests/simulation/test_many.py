@@ -1,6 +1,5 @@
 """Many histories are run in processes, counted, and looked at for what they have met."""
 
-import time
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from tests.simulation.faults import Fault
 from tests.simulation.many import lived, outcomes
 from tests.simulation.verdict import promise, verdict
 from tests.simulation.world import World
+from tests.support.waiting import let_pass
 
 NONE = ["--tries", "0", "--processes", "1"]
 
@@ -32,7 +32,7 @@ def test_any_exception_of_a_history_is_a_violation(
     assert "seed 7: KeyError: 7\n" in printed and "2 histories, " in printed and ": 2 violations" in printed
 
 
-@pytest.mark.parametrize("work", [lambda: None, lambda: time.sleep(0.05)])
+@pytest.mark.parametrize("work", [lambda: None, lambda: let_pass(0.05)])
 def test_a_history_that_does_not_end_is_left(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a coroutine of an agent never returns, and where it only waits."""
 

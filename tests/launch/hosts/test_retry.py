@@ -4,7 +4,7 @@ from typing import Callable, List
 
 import pytest
 
-from launch.remote.connection_failures import Backoff, persist
+from launch.hosts.retry import Backoff, persist
 
 
 class Clock:

@@ -1,12 +1,65 @@
 """A program on a host, as it is named to a shell there."""
 
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import List
 
 import pytest
 
-from launch.hosts.channel import command_line
+from launch.hosts import rpc
+from launch.hosts.channel import cause, command_line
+from launch.hosts.relay import MARK, relay_argv
+from launch.openssh import openssh_host
+from tests.support.waiting import PATIENCE_S
+
+SHELLS = [shell for shell in ("sh", "bash", "zsh", "csh", "tcsh", "fish", "nu") if shutil.which(shell)]
+OURS = [
+    command_line(["python3", *rpc._PROGRAM]),
+    command_line(relay_argv("~/.launch/env/bin/python", 6006)),
+    openssh_host._STAY,
+]
+
+
+@pytest.mark.parametrize("line", OURS, ids=["agent", "relay", "login"])
+def test_our_programs_have_no_character_that_some_login_shell_reads_otherwise(line: str) -> None:
+    """Between single quotes, csh reads ``!`` and a line end, fish a backslash; nushell joins no quoted parts."""
+    assert not set("!\\\n") & set(line)
+    assert line.count("'") == 2 and set('$`"*?(){}[]|&;<>#') & set(line.split("'")[0] + line.split("'")[2]) == set()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_our_programs_start_in_each_login_shell_of_this_machine(shell: str, tmp_path: Path) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path)}
+
+    def printed(line: str, data: bytes) -> bytes:
+        ran = subprocess.run(
+            [shell, "-c", line], input=data, stdout=subprocess.PIPE, timeout=PATIENCE_S, env=environ, check=False
+        )
+        return ran.stdout
+
+    agent = command_line([sys.executable, *rpc._PROGRAM])
+    assert printed(agent, b'print("in")'.ljust(len(rpc.RECEIVER))) == rpc.MARK + b"in\n"
+    assert printed(openssh_host._STAY, b"kept") == openssh_host._IN.encode() + b"\nkept"
+    assert MARK not in printed(command_line(relay_argv(sys.executable, 1)), b"")
+
+
+@pytest.mark.parametrize(
+    ("complaint", "reason"),
+    [
+        ("sh: 1: module: not found", "sh: 1: module: not found"),
+        ("Welcome\nmodule: Command not found.\n", "module: Command not found."),
+        (
+            "fish: Unknown command: module\nmodule load x </dev/null && exec py\n^~~~~^\n",
+            "fish: Unknown command: module",
+        ),
+        ("", ""),
+    ],
+)
+def test_the_cause_is_the_line_that_has_the_reason_also_from_fish(complaint: str, reason: str) -> None:
+    assert cause(complaint) == reason
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
-"""What all connections share: what the SSH configuration asks of Kerberos reaches keys, logins and problems."""
+"""What all connections share: whose user and port a gateway has."""
 
-import shutil
 import socket
 import threading
 from contextlib import suppress
@@ -13,70 +12,12 @@ import pytest
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem
-from launch.remote import access, kerberos
-from launch.remote.access import NO_EXCHANGE, Access
-from launch.remote.connection_failures import NoTicket, UnknownHostKey
-from launch.remote.kerberos import Kerberos
+from launch.remote import access
+from launch.remote.access import Access
 from tests.support.ssh.keys import new_key
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.not_fast  # OpenSSH is asked for the options of hosts
-CONFIG = "Host gpu01\n  HostName 127.0.0.1\n  GSSAPIAuthentication yes\n  GSSAPIKeyExchange yes\n"
-
-
-@pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Access]:
-    """A home with one locked key, without ssh-agent, in which nobody is asked."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    (tmp_path / ".ssh").mkdir()
-    new_key(tmp_path / ".ssh" / "id_ed25519", "secret")
-    (tmp_path / "config").write_text(CONFIG)
-    found = Access(Ssh(config=str(tmp_path / "config"), connect_timeout_s=0.5), ask=lambda path: "")
-    yield found
-    found.close()
-    shutil.rmtree(str(tmp_path))
-
-
-def test_a_locked_key_is_no_obstacle_where_a_ticket_logs_in(shared: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kerberos, "has_ticket", lambda: True)
-    shared.prepare("gpu01")
-    with pytest.raises(HostProblem, match="locked by a passphrase"):
-        shared.prepare("gpu02")
-
-
-def test_without_a_ticket_the_key_is_asked_for_as_ever(shared: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kerberos, "has_ticket", lambda: False)
-    with pytest.raises(HostProblem, match="locked by a passphrase"):
-        shared.prepare("gpu01")
-
-
-def test_a_login_knows_what_the_configuration_asks_for_and_the_name_that_is_dialled(
-    shared: Access, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-
-    def login(*values: Any) -> Any:
-        made.append(values)
-
-    monkeypatch.setattr(kerberos, "has_ticket", lambda: True)
-    monkeypatch.setattr(access, "Login", login)
-    monkeypatch.setattr(access, "_log_in", lambda connection: (_ for _ in ()).throw(paramiko.ChannelException(1, "no")))
-    shared.prepare("gpu01")
-    with pytest.raises(HostProblem):
-        shared.open("gpu01")
-    ((_, _, wanted, bound_s),) = made
-    assert wanted == Kerberos("127.0.0.1", logs_in=True, exchanges_keys=True) and bound_s == 0.5
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_a_missing_ticket_is_a_reason_only_where_the_operator_s_own_file_asks_for_tickets(
-    shared: Access, own: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("launch.remote.ssh_options.SshOptions.are_own", lambda *_: own)
-    connection: Any = SimpleNamespace(ssh_config={}, host="127.0.0.1", user="me", port=22)
-    problem = shared.problem("gpu01", connection, NoTicket("every key", "no package"))
-    assert "login refused (every key)" in str(problem) and ("GSSAPIAuthentication" in problem.advice) is own
 
 
 def test_a_host_that_is_also_a_gateway_has_ssh_user_as_a_host_alone(
@@ -96,14 +37,31 @@ def test_a_host_that_is_also_a_gateway_has_ssh_user_as_a_host_alone(
     both.close()
 
 
-@pytest.mark.parametrize(("options", "named"), [({"gssapikeyexchange": "yes"}, True), ({}, False)])
-def test_a_host_key_that_a_ticket_would_replace_is_asked_for_with_the_reason(
-    shared: Access, options: Any, named: bool
+@pytest.mark.parametrize(("code", "logins"), [(4, ["gw", "gw", "gw"]), (2, ["gw"])])
+def test_a_host_behind_a_full_gateway_gets_a_further_login_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, logins: List[str]
 ) -> None:
-    connection: Any = SimpleNamespace(ssh_config=options, host="127.0.0.1", user="me", port=22)
-    problem = shared.problem("gpu01", connection, UnknownHostKey("no key is known"))
-    assert problem.advice.endswith(NO_EXCHANGE) is named
-    assert NO_EXCHANGE not in shared.problem("gpu01", connection, EOFError()).advice
+    """Dropbear bounds the channels of a connection; a host that does not answer is no reason for another login."""
+    (tmp_path / "config").write_text("")
+    behind = Access(Ssh(config=str(tmp_path / "config"), gateway="gw"), ask=lambda path: "")
+    opened: List[str] = []
+
+    def log_in(connection: Any) -> None:
+        if connection.host == "gw":
+            opened.append("gw")
+        elif len(opened) < 3:
+            raise paramiko.ChannelException(code, "no")
+        connection.transport = SimpleNamespace(set_keepalive=lambda seconds: None, sock=None, active=True)
+
+    monkeypatch.setattr(access, "_log_in", log_in)
+    behind.prepare("gpu01")
+    if code == 4:
+        assert behind.open("gpu01").gateway is not None
+    else:
+        with pytest.raises(HostProblem, match="the gateway cannot reach gpu01"):
+            behind.open("gpu01")
+    assert opened == logins
+    behind.close()
 
 
 @pytest.fixture

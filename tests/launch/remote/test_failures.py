@@ -4,8 +4,9 @@ import inspect
 import shlex
 import socket
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import paramiko
 import pytest
@@ -13,28 +14,33 @@ import pytest
 from cluster.spec.model import Ssh
 from launch.agent.linux.sockets import free_ports
 from launch.errors import HostProblem, ProblemKind
+from launch.openssh.ssh_program import SshProgram
+from launch.remote import connection_failures
 from launch.remote.access import Access
 from launch.remote.connection_failures import (
+    BY_CERTIFICATE,
     NO_ANSWER,
     NO_BANNER,
     NO_KEYS,
     NO_LOGIN,
     OTHER_HOST_KEY,
-    NoTicket,
+    OTHER_WAYS,
     Unanswered,
     UnknownHostKey,
-    explain,
     is_dropped,
     unanswered,
 )
-from launch.remote.openssh import ByHand
 from launch.remote.ssh_host import SshHost
 
 SSH = Ssh(known_hosts="/k", connect_timeout_s=3)
 
 
-def way(**values: Any) -> ByHand:
-    return ByHand("h1", "alice", 22, "", "h1", SSH)._replace(**values)
+def way(**keys: Any) -> SshProgram:
+    return SshProgram("h1", replace(SSH, **{"user": "alice", "port": 22, **keys}))
+
+
+def explain(error: Exception, port: int = 22, entry: str = "h1") -> HostProblem:
+    return connection_failures.explain("h1", error, ("h1", port), way(port=port), entry)
 
 
 def key() -> paramiko.PKey:
@@ -46,14 +52,9 @@ def key() -> paramiko.PKey:
     [
         (UnknownHostKey("no key is known for h1"),
          "its host key is not in /k; verify the key, then accept it with `ssh -o StrictHostKeyChecking=ask "
-         "-o GlobalKnownHostsFile=/dev/null -o ControlPath=none -o UserKnownHostsFile=/k -l alice -p 22 h1 true`"),
+         "-o ControlPath=none -o GlobalKnownHostsFile=/dev/null -o UserKnownHostsFile=/k -l alice -p 22 h1 true`"),
         (paramiko.AuthenticationException("Authentication failed."),
-         "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
-         "and check the keys ssh.user and ssh.key"),
-        (NoTicket("Authentication failed.", "no cache; see `kinit`"),
-         "login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`, "
-         "and check the keys ssh.user and ssh.key; GSSAPIAuthentication is set for it, and fails: no cache; "
-         "see `kinit`"),
+         f"login refused (Authentication failed.); try `ssh -o UserKnownHostsFile=/k -l alice -p 22 h1`; {OTHER_WAYS}"),
         (socket.gaierror(-2, "Name or service not known"),
          "this machine cannot resolve the name h1 (Name or service not known); see `getent hosts h1`"),
         (socket.timeout("timed out"), "no answer from h1 port 22 within 3 s; check that the host is up"),
@@ -65,7 +66,7 @@ def key() -> paramiko.PKey:
          "no SSH at h1 port 22 (No route to host); check that the host is up and runs sshd"),
         (paramiko.SSHException("Error reading SSH protocol banner"),
          "h1 port 22 drops every login (Error reading SSH protocol banner); see sshd's log there, "
-         "and MaxStartups in its sshd_config"),
+         "and MaxStartups and PerSourcePenalties in its sshd_config"),
         (Unanswered(NO_BANNER),
          "h1 port 22 accepts the connection, and sends nothing within 3 s; its sshd hangs: see that host's console "
          "and load; or another program has this port"),
@@ -76,7 +77,7 @@ def key() -> paramiko.PKey:
          "h1 port 22 does not answer the login within 3 s; its sshd waits, mostly for a directory (LDAP) or a file "
          "server with the home folders; see sshd's log there"),
         (EOFError(), "h1 port 22 drops every login (EOFError); see sshd's log there, "
-         "and MaxStartups in its sshd_config"),
+         "and MaxStartups and PerSourcePenalties in its sshd_config"),
         (paramiko.ChannelException(2, "Connect failed"),
          "the gateway cannot reach h1 port 22 (Connect failed); check that the host is up and runs sshd"),
         (ValueError("q must be exactly 160 bits"), "SSH to h1 port 22 failed: ValueError: q must be exactly 160 bits"),
@@ -84,7 +85,7 @@ def key() -> paramiko.PKey:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )  # fmt: skip
 def test_every_reason_is_told_with_what_to_do_next(error: Exception, text: str) -> None:
-    assert explain("h1", error, ("h1", 22), way()).reason == text
+    assert explain(error).reason == text
 
 
 @pytest.mark.parametrize(
@@ -103,18 +104,24 @@ def test_every_reason_is_told_with_what_to_do_next(error: Exception, text: str) 
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
 def test_every_reason_has_a_kind(error: Exception, kind: ProblemKind) -> None:
-    assert explain("h1", error, ("h1", 22), way()).kind is kind
+    assert explain(error).kind is kind
 
 
 @pytest.mark.parametrize(("port", "entry"), [(22, "h1"), (2200, "[h1]:2200")])
 def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: str) -> None:
     error = paramiko.BadHostKeyException("h1", key(), key())
-    problem = explain("h1", error, ("h1", port), way(port=port, entry=entry))
+    problem = explain(error, port, entry)
     text = problem.reason
     assert problem.kind is ProblemKind.HOST_KEY and text.startswith(
         "its host key differs from the one in /k: a reinstalled machine, or an intercepted connection;"
     )
     assert f"`ssh-keygen -R {shlex.quote(entry)} -f /k`" in text and f"-l alice -p {port} h1 true`" in text
+
+
+def test_what_fabric_cannot_do_names_the_key_that_can() -> None:
+    assert "set `ssh.transport: openssh`" in explain(paramiko.AuthenticationException("no")).advice
+    certified, unknown = (explain(UnknownHostKey("no key is known", authority)).advice for authority in (True, False))
+    assert certified == f"{unknown}; {BY_CERTIFICATE}" and "`ssh.transport: openssh`" in BY_CERTIFICATE
 
 
 @pytest.mark.parametrize("words", [NO_ANSWER, OTHER_HOST_KEY, NO_BANNER, NO_KEYS, NO_LOGIN])
@@ -155,7 +162,7 @@ def test_a_key_exchange_before_any_banner_waits_for_the_banner() -> None:
 
 def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
     error = paramiko.ssh_exception.IncompatiblePeer("Incompatible ssh peer (no acceptable host key)")
-    assert explain("h1", error, ("h1", 22), way()).what.startswith("its host key differs from the one in /k: ")
+    assert explain(error).what.startswith("its host key differs from the one in /k: ")
 
 
 @pytest.mark.parametrize(
@@ -197,9 +204,7 @@ def test_what_was_refused_or_is_not_there_is_not_tried_again(error: Exception) -
 
 def test_no_valid_connection_is_no_ssh_there() -> None:
     error = paramiko.ssh_exception.NoValidConnectionsError({("127.0.0.1", 22): ConnectionRefusedError(111, "refused")})
-    assert explain("h1", error, ("h1", 22), way()).what.startswith(
-        "no SSH at h1 port 22 (Unable to connect to port 22 on 127.0.0.1"
-    )
+    assert explain(error).what.startswith("no SSH at h1 port 22 (Unable to connect to port 22 on 127.0.0.1")
 
 
 def refusal(host: str, settings: Ssh) -> str:
@@ -232,27 +237,3 @@ def test_a_port_that_answers_nothing_is_not_waited_for(tmp_path: Path) -> None:
         port = silent.getsockname()[1]
         text = refusal("localhost", Ssh(port=port, config=None, connect_timeout_s=0.2))
     assert f"localhost port {port}" in text
-
-
-# -- commands to type
-
-
-@pytest.mark.parametrize(
-    ("settings", "values", "words"),
-    [
-        (Ssh(), {}, "-l alice -p 22 h1"),
-        (Ssh(config=None), {}, "-F none -l alice -p 22 h1"),
-        (Ssh(config="/etc/my config"), {}, "-F '/etc/my config' -l alice -p 22 h1"),
-        (Ssh(key="/k 1"), {"jump": "a,b", "port": 2200}, "-J a,b -i '/k 1' -l alice -p 2200 h1"),
-        (Ssh(), {"user": "a b;c", "name": "$(x)"}, "-l 'a b;c' -p 22 '$(x)'"),
-    ],
-)
-def test_a_login_by_hand_leads_where_the_launchers_led(settings: Ssh, values: Dict[str, Any], words: str) -> None:
-    assert way(settings=settings, **values).login() == f"ssh {words}"
-
-
-def test_a_path_that_begins_with_a_tilde_works_in_quotes_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/al ice")
-    by_hand = way(settings=Ssh())
-    assert shlex.split(by_hand.forget())[-1] == "/home/al ice/.ssh/known_hosts"
-    assert 'UserKnownHostsFile="/home/al ice/.ssh/known_hosts"' in shlex.split(by_hand.accept())

@@ -35,7 +35,7 @@ def gateways(jumps: Mapping[str, str], opened: List[str], down: str = "") -> Gat
             raise HostProblem(name, ProblemKind.UNREACHABLE, "no SSH there")
         return Connection(name, through)
 
-    return Gateways(open_one, lambda name, is_last: jumps.get(name, ""))
+    return Gateways(open_one, lambda name, is_last: jumps.get(name, ""), Connection.close)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,14 @@ def test_at_the_end_every_gateway_is_closed() -> None:
     connections = [last(several, "a"), last(several, "a", "b")]
     several.close()
     assert not any(connection.is_connected for connection in connections)
+
+
+def test_a_gateway_whose_connection_is_full_is_opened_once_more_for_all_further_hosts() -> None:
+    opened: List[str] = []
+    several = gateways({}, opened)
+    first = last(several, "gw")
+    second = several.further(("gw",), first)
+    assert several.further(("gw",), first) is second is last(several, "gw") is not first
+    assert opened == ["gw", "gw"] and first.is_connected
+    several.close()
+    assert not first.is_connected and not second.is_connected

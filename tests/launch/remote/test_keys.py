@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from launch.errors import HostProblem
-from launch.remote.private_keys import LoginKeys, certified, public_part
+from launch.remote.private_keys import LoginKeys, public_part
 from tests.support.ssh.keys import new_key
 from tests.support.waiting import PATIENCE_S
 
@@ -75,7 +75,7 @@ class Asked:
 
 def offered(keys: LoginKeys, files: List[str], only: bool = False, agent: Optional[str] = None) -> List[bytes]:
     try:
-        return [key.asbytes() for key in keys.offer(files, only, agent=agent)]
+        return [key.asbytes() for key in keys.offer(files, only, agent)]
     finally:
         keys.close()
 
@@ -92,15 +92,6 @@ def test_a_passphrase_is_asked_for_once_however_many_hosts_the_key_is_for(make: 
     assert [len(keys.offer([path])) for _ in range(3)] == [1, 1, 1]
     assert asked.paths == [path]
     assert keys.offer([path])[0].can_sign()
-
-
-def test_a_locked_key_that_is_not_worth_a_question_is_left_out_and_asked_for_where_it_is(make: Make) -> None:
-    locked, open_one = make("locked", SECRET), make("open")
-    asked = Asked(SECRET)
-    keys = LoginKeys(asked)
-    assert [key.asbytes() for key in keys.offer([locked, open_one], unlock=False)] == [public_part(open_one)]
-    assert keys.offer([locked], unlock=False) == [] == asked.paths
-    assert offered(keys, [locked]) == [public_part(locked)] and asked.paths == [locked]
 
 
 def test_a_wrong_passphrase_is_asked_for_again_and_then_told(make: Make) -> None:
@@ -205,21 +196,6 @@ def test_a_key_as_openssl_writes_it_is_read(make: Make, kind: str, passphrase: s
     asked = Asked("wrong", passphrase)
     assert offered(LoginKeys(asked), [path]) == [public]
     assert len(asked.paths) == (2 if passphrase else 0)
-
-
-def test_a_certificate_file_is_offered_with_its_key(make: Make, home: Path) -> None:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("needs ssh: this machine lacks it (apt-get install openssh-client)")
-    key, other, authority = make("id"), make("other"), make("authority")
-    sign = ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", "me", key + ".pub"]
-    subprocess.run(sign, check=True, timeout=PATIENCE_S)
-    certificate = home / "elsewhere.pub"
-    Path(key + "-cert.pub").rename(certificate)
-    keys = LoginKeys(Asked())
-    with_it, without = keys.offer([key, other], certificates=[str(certificate), str(home / "none"), key + ".pub"])
-    assert with_it.public_blob.key_type == "ssh-ed25519-cert-v01@openssh.com" and without.public_blob is None
-    assert certified(str(home / "none")) is None
-    keys.close()
 
 
 def test_where_none_is_named_the_usual_ones_are_offered_and_of_locked_ones_only_where_there_is_no_other(

@@ -1,26 +1,18 @@
-"""Lines of known hosts as OpenSSH reads them, and the certificates of hosts."""
+"""Lines of known hosts as OpenSSH reads them, and the keys of hosts that they permit."""
 
 import base64
-import socket
-import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List
 
 import paramiko
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    SSHCertificateBuilder,
-    SSHCertificateType,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from launch.remote.access import Judge
-from launch.remote.connection_failures import BadCertificate, RevokedHostKey, UnknownHostKey
-from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust, certificate_fault, matches
+from launch.remote.connection_failures import RevokedHostKey, UnknownHostKey
+from launch.remote.known_hosts import KnownHosts, Trust, matches
 
-NOW = int(time.time())
 HASHED = paramiko.HostKeys.hash_host("gpu01", "|1|MDEyMzQ1Njc4OTAxMjM0NTY3ODk=|")
 
 
@@ -29,28 +21,11 @@ def line_of(key: Any) -> str:
 
 
 def as_paramiko(line: str) -> paramiko.PKey:
-    """The key in a line, with its certificate if it is one."""
+    """The key in a line."""
     return paramiko.Ed25519Key(msg=paramiko.Message(base64.b64decode(line.split()[1])))
 
 
 OWN, OTHER, CA = (ed25519.Ed25519PrivateKey.generate() for _ in range(3))
-
-
-def certificate(signer: Any = CA, **changed: Any) -> paramiko.PKey:
-    """The certificate of the key ``OWN`` for gpu01, with some things changed."""
-    values: Dict[str, Any] = {
-        "public_key": OWN.public_key(), "type": SSHCertificateType.HOST, "key_id": b"gpu01", "serial": 1,
-        "valid_principals": [b"gpu01"], "valid_after": NOW - 3600, "valid_before": NOW + 3600, **changed,
-    }  # fmt: skip
-    builder = SSHCertificateBuilder()
-    if not values["valid_principals"]:
-        del values["valid_principals"]
-        builder = builder.valid_for_all_principals()  # type: ignore[no-untyped-call]
-    for name, value in values.items():
-        builder = getattr(builder, name)(value)
-    if changed.get("serial") == 2:
-        builder = builder.add_critical_option(b"force-command", b"true")
-    return as_paramiko(builder.sign(signer).public_bytes().decode())
 
 
 def key(private: Any) -> paramiko.PKey:
@@ -104,54 +79,19 @@ def test_an_authority_may_be_named_for_a_host_without_its_port(tmp_path: Path) -
     assert found.about("[gpu01]:2200", "gpu01") == Trust((), (key(CA),), ())
 
 
-@pytest.mark.parametrize(
-    ("shown", "why"),
-    [
-        (certificate(), None),
-        (certificate(valid_principals=[b"cpu01", b"gpu*"]), None),
-        (key(OWN), "expected a certificate, found a bare key"),
-        (certificate(OTHER), "expected a certificate of a known authority, found one of another"),
-        (certificate(type=SSHCertificateType.USER), "expected a host's certificate, found a user's"),
-        (certificate(valid_before=NOW - 1), "its certificate is not valid yet, or no longer"),
-        (certificate(valid_after=NOW + 1800), "its certificate is not valid yet, or no longer"),
-        (certificate(valid_principals=[b"gpu02"]), "its certificate is for gpu02, and not for gpu01"),
-        (certificate(serial=2), "its certificate has options that are not known"),
-    ],
-)
-def test_a_certificate_is_good_for_its_host_and_its_time_alone(shown: paramiko.PKey, why: Optional[str]) -> None:
-    assert certificate_fault(shown, [key(CA)], "gpu01") == why
-
-
-def test_a_certificate_for_no_name_is_for_no_host() -> None:
-    shown = certificate(valid_principals=[])
-    assert certificate_fault(shown, [key(CA)], "gpu01") == "its certificate is for no name, and not for gpu01"
-
-
-def test_a_certificate_that_was_changed_is_not_signed() -> None:
-    shown = certificate()
-    blob = shown.public_blob.key_blob
-    shown.public_blob.key_blob = blob.replace(b"gpu01", b"gpu02")
-    assert "valid signature" in str(certificate_fault(shown, [key(CA)], "gpu02"))
-
-
 JUDGED: List[Any] = [
     (Trust((key(OWN),)), key(OWN), None),
     (Trust((key(OTHER), key(OWN))), key(OWN), None),
     (Trust((key(OTHER),)), key(OWN), paramiko.BadHostKeyException),
     (Trust(), key(OWN), UnknownHostKey),
     (Trust((key(OWN),), (), (key(OWN),)), key(OWN), RevokedHostKey),
-    (Trust((), (key(CA),)), certificate(), None),
-    (Trust((), (key(CA),)), key(OWN), BadCertificate),
     (Trust((key(OWN),), (key(CA),)), key(OWN), None),
-    (Trust((), (key(CA),), (key(CA),)), certificate(), UnknownHostKey),
-    (Trust((), (key(CA),), (key(OWN),)), certificate(), RevokedHostKey),
-    (Trust(), certificate(), UnknownHostKey),
 ]
 
 
 @pytest.mark.parametrize(("trust", "shown", "refused"), JUDGED)
 def test_a_host_key_is_taken_or_refused_by_all_that_is_known(trust: Trust, shown: Any, refused: Any) -> None:
-    judge = Judge(trust, "gpu01")
+    judge = Judge(trust)
     if refused is None:
         judge.missing_host_key(None, "gpu01", shown)
         return
@@ -159,14 +99,8 @@ def test_a_host_key_is_taken_or_refused_by_all_that_is_known(trust: Trust, shown
         judge.missing_host_key(None, "gpu01", shown)
 
 
-@pytest.mark.parametrize("bare", [(), ("rsa-sha2-512", "rsa-sha2-256")])
-def test_certificates_are_requested_first_and_bare_keys_of_kinds_that_are_known(bare: Tuple[str, ...]) -> None:
-    near, far = socket.socketpair()
-    with near, far:
-        transport = CertificatesFirst(bare, near)
-        kinds = list(transport.preferred_keys)
-        transport.close()
-    certified = [kind for kind in kinds if "-cert-" in kind]
-    assert "ssh-ed25519-cert-v01@openssh.com" in certified == kinds[: len(certified)]
-    rest = kinds[len(certified) :]
-    assert rest == list(bare) if bare else {"ssh-ed25519", "rsa-sha2-512"} < set(rest)
+@pytest.mark.parametrize(("trust", "known"), [(Trust((), (key(CA),)), True), (Trust(), False)])
+def test_a_host_that_an_authority_certifies_is_refused_as_unknown_with_that(trust: Trust, known: bool) -> None:
+    with pytest.raises(UnknownHostKey) as caught:
+        Judge(trust).missing_host_key(None, "gpu01", key(OWN))
+    assert caught.value.authority is known

@@ -13,6 +13,7 @@ from typing import Any, Iterator, List
 import pytest
 
 from cluster.spec.model import Ssh
+from launch.agent.linux import processes
 from launch.agent.linux.open_files import readable
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
@@ -20,10 +21,13 @@ from launch.hosts.bundle import launcher_code
 from launch.remote.access import Access
 from launch.remote.ssh_host import SshHost
 from launch.signals import Interrupts
-from tests.support.hosts import FakeHosts, Host
+from tests.support.hosts import FakeHosts
 from tests.support.hosts.fixture import hosts_here
+from tests.support.hosts.sshd import logins, signed, sshd
 from tests.support.launch.fakes import CODE, spec_of
 from tests.support.launch.launcher import LAUNCH
+from tests.support.ssh.keys import new_key
+from tests.support.ssh.security_key import SecurityKeyAgent
 from tests.support.waiting import PATIENCE_S, eventually
 
 SECRET = "correct horse"
@@ -90,34 +94,6 @@ EACH = "Host h1\n  HostName {h1}\nHost h2\n  HostName {h2}\nHost h3\n  HostName 
 ALL = "Host *\n  User root\n  IdentityFile {key}\n"
 
 
-def logins(host: Host) -> int:
-    """How many have been let in so far."""
-    return host.read("/var/log/sshd.log").count("Accepted publickey")
-
-
-@contextmanager
-def sshd(host: Host, lines: str) -> Iterator[None]:
-    """A host whose sshd has further settings for a while."""
-    before = host.read("/etc/ssh/sshd_config")
-    configure(host, lines + before)
-    try:
-        yield
-    finally:
-        configure(host, before)
-
-
-def configure(host: Host, text: str) -> None:
-    """Returns once sshd listens with this configuration."""
-
-    def listened() -> int:
-        return host.read("/var/log/sshd.log").count("Server listening on")
-
-    wanted = listened() + text.count("Port ")
-    host.write("/etc/ssh/sshd_config", text)
-    host.reload_sshd()
-    eventually("sshd with another configuration", lambda: listened() >= wanted)
-
-
 def test_logins_that_a_busy_sshd_drops_are_tried_again_until_all_are_in(operator: Operator, hosts: FakeHosts) -> None:
     operator.write(EACH + ALL)
     together, names = Barrier(12), []
@@ -177,6 +153,15 @@ def test_a_proxy_command_is_run_for_the_host(operator: Operator, hosts: FakeHost
     before = logins(hosts[0])
     assert operator.named("h2") == "h2"
     assert logins(hosts[0]) == before + 1
+
+
+def test_a_gateway_behind_a_proxy_command_carries_its_hosts_and_leaves_no_process(
+    operator: Operator, hosts: FakeHosts
+) -> None:
+    reached = f"ssh -F {hosts.ssh_config} -W {{h1}}:%p h2"
+    operator.write(f"Host h1\n  ProxyCommand {reached}\nHost h3\n  ProxyJump h1\n" + ALL)  # h3: a name of h1's
+    assert operator.named("h3") == "h3"
+    assert [each.pid for each in processes.table() if "-W" in processes.command_line(each.pid)] == []
 
 
 def test_the_known_hosts_are_those_of_the_ssh_configuration_where_the_hosts_file_names_none(
@@ -369,30 +354,39 @@ def test_a_login_shell_that_prints_is_no_obstacle(operator: Operator, hosts: Fak
     assert (answers["h1"]["run"], answers["h1"]["highest"], problems) == (None, 0, [])
 
 
-def signed(folder: Path, key: str, *options: str) -> str:
-    """The certificate that an authority of the test's own gives for a public key."""
-    authority = folder / "authority"
-    if not authority.exists():
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(authority)], check=True)
-    (folder / "signed.pub").write_text(key)
-    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", *options, str(folder / "signed.pub")]
-    subprocess.run(sign, check=True, stderr=subprocess.DEVNULL)
-    return (folder / "signed-cert.pub").read_text()
-
-
-def test_a_host_is_known_by_its_certificate_and_a_person_let_in_by_theirs(operator: Operator, hosts: FakeHosts) -> None:
+def test_a_certificate_beside_its_key_logs_in_and_that_of_a_host_needs_the_program_ssh(
+    operator: Operator, hosts: FakeHosts
+) -> None:
     h3, folder = hosts[2], operator.folder
     host_key = h3.read("/etc/ssh/ssh_host_ed25519_key.pub")
     h3.write("/etc/ssh/host-cert.pub", signed(folder, host_key, "-h", "-n", h3.address))
-    own = folder / "own"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(own)], check=True)
-    (folder / "own-cert.pub").write_text(signed(folder, (folder / "own.pub").read_text(), "-n", "root"))
+    own = new_key(folder / "own")
+    (folder / "own-cert.pub").write_text(signed(folder, Path(f"{own}.pub").read_text(), "-n", "root"))
     authority = (folder / "authority.pub").read_text()
     h3.write("/etc/ssh/authority.pub", authority)
-    operator.known.write_text("")
-    (folder / "machine").write_text(f"@cert-authority 10.* {authority}")
-    operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/own\n  GlobalKnownHostsFile {folder}/machine\n")
+    operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/own\n")
     with sshd(h3, "HostCertificate /etc/ssh/host-cert.pub\nTrustedUserCAKeys /etc/ssh/authority.pub\n"):
         assert operator.named("h3") == "h3"
-    with pytest.raises(HostProblem, match="its host key has no valid certificate: expected a certificate, found a b"):
-        operator.named("h3")
+        operator.known.write_text(f"@cert-authority 10.* {authority}")
+        with pytest.raises(HostProblem, match=r"signs its key \(@cert-authority\): set `ssh.transport: openssh`"):
+            operator.named("h3")
+
+
+def test_a_security_key_names_the_transport_that_can_use_it(
+    operator: Operator, hosts: FakeHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/none\n")
+    with SecurityKeyAgent(operator.folder / "agent") as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(agent.path))
+        with pytest.raises(HostProblem, match=r"no key to offer.*a security key.* set `ssh.transport: openssh`"):
+            operator.named("h2")
+
+
+def test_a_login_that_sshd_ends_after_a_refused_key_is_not_tried_again(operator: Operator, hosts: FakeHosts) -> None:
+    """OpenSSH 9.8 keeps out for longer with each further refusal (PerSourcePenalties)."""
+    new_key(operator.folder / "stranger")
+    operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/stranger\n  IdentitiesOnly yes\n")
+    with sshd(hosts[3], "MaxAuthTries 1\n"):
+        with pytest.raises(HostProblem, match="login refused"):
+            operator.named("h4")
+        assert hosts[3].read("/var/log/sshd.log").count("Too many authentication failures") == 1

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, List, Mapping, Optional
 
 import pytest
@@ -90,7 +89,6 @@ def options(folder: Path, host: str, text: str, user: Optional[str] = None, **fi
         ("Match user mine\n  Port 4\n", {"port": "4"}),
         ("Match originalhost cpu01 exec \"test %h = cpu01\"\n  Port 5\n", {"port": "5"}),
         ("IdentityFile ${HOME}/k\nIdentityFile ~/%n_%r\n", {"identityfile": [f"{HOME}/k", f"{HOME}/cpu01_mine"]}),
-        ("CertificateFile ~/a-cert.pub\n", {"certificatefile": [f"{HOME}/a-cert.pub"]}),
         ("ProxyCommand nc %h %p %% 2>/dev/null\n", {"proxycommand": "nc cpu01 22 % 2>/dev/null"}),
         ("ProxyJump ssh://me@gw:2222,ssh://b\n", {"proxyjump": "me@gw:2222,b"}),
         ("ProxyJump none\n", {}),
@@ -116,7 +114,6 @@ def test_what_a_line_means_is_what_openssh_makes_of_it(tmp_path: Path, text: str
         ("node.teleport.example.com", TSH, {
             "port": "3022", "userknownhostsfile": "/home/me/.tsh/known_hosts",
             "identityfile": ["/home/me/.tsh/keys/teleport.example.com/me"],
-            "certificatefile": ["/home/me/.tsh/keys/teleport.example.com/me-ssh/teleport-cert.pub"],
             "proxycommand": "\"/usr/local/bin/tsh\" proxy ssh --cluster=teleport.example.com"
                             " --proxy=teleport.example.com:443 me@node.teleport.example.com:3022",
         }),
@@ -136,10 +133,7 @@ def test_what_a_line_means_is_what_openssh_makes_of_it(tmp_path: Path, text: str
 def test_files_that_tools_write(tmp_path: Path, host: str, text: str, expected: Mapping[str, Any]) -> None:
     user = None if "user" in expected else "me"
     found = options(tmp_path, host, text, user, **{"redhat.conf": REDHAT})
-    ticket = {key for key in found if key.startswith("gssapi")}
-    assert {key: found[key] for key in found if key not in ticket} == {
-        "hostname": host, "user": "me", "port": "22", **expected,
-    }  # fmt: skip
+    assert found == {"hostname": host, "user": "me", "port": "22", **expected}
 
 
 @with_ssh
@@ -223,22 +217,6 @@ def test_what_fabric_dials_is_what_ssh_dials(tmp_path: Path, seed: int, monkeypa
         eventually("what OpenSSH dials", partial(_is_written, dials))
         assert dials.read_text().split() == dialled(made[-1])
     access.close()
-
-
-@with_ssh
-def test_what_the_machine_s_file_has_for_everybody_is_told_from_the_operator_s_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Distributions set GSSAPIAuthentication in /etc/ssh/ssh_config."""
-    home = SimpleNamespace(pw_dir=str(tmp_path), pw_name="me")
-    monkeypatch.setattr("pwd.getpwuid", lambda uid: home)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    asked = SshOptions(Ssh.config, 5.0)
-    assert not asked.are_own("gssapi", "a")
-    (tmp_path / ".ssh").mkdir()
-    (tmp_path / ".ssh" / "config").write_text("Host a\n  GSSAPIAuthentication yes\n")
-    asked = SshOptions(Ssh.config, 5.0)
-    assert asked.are_own("gssapi", "a") and not asked.are_own("gssapi", "b")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ import pytest
 
 from launch.agent.linux.sockets import free_ports
 from launch.errors import HostProblem, ProblemKind
-from launch.hosts import rpc
+from launch.hosts import relay, rpc
 from launch.hosts.bundle import launcher_code
 from launch.hosts.channel import Silence
-from launch.slurm import slurm_host, srun
+from launch.hosts.closing import EndingProcesses
 from launch.slurm.slurm_host import SlurmHost, StepChannel
-from launch.slurm.srun import Allocation, EndingSteps
+from launch.slurm.srun import Allocation
 from tests.support.slurm.srun import STAND_IN, job_with
 from tests.support.waiting import PATIENCE_S
 
@@ -30,7 +30,7 @@ def host_with(
     """A node of a job on which srun is this shell script."""
     environ = job_with(folder, script)
     monkeypatch.setenv("PATH", environ["PATH"])
-    ending = EndingSteps()
+    ending = EndingProcesses()
     host = SlurmHost("h1", python, Allocation("7", ("h1", "h2")), environ, ending)
     try:
         yield host
@@ -90,20 +90,20 @@ def test_a_step_that_does_not_begin_is_told_with_what_srun_waits_for(
     monkeypatch.setattr(rpc, "ANSWER_S", 0.4)
     waits = "Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)"
     with host_with(tmp_path, monkeypatch, f"echo 'srun: {waits}' >&2; exec sleep 1000") as host:
-        monkeypatch.setattr(srun, "END_S", 0.1)
+        monkeypatch.setattr("launch.hosts.closing.END_S", 0.1)
         assert f"did not answer within 0 s; it printed 'srun: {waits}'" in problem(host, tmp_path)
 
 
 def test_an_srun_that_cannot_be_started_is_a_problem_of_this_machine(tmp_path: Path) -> None:
-    host = SlurmHost("h1", "python3", Allocation("7"), {"PATH": str(tmp_path)}, EndingSteps())
+    host = SlurmHost("h1", "python3", Allocation("7"), {"PATH": str(tmp_path)}, EndingProcesses())
     assert problem(host, tmp_path) == "h1: cannot start srun: No such file or directory"
 
 
 def test_a_step_that_does_not_end_is_ended_and_one_with_an_agent_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(srun, "END_S", 0.2)
-    ending, left = EndingSteps(), StepChannel(["sleep", "1000"], os.environ, EndingSteps())
+    monkeypatch.setattr("launch.hosts.closing.END_S", 0.2)
+    ending, left = EndingProcesses(), StepChannel(["sleep", "1000"], os.environ, EndingProcesses())
     stubborn = StepChannel(["sh", "-c", "trap '' TERM; echo; sleep 1000 & wait; wait"], os.environ, ending)
     assert stubborn.receive(PATIENCE_S) == b"\n"
     late, prompt = StepChannel(["sleep", "1000"], os.environ, ending), StepChannel(["cat"], os.environ, ending)
@@ -135,7 +135,7 @@ def shouting() -> Iterator[int]:
 
 def test_commands_run_before_a_step_s_program(tmp_path: Path) -> None:
     python, environ = sys.executable, job_with(tmp_path)
-    ending = EndingSteps()
+    ending = EndingProcesses()
     host = SlurmHost("h1", python, Allocation("7"), environ, ending, ["echo noise", f"export FILE={tmp_path}/seen"])
     program = "import os; open(os.environ['FILE'], 'w').close(); print('{}')"
     channel = host.open([python, "-c", program])
@@ -172,6 +172,6 @@ def test_a_silent_connection_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
                 raise Silence
             return b"late"
 
-    channel = Slow(["true"], os.environ, EndingSteps())
-    assert slurm_host.Relayed(channel).recv(10) == b"late"
+    channel = Slow(["true"], os.environ, EndingProcesses())
+    assert relay.Relayed(channel).recv(10) == b"late"
     channel.close()

@@ -14,6 +14,7 @@ needs     programs and rights that a machine must have
 proc      processes and traffic of a host, read from outside
 process   processes by number and start time
 rack      the switch, the disks and the cable to this machine
+sshd      settings of sshd for a while, logins counted, certificates
 tool      programs that hosts are made with
 """
 

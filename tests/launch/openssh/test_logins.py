@@ -1,0 +1,46 @@
+"""The logins of all hosts: what this machine lacks for them is one problem, before any host is reached."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.spec.model import Ssh
+from launch.errors import HostProblem
+from launch.openssh.openssh_host import Logins
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """A PATH with the program ssh alone."""
+    (tmp_path / "ssh").write_text("#!/bin/sh\n")
+    (tmp_path / "ssh").chmod(0o755)
+    return str(tmp_path)
+
+
+def test_a_machine_without_ssh_is_named_with_the_other_transport(tmp_path: Path) -> None:
+    with pytest.raises(HostProblem) as caught:
+        Logins(Ssh(), {"PATH": str(tmp_path)})
+    assert str(caught.value) == (
+        "this machine: ssh.transport: openssh: expected ssh on PATH, found none; "
+        "install the OpenSSH client, or use ssh.transport: fabric"
+    )
+
+
+def test_a_key_that_is_not_there_is_named(path: str) -> None:
+    with pytest.raises(HostProblem, match=r"ssh\.key: expected a private key, found no file /nowhere/id"):
+        Logins(Ssh(key="/nowhere/id"), {"PATH": path})
+
+
+def test_sockets_lie_in_a_folder_of_this_user_alone_which_goes_with_the_logins(path: str) -> None:
+    logins = Logins(Ssh(), {"PATH": path})
+    one, other = logins.socket(), logins.socket()
+    assert one.parent == other.parent and one != other and one.parent.stat().st_mode & 0o777 == 0o700
+    assert len(f"{one}.0123456789abcdef") < 100  # ssh adds such an end, and a socket's path has at most 107 bytes
+    logins.close()
+    assert not one.parent.exists() and logins.ended.is_set()
+
+
+def test_without_a_login_no_folder_is_made(path: str) -> None:
+    before = set(Path("/tmp").glob("launch-ssh-*"))
+    Logins(Ssh(), {"PATH": path}).close()
+    assert set(Path("/tmp").glob("launch-ssh-*")) == before
