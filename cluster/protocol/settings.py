@@ -127,6 +127,8 @@ class Keep:
     spares_results: bool = False
 
 
+RUN_FOLDER, TASK_FOLDER = "run", "task"  # values of the key ``folder``
+
 DEFAULT_KEEP = Keep(days=90.0, spares_results=True)  # where the file has no key ``keep``
 
 
@@ -142,6 +144,7 @@ class HostSettings:
       notice: how a host learns that its machine will be taken away; None where the host does not learn that.
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
+      folder: "run" where the tasks of a host share one working folder, "task" where each task has a folder of its own.
     """
 
     guard: Optional[str] = None
@@ -149,3 +152,4 @@ class HostSettings:
     notice: Optional[Notice] = None
     container: Optional[Container] = None
     after: Tuple[str, ...] = ()
+    folder: str = TASK_FOLDER

@@ -34,7 +34,9 @@ def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: 
         task,
         argv=(os.path.expanduser(program), *arguments),
         env={**env, "TF_CONFIG": tf_config(request.cluster, task.role, task.index)},
-        folder=work if task.folder == "job" else str(code_of(request, folder, "launcher")),
+        folder=str(folder.home(request.folder, task.name) / WORK)
+        if task.folder == "job"
+        else str(code_of(request, folder, "launcher")),
     )
 
 

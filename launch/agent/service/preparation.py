@@ -181,20 +181,18 @@ def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContai
 
 
 def _furnish(request: RunRequest, folder: RunFolder) -> None:
-    """Create the working folder of each task, before the run begins.
+    """Create the working folders of this host's tasks, before the run begins.
 
     Copying may take seconds.
 
     Raises:
       NotReady: the copy fails, as on a full disk.
     """
-    for task in request.tasks:
-        own = folder.task(task.name)
-        try:
-            work_folder.fill(own, code_of(request, folder, "job") if "job" in request.code else None)
-        except OSError as error:
-            where = own / WORK
-            raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
+    try:
+        work_folder.create(request, folder, code_of(request, folder, "job") if "job" in request.code else None)
+    except OSError as error:
+        where = work_folder.homes(request, folder)[0] / WORK
+        raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
 
 
 def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
@@ -202,9 +200,7 @@ def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
     if "launcher" not in request.code:
         return None
     try:
-        return Shipped(
-            code_of(request, folder, "launcher"), folder.own, [folder.task(task.name) for task in request.tasks]
-        )
+        return Shipped(code_of(request, folder, "launcher"), folder.own, work_folder.homes(request, folder))
     except (OSError, ValueError) as error:
         raise NotReady(f"cannot read the code that was sent: {error}; start again") from error
 
