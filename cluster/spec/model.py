@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from cluster.protocol.command_template import STATE_FOLDER, names_in
 from cluster.protocol.settings import DEFAULT_KEEP, Elastic, Hook, HostSettings, Keep, Limits, Restart
 from cluster.task import Train
 
@@ -144,6 +145,12 @@ class Spec(HostSettings, NamedTasks):
         """Return the arguments of the tasks of ``role``, () for a role without any; valid only with ``command``."""
         given = self.command.get(role) if isinstance(self.command, Mapping) else self.command
         return given or ()
+
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether a ``command`` names the folder that outlives runs."""
+        words = (word for role in ROLE_ORDER for word in self.command_of(role))
+        return any(STATE_FOLDER in names_in(word) for word in words)
 
     @property
     def chief(self) -> TaskSpec:

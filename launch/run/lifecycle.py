@@ -105,7 +105,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     with advising(str(target), planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view, start.detach)
-        if start.resume:
+        if start.resume and start.spec.command is None:
             asked = bring_newest(fleet, run.plan, run.requests, view.note, start.needed, start.source)
             run = replace(run, requests=asked)
         for line in start_agents(fleet, run.requests, graph):
@@ -134,7 +134,7 @@ def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
         return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
 
     ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
-    resumes = fleet.spec.command is None
+    resumes = fleet.spec.command is None or fleet.spec.keeps_state
     say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
 
 

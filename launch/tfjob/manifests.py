@@ -199,7 +199,7 @@ class _Maker:
 
 
 def _hint(placeholder: str) -> str:
-    if placeholder in ("run", "run_folder"):
+    if placeholder in ("run", "run_folder", "state_folder"):
         return "name a folder that the pods share"
     return "let the program read TF_CONFIG, which Kubernetes sets as the launcher does"
 

@@ -48,7 +48,7 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
                 prepared = prepare(asked, request, folder, keeper)
 
             def ready(answer: Dict[str, Any]) -> None:
-                send({**answer, "ended": left, "notes": list(prepared.share.terms.notes)})
+                send({**answer, "ended": left, "notes": list(prepared.notes)})
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:

@@ -7,6 +7,7 @@ spawning          the start of an attempt's process, with limits and in a contai
 task_reports      the events about progress, signs of life, tasks that may be frozen, and use of network and GPUs
 task_env          the environment variables of a task's process
 work_folder       the folder that a task works in, and the launcher's own code, which a run preserves
+state_folder      the folder that the programs of one name keep from run to run
 task_log          the times at which the lines of a log were written, and the freed part of a long log
 stacks            the stacks of a process's threads
 """

@@ -215,7 +215,8 @@ def test_resume_of_a_program_of_others_is_refused_before_anything_starts(launch:
     launch.write()
     ran = launch("up", "--resume")
     assert (ran.returncode, launch.workdir.exists()) == (2, False)
-    assert ran.stderr.startswith(f"--resume: expected a hosts file with the key job, found command in {launch.file}; ")
+    expected = "--resume: expected the key job, or {state_folder} in command, found neither in"
+    assert ran.stderr.startswith(f"{expected} {launch.file}; ")
 
 
 def test_resume_without_anything_to_resume_is_refused(launch: Launcher) -> None:

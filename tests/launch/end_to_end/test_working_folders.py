@@ -11,13 +11,35 @@ from tests.support import ROOT
 from tests.support.launch.launcher import Launcher
 from tests.support.waiting import eventually
 
+SERVES = "test {role} = ps && exec sleep 1000; "
+COUNTS = SERVES + "test {index} = 1 || cat {state_folder}/count; test {index} = 1 || echo x >> {state_folder}/count"
+
+
+def test_what_a_program_keeps_in_its_state_folder_is_there_in_a_resumed_run_and_outlives_a_removal(
+    launch: Launcher,
+) -> None:
+    kept = launch.workdir / "state" / "r"
+    launch.write(COUNTS, keep={"runs": 1})
+    assert launch("up").returncode == 0
+    ran = launch("up")
+    refused = (
+        f"localhost: {{state_folder}}: expected no files of an earlier run in {kept}, found some; continue from them"
+    )
+    assert ran.returncode == 3 and refused in ran.stderr and f"`launch up --resume {launch.file}`" in ran.stderr
+    assert launch("up", "--resume").returncode == 0
+    assert sorted(log.read_text() for log in launch.workdir.glob("runs/*/worker.0/*.log"))[1:] == ["x\n"]
+    ran = launch("up", "--resume", "--run", "r-20260101-000000")
+    assert ran.returncode == 2 and "is that of the name r, whatever run wrote there; leave --run out" in ran.stderr
+    assert launch("prune", "--yes").returncode == 0
+    assert (kept / "count").read_text() == "x\nx\n"
+
+
 DOUBLES = """
 import json, os
 rate = json.load(open("config.json"))["rate"]
 print("began with", rate)
 json.dump({"rate": 2 * rate}, open("config.json", "w"))
 """
-SERVES = "test {role} = ps && exec sleep 1000; "
 
 
 def test_what_a_program_writes_into_its_folder_is_not_there_in_the_next_run(launch: Launcher) -> None:
