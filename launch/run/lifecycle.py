@@ -19,6 +19,7 @@ from launch.hostfile.selection import renumbered
 from launch.logs.task_logs import print_log_of_culprit
 from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
+from launch.plan.split_folders import split_folders
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
 from launch.run.follower import SILENT_S
@@ -102,6 +103,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     """
     where = ", which are this machine (--local)" if start.spec.local else ""
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
+    for found in split_folders(start.spec):
+        view.note(f"{fold(found.hosts)}: {found.what}; {found.mend}")
     with advising(str(target), planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view, start.detach)

@@ -44,7 +44,7 @@ def create(asked: RunRequest, folder: RunFolder) -> List[str]:
             f"`launch up --resume {asked.file}`, move them away, or choose another name"
         )
     if is_empty and asked.resume and any(task.chief for task in users):
-        return [f"{{{STATE_FOLDER}}}: no files of an earlier run in {own}; the program begins anew"]
+        return [f"{{{STATE_FOLDER}}}: no files of an earlier run in {own}; the program begins without them"]
     return []
 
 

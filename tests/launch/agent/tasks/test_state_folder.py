@@ -46,7 +46,7 @@ def test_a_new_run_is_refused_beside_files_of_an_earlier_one_and_a_resumed_one_i
 
 
 def test_a_resumed_run_that_finds_nothing_on_the_chief_s_host_reports_that(tmp_path: Path) -> None:
-    where = f"{{state_folder}}: no files of an earlier run in {tmp_path}/state/r; the program begins anew"
+    where = f"{{state_folder}}: no files of an earlier run in {tmp_path}/state/r; the program begins without them"
     assert create(asked(tmp_path, resume=True)) == [where]
     worker = run_request(task_request(argv=ARGV), workdir=str(tmp_path), resume=True)
     assert create(worker) == []
