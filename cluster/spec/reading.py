@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 from cluster.errors import Problem, SpecError
 from cluster.protocol.settings import RUN_FOLDER, TASK_FOLDER, Limits
 from cluster.protocol.typed_json import fields_in
-from cluster.spec.entries import env_at, read_entries
+from cluster.spec.entries import MASTER, env_at, read_entries
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.spec.place import Place, shown
 from cluster.spec.rules import broken_rules
@@ -113,6 +113,7 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
         train=train,
         hooks=hooks_of(values),
         job_at=document.place(("job",)).naming(("job",)),
+        chief_name=MASTER if document.section("cluster").get(MASTER) else "chief",
         **{"name": path.stem, **fields_in(Spec, values)},
     )
 

@@ -41,7 +41,8 @@ def test_the_programs_of_a_host_start_in_one_folder_where_the_run_asks_for_it(tm
 def test_each_task_has_the_cluster_and_its_own_place_in_it_among_its_variables(tmp_path: Path) -> None:
     request = asked(tmp_path)
     config = json.loads(located(request, folder_of(request)).tasks[0].env["TF_CONFIG"])
-    assert config == {"cluster": json.loads(CLUSTER), "task": {"type": "worker", "index": 1}}
+    task = {"type": "worker", "index": 1}
+    assert config == {"cluster": json.loads(CLUSTER), "task": task, "environment": "cloud"}
 
 
 def test_the_request_itself_stays_as_it_was(tmp_path: Path) -> None:
