@@ -43,7 +43,8 @@ def _master_port(spec: Spec, control: Optional[str]) -> int:
     """Return a port of the chief's host that is none of the run's own: the next one above them, or else below."""
     if spec.master_port is not None:
         return spec.master_port
-    taken = {task.port for task in spec.tasks if task.host == spec.chief.host}
+    host = spec.chief.host
+    taken = {task.port for task in spec.tasks if task.host == host}
     taken |= {port_of(control)} if control is not None else set()
     top = max(taken)
     return next(port for port in chain(range(top + 1, LAST_PORT + 1), range(top, _FIRST_PORT, -1)) if port not in taken)
