@@ -17,6 +17,7 @@ from cluster.errors import TaskError
 TRAINERS = ("chief", "worker")  # they compute gradients
 MEMBERS = (*TRAINERS, "ps")  # an evaluator follows a cluster, but does not belong to it
 ROLES = (*MEMBERS, "evaluator")
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")  # of torchrun
 UNFIT_FOR_STOCK = (
     "wire",
     "clip_norm",
@@ -154,8 +155,12 @@ class Train:
 
 
 def tf_config(cluster: str, role: str, index: int) -> str:
-    """Return the value of ``TF_CONFIG`` for one task; ``cluster`` is already JSON, since all tasks share it."""
-    return f'{{"cluster": {cluster}, "task": {{"type": "{role}", "index": {index}}}}}'
+    """Return the value of ``TF_CONFIG`` for one task; ``cluster`` is already JSON, since all tasks share it.
+
+    The chief has the name that the cluster gives it. contrib.learn starts its servers only in the environment "cloud".
+    """
+    name = "master" if role == "chief" and '"master": [' in cluster else role
+    return f'{{"cluster": {cluster}, "task": {{"type": "{name}", "index": {index}}}, "environment": "cloud"}}'
 
 
 def _accept(cls: Type[_T], values: Mapping[str, Any], where: str) -> _T:

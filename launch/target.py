@@ -69,8 +69,8 @@ class Target:
         if not self.local:
             return spec
         tasks, hosts = len(spec.tasks), len(spec.hosts)
-        ports = free_ports(tasks + hosts)
-        here = localised(spec, ports[:tasks], ports[tasks:])
+        ports = free_ports(tasks + hosts + 1)
+        here = localised(spec, ports[:tasks], ports[tasks:-1], ports[-1])
         if any(word.startswith("python=") for word in self.overrides):
             return replace(here, python=spec.python)
         self._note_python(spec)

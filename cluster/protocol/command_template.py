@@ -8,6 +8,7 @@ import difflib
 import re
 from typing import List, Mapping
 
+STATE_FOLDER = "state_folder"
 PLACEHOLDERS = {
     "python": "Python of the task's host.",
     "role": "Role of the task: `ps`, `chief`, `worker` or `evaluator`.",
@@ -23,6 +24,7 @@ PLACEHOLDERS = {
     "gpus": "Number of GPUs of the task.",
     "run": "Full name of the run, `digits-20261120-155902`.",
     "run_folder": "Folder of the run on the task's host; other hosts do not share it.",
+    STATE_FOLDER: "Folder of the key `name` on the task's host, which outlives runs.",
 }
 _NAMED = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 

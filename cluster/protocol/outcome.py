@@ -196,8 +196,8 @@ class Reporter:
         """Return a text with the files of the task's copy replaced by the author's original files."""
         if self._folder is None or self._job_dir is None:
             return text
-        for folder in (self._folder, self._folder.resolve()):
-            text = text.replace(f"{folder / WORK}{os.sep}", os.path.join(self._job_dir, ""))
+        for work in (self._folder / WORK, (self._folder / WORK).resolve()):  # may be a link
+            text = text.replace(f"{work}{os.sep}", os.path.join(self._job_dir, ""))
         return text
 
     def outcome(self, outcome: Outcome) -> None:

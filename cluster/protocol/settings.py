@@ -127,6 +127,8 @@ class Keep:
     spares_results: bool = False
 
 
+RUN_FOLDER, TASK_FOLDER = "run", "task"  # values of the key ``folder``
+
 DEFAULT_KEEP = Keep(days=90.0, spares_results=True)  # where the file has no key ``keep``
 
 
@@ -144,6 +146,7 @@ class HostSettings:
       after: shell commands that run on a host once its part of the run is over.
       quiet_s: seconds without a sign of work after which a task is reported as quiet; None for never.
       progress: the regular expression that finds the progress of a program in its log; None for none.
+      folder: "run" where the tasks of a host share one working folder, "task" where each task has a folder of its own.
     """
 
     guard: Optional[str] = None
@@ -153,3 +156,4 @@ class HostSettings:
     after: Tuple[str, ...] = ()
     quiet_s: Optional[float] = 300
     progress: Optional[str] = None
+    folder: str = TASK_FOLDER

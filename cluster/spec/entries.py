@@ -9,6 +9,7 @@ from cluster.spec.place import Path, Place
 from cluster.spec.schema import Findings
 from cluster.spec.yaml_document import Document
 
+MASTER = "master"  # the chief, under the name that contrib.learn and Cloud ML know
 MOST_TASKS = 100_000  # in one item; a larger number is a typing error
 
 
@@ -83,7 +84,8 @@ def _paths(document: Document, findings: Findings) -> Iterator[Path]:
 def _read(document: Document, path: Path) -> Entry:
     spare = path[0] == "spares"
     item = document.value["spares"][path[1]] if spare else document.value["cluster"][path[1]][path[2]]
-    common: Dict[str, Any] = {"role": "ps" if spare else path[1], "path": path, "document": document, "spare": spare}
+    role = "ps" if spare else "chief" if path[1] == MASTER else path[1]
+    common: Dict[str, Any] = {"role": role, "path": path, "document": document, "spare": spare}
     if isinstance(item, str):
         names, port = _named(path, endpoint, item)
         return Entry(hosts=names, addresses=names, port=port, **common)

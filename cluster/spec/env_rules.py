@@ -9,8 +9,9 @@ from cluster.spec.model import ROLE_ORDER
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
 from cluster.spec.yaml_document import Document
+from cluster.task import RANK_VARIABLES
 
-_SET_BY_AGENTS = ("LAUNCH_", "TF_CONFIG", "CUDA_")  # beginnings of names
+_SET_BY_AGENTS = ("LAUNCH_", "TF_CONFIG", "CUDA_", *RANK_VARIABLES)  # beginnings of names
 Named = Mapping[str, Path]  # by name, where the variable's value is
 
 

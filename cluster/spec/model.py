@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from cluster.protocol.command_template import STATE_FOLDER, names_in
 from cluster.protocol.settings import DEFAULT_KEEP, Elastic, Hook, HostSettings, Keep, Limits, Restart
 from cluster.task import Train
 
@@ -100,7 +101,8 @@ class Spec(HostSettings, NamedTasks):
     ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program on a host.
     ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its name.
     ``lead_ports`` has the port of the lead's agent for each host that may lead. For a host without a port in it, the
-    agent takes the first port above the ports of its tasks.
+    agent takes the first port above the ports of its tasks. ``master_port`` is MASTER_PORT of the tasks; None where the
+    launcher chooses. ``chief_name`` is ``master`` where the programs know the chief under this name.
     """
 
     job: Optional[str] = None
@@ -122,6 +124,8 @@ class Spec(HostSettings, NamedTasks):
     job_at: str = "job"
     local: bool = False
     lead_ports: Mapping[str, int] = field(default_factory=dict)
+    master_port: Optional[int] = None
+    chief_name: str = "chief"
 
     @property
     def local_workdir(self) -> str:
@@ -145,6 +149,16 @@ class Spec(HostSettings, NamedTasks):
         """Return the arguments of the tasks of ``role``, () for a role without any; valid only with ``command``."""
         given = self.command.get(role) if isinstance(self.command, Mapping) else self.command
         return given or ()
+
+    def known_as(self, role: str) -> str:
+        """Return the name under which programs know a role."""
+        return self.chief_name if role == "chief" else role
+
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether a ``command`` names the folder that outlives runs."""
+        words = (word for role in ROLE_ORDER for word in self.command_of(role))
+        return any(STATE_FOLDER in names_in(word) for word in words)
 
     @property
     def chief(self) -> TaskSpec:

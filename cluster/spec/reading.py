@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
 
 from cluster.errors import Problem, SpecError
-from cluster.protocol.settings import Limits
+from cluster.protocol.settings import RUN_FOLDER, TASK_FOLDER, Limits
 from cluster.protocol.typed_json import fields_in
-from cluster.spec.entries import env_at, read_entries
+from cluster.spec.entries import MASTER, env_at, read_entries
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.spec.place import Place, shown
 from cluster.spec.rules import broken_rules
@@ -106,12 +106,14 @@ def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:
     """Return the spec of ``document``, which fits the schema; ``slots`` have their ports and GPUs."""
     values: Dict[str, Any] = {key: value for key, value in document.value.items() if value is not None}
     train = Train.from_dict(values.pop("train", {}))
+    values.setdefault("folder", RUN_FOLDER if "command" in values else TASK_FOLDER)
     return Spec(
         path=path,
         tasks=_tasks_of(document, slots, values.get("python")),
         train=train,
         hooks=hooks_of(values),
         job_at=document.place(("job",)).naming(("job",)),
+        chief_name=MASTER if document.section("cluster").get(MASTER) else "chief",
         **{"name": path.stem, **fields_in(Spec, values)},
     )
 

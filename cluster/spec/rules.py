@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.errors import Problem
 from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
-from cluster.spec.entries import Entry
+from cluster.spec.entries import MASTER, Entry
 from cluster.spec.env_rules import env_paths, env_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
@@ -111,15 +111,19 @@ def _missing_roles(document: Document) -> Iterator[Problem]:
     listed = document.value["cluster"]
     if document.value.get("job") is not None and not listed.get("ps"):
         yield document.problem(("cluster", "ps"), "at least one ps, which holds the variables", "none")
-    if not any(listed.get(role) for role in TRAINERS):
+    if document.value.get("job") is not None and listed.get(MASTER):
+        hint = "name it chief: only a program under command may know it as master"
+        yield document.problem(("cluster", MASTER), "chief, with a job", "master", hint, at_key=True)
+    if not any(listed.get(role) for role in (*TRAINERS, MASTER)):
         yield document.problem(("cluster", "worker"), "at least one worker, or a chief", "none")
 
 
 def _crowded_roles(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
     for role in ("chief", "evaluator"):
-        size = _size(entries, role)
+        own = [entry for entry in entries if entry.role == role]
+        size = _size(own, role)
         if size > 1:
-            yield document.problem(("cluster", role), f"at most one {role}", f"{size} tasks")
+            yield document.problem(own[0].path[:2], f"at most one {role}", f"{size} tasks")
 
 
 def _lonely_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) 
     """Start to poll for a notice, where the request has a command for it; ``leave`` receives the reason."""
     if request.notice is None:
         return []
-    work = folder.task(request.tasks[0].name) / WORK
+    work = folder.home(request.folder, request.tasks[0].name) / WORK
     return [asyncio.ensure_future(watch(request.notice, work, request.secrets, leave))]
 
 

@@ -8,6 +8,7 @@ from cluster.protocol.addresses import host_of
 from launch.check.findings import Evidence, Finding, Note, Survey
 from launch.check.host_rules import LONGER
 from launch.errors import HostProblem, ProblemKind
+from launch.plan.split_folders import split_folders
 from launch.view.console import fold
 
 RUNS_CODE = "any client of the tasks' ports can run code as this user: TensorFlow's servers have no authentication"
@@ -117,6 +118,12 @@ def open_ports(evidence: Evidence) -> Iterator[Finding]:
     if evidence.plan.spec.guard is None:
         advice = "run them on a network that you trust, or let only the cluster in with guard: nftables"
         yield Note("open-ports", evidence.plan.hosts, RUNS_CODE, advice)
+
+
+def folders(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a note on each folder of a command in which no checkpoint would be whole."""
+    for found in split_folders(evidence.plan.spec):
+        yield Note("split-folder", found.hosts, found.what, found.mend)
 
 
 def public(evidence: Evidence) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ RULES: Tuple[Rule, ...] = (
     fleet_rules.drivers,
     fleet_rules.code,
     fleet_rules.open_ports,
+    fleet_rules.folders,
 )
 
 

@@ -20,6 +20,7 @@ from launch.plan.local_spec import towers
 from launch.plan.network_model import NetworkEnd
 from launch.plan.outlook import Outlook, PlannedContainer, PlannedHook, PsContent, Variables
 from launch.plan.plan import Plan, oversized
+from launch.plan.split_folders import split_folders
 
 DESCRIBE_S = 300.0
 _NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow"
@@ -92,6 +93,8 @@ def remarks(plan: Plan) -> Iterator[str]:
     if plan.spec.after:
         commands = ", ".join(f"`{command}`" for command in plan.spec.after)
         yield f"after: every host runs {commands} once its tasks have ended"
+    for found in split_folders(plan.spec):
+        yield f"{found.what}; {found.mend}"
     if plan.spec.command is not None:
         yield "command: the program places its variables itself; the launcher does not know their sizes"
     elif not is_modelled(plan):

@@ -10,7 +10,9 @@ from cluster.spec.model import Spec
 from cluster.task import TRAINERS
 
 
-def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) -> Spec:
+def localised(
+    spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = (), master_port: Optional[int] = None
+) -> Spec:
     """Return ``spec`` with every host on this machine, without GPUs and with the same towers.
 
     Tasks of several hosts share this machine's processors, so no task is limited to some processors or to a NUMA node.
@@ -21,6 +23,7 @@ def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) 
     Args:
       ports: a free port for each task.
       lead_ports: a free port for each host.
+      master_port: a free port for the program of rank 0.
     """
     tasks = tuple(
         replace(task, address=f"localhost:{port}", port=port, gpus=(), python=None, limits=_limits(task.limits))
@@ -29,6 +32,7 @@ def localised(spec: Spec, ports: Sequence[int], lead_ports: Sequence[int] = ()) 
     return replace(
         spec, tasks=tasks, python=None, before=(), after=(), setup=None, train=replace(spec.train, towers=towers(spec)),
         local=True, lead_ports=dict(zip(spec.hosts, lead_ports)), workdir=spec.local_workdir,
+        master_port=master_port,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Union
 
-from cluster.protocol.command_template import fill
+from cluster.protocol.command_template import STATE_FOLDER, fill
 from cluster.protocol.outcome import WORK
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.run_request import TaskRequest
@@ -213,7 +213,11 @@ def shown_tasks(plan: Plan, names: Collection[str]) -> Iterator[PlannedTask]:
 
 def _shown(plan: Plan, task: TaskRequest) -> PlannedTask:
     run_folder = f"{plan.spec.workdir}/runs/{plan.run}"
-    places = {"code": f"{run_folder}/{task.role}.{task.index}/{WORK}", "run_folder": run_folder}
+    places = {
+        "code": f"{run_folder}/{task.role}.{task.index}/{WORK}",
+        "run_folder": run_folder,
+        STATE_FOLDER: f"{plan.spec.workdir}/state/{plan.spec.name}",
+    }
     env = {key: value.replace("{code}", places["code"]) for key, value in plan.environment(task).items()}
     return PlannedTask(
         task.role, task.index, task.host, task.address,

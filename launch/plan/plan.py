@@ -18,6 +18,7 @@ from launch.agent.wire.run_request import TaskRequest
 from launch.environments import identity
 from launch.errors import UsageError
 from launch.hosts.bundle import JobCode
+from launch.plan.rank_variables import rank_variables
 
 PYTHON = "python3.7"  # on the hosts, where the file names none
 AGENT_PYTHON = "python3"  # same, where it runs only agents: the tasks run in containers
@@ -81,8 +82,10 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
     if spec.container is not None:
         runs = dict.fromkeys(python, spec.container.python)
     cluster = {role: [task.address for task in spec.tasks_of(role)] for role in MEMBERS}
-    present = {role: addresses for role, addresses in cluster.items() if addresses}
+    present = {spec.known_as(role): addresses for role, addresses in cluster.items() if addresses}
     chief = spec.chief
+    control = _control(spec, chief)
+    ranks = rank_variables(spec, control)
     commands = {role: _command(spec, job, role, cluster) for role in ROLE_ORDER}
     tasks = tuple(
         _task(
@@ -93,6 +96,7 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
             run=run,
             python=runs[task.host],
             chief=task is chief,
+            ranks=ranks.get(task.name, {}),
         )
         for task in spec.tasks
     )
@@ -101,7 +105,7 @@ def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
         spec=spec,
         tasks=tasks,
         lead=chief.host,
-        control=_control(spec, chief),
+        control=control,
         python=python,
         cluster=json.dumps(present),
         environments=environments,
@@ -163,9 +167,17 @@ def _filled(command: Sequence[str], cluster: Mapping[str, Sequence[str]], chief:
 
 
 def _task(
-    spec: Spec, task: TaskSpec, command: Tuple[str, ...], job: JobCode, run: str, python: str, chief: bool
+    spec: Spec,
+    task: TaskSpec,
+    command: Tuple[str, ...],
+    job: JobCode,
+    run: str,
+    python: str,
+    chief: bool,
+    ranks: Mapping[str, str],
 ) -> TaskRequest:
     env = {
+        **ranks,
         **({"GLIBC_TUNABLES": _HUGE_PAGES} if task.role == "ps" and spec.command is None else {}),
         **task.env,
         "CUDA_VISIBLE_DEVICES": task.gpus if isinstance(task.gpus, str) else ",".join(map(str, task.gpus)),
@@ -177,7 +189,7 @@ def _task(
         env["LAUNCH_JOB_DIR"] = literal(str(job.folder))
     if spec.command is not None:
         own = {
-            "python": python, "role": task.role, "index": str(task.index), "address": task.address,
+            "python": python, "role": spec.known_as(task.role), "index": str(task.index), "address": task.address,
             "port": str(task.port), "run": run,
         }  # fmt: skip
         argv = tuple(fill(word, own) for word in command)

@@ -19,6 +19,7 @@ from launch.hostfile.selection import renumbered
 from launch.logs.task_logs import print_log_of_culprit
 from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
+from launch.plan.split_folders import split_folders
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
 from launch.run.follower import SILENT_S
@@ -102,10 +103,12 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     """
     where = ", which are this machine (--local)" if start.spec.local else ""
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
+    for found in split_folders(start.spec):
+        view.note(f"{fold(found.hosts)}: {found.what}; {found.mend}")
     with advising(str(target), planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view, start.detach)
-        if start.resume:
+        if start.resume and start.spec.command is None:
             asked = bring_newest(fleet, run.plan, run.requests, view.note, start.needed, start.source)
             run = replace(run, requests=asked)
         for line in start_agents(fleet, run.requests, graph):
@@ -134,7 +137,7 @@ def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
         return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
 
     ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
-    resumes = fleet.spec.command is None
+    resumes = fleet.spec.command is None or fleet.spec.keeps_state
     say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
 
 

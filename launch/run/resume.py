@@ -47,18 +47,25 @@ class Held(NamedTuple):
 def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
     """Refuse to resume from checkpoints that the launcher does not know.
 
-    The launcher does not know the checkpoints of a ``command``, nor which runs wrote to ``train.checkpoint.dir``.
+    The launcher does not know the checkpoints of a ``command``, which resumes only from its ``{state_folder}``. Nor
+    does the launcher know which runs wrote to ``train.checkpoint.dir``.
 
     Args:
       source: the run to resume from; None for the newest.
 
     Raises:
-      UsageError: the file has ``command``; or a ``source`` has another name, or is given together with that folder.
+      UsageError: the file has ``command``, without that folder; or a ``source`` has another name, or is given together
+        with a folder of several runs.
     """
-    if spec.command is not None:
+    if spec.command is not None and not spec.keeps_state:
         raise UsageError(
-            f"--resume: expected a hosts file with the key job, found command in {spec.path}; leave --resume out: "
-            "the program itself continues from the folder that command names, if that folder outlives a run"
+            f"--resume: expected the key job, or {{state_folder}} in command, found neither in {spec.path}; let the "
+            "program keep its checkpoints in {state_folder}, or leave --resume out if command names a folder of yours"
+        )
+    if spec.command is not None and source is not None:
+        raise UsageError(
+            f"--run: expected the key job, found command in {spec.path}, whose {{state_folder}} is that of the name "
+            f"{spec.name}, whatever run wrote there; leave --run out"
         )
     directory = spec.train.checkpoint.dir
     if source is not None and directory is not None:

@@ -113,7 +113,8 @@ class _Maker:
         spec: Dict[str, Any] = {"runPolicy": policy}
         if not self._spec.tasks_of("chief"):
             spec["successPolicy"] = ALL_WORKERS
-        spec["tfReplicaSpecs"] = {KINDS[role]: self._replicas(role) for role in roles}
+        kinds = {**KINDS, "chief": self._spec.chief_name.capitalize()}
+        spec["tfReplicaSpecs"] = {kinds[role]: self._replicas(role) for role in roles}
         return {"apiVersion": VERSION, "kind": KIND, "metadata": {"name": self._spec.name}, "spec": spec}
 
     def _refuse(self, path: Path, expected: str, found: str, hint: str) -> None:
@@ -213,7 +214,7 @@ class _Maker:
 
 
 def _hint(placeholder: str) -> str:
-    if placeholder in ("run", "run_folder"):
+    if placeholder in ("run", "run_folder", "state_folder"):
         return "name a folder that the pods share"
     return "let the program read TF_CONFIG, which Kubernetes sets as the launcher does"
 

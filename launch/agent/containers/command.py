@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import PROXIES
+from cluster.task import RANK_VARIABLES
 from launch.agent.state.process_records import CONTAINER
 
 APPTAINER, PODMAN, DOCKER = "apptainer", "podman", "docker"
@@ -83,8 +84,11 @@ class Command(NamedTuple):
 
 
 def outside() -> Dict[str, str]:
-    """Return the variables of this process without proxies, which make gRPC hang, even to localhost."""
-    return {key: value for key, value in os.environ.items() if key.lower() not in PROXIES}
+    """Return the variables of this process without those that would mislead a task.
+
+    Proxies make gRPC hang, even to localhost. Ranks are those of another launcher, which has started this process.
+    """
+    return {key: value for key, value in os.environ.items() if key.lower() not in PROXIES and key not in RANK_VARIABLES}
 
 
 def command(container: Optional[RunContainers], inside: Inside, outside: Mapping[str, str]) -> Command:

@@ -32,7 +32,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 from cluster.protocol.failure_kinds import EXCEPTION, EXIT, OUT_OF_MEMORY, kind_in_log
 from cluster.protocol.outcome import Outcome
 from cluster.protocol.shared_files import open_to_read
-from launch.agent.endings.log_errors import Error, error_in
+from launch.agent.endings.log_errors import MOST_JOINED, SEARCHED, Error, error_in
 from launch.agent.linux import processes
 from launch.agent.text import gpu_note, plain
 
@@ -46,6 +46,8 @@ _ENVIRONMENT = (
     "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
 )
 _PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
+_PS_FILE = re.compile(r"From /job:ps/.*(?:No such file or directory|Failed to find any matching files)", re.DOTALL)
+_PS_FOLDER = "a ps reads and writes its part of a checkpoint on its own host: name a folder that all hosts share"
 _PROGRAM = "install the program on this host, or in the image, or write its path into command"
 
 
@@ -115,10 +117,16 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     kind, what = _without_outcome(code, found, lines, no_memory)
     last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
     if found is not None:
-        ending = ExitCause(kind, f"{what}; its error: {found.text}", found.text)
+        hint = _hint(lines[-SEARCHED:][found.place : found.place + MOST_JOINED])
+        ending = ExitCause(kind, f"{what}; its error: {found.text}{hint}", found.text)
     else:
         ending = ExitCause(kind, f"{what}; its last line: {last}" if last else what)
     return _add_advice(ending, hopeless_advice(code, None, last if found is None else found.text, lines))
+
+
+def _hint(lines: Sequence[str]) -> str:
+    """Return a hint for an error with these lines, after a semicolon; "" where the error needs none."""
+    return f"; {_PS_FOLDER}" if _PS_FILE.search("\n".join(lines)) else ""
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:

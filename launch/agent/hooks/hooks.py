@@ -26,7 +26,7 @@ class Hooks(Outbox):
 
     def __init__(self, request: RunRequest, folder: RunFolder, restore_code: Callable[[], None]):
         chief = next((task.name for task in request.tasks if task.chief), "")
-        found = receivers(request.hooks, request.secrets, folder.task(chief) / WORK)
+        found = receivers(request.hooks, request.secrets, folder.home(request.folder, chief) / WORK)
         super().__init__(found, self._try_once, self._record)
         self._folder, self._restore_code = folder, restore_code
         self._secrets = list(request.secrets.values())

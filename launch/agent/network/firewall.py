@@ -127,8 +127,13 @@ def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> 
 
 
 def ports(request: RunRequest) -> List[int]:
-    """Return the ports of this host's tasks, and on the lead's host also the port that members dial."""
+    """Return the ports of this host's tasks, and on the lead's host also the port that members dial.
+
+    Programs of rank 0 may listen on MASTER_PORT, without any authentication.
+    """
     own, leads = [task.port for task in request.tasks], request.lead.host == request.host
+    named = [task.env.get("MASTER_PORT", "") for task in request.tasks if task.chief]
+    own += [int(port) for port in named if port.isdecimal() and 0 < int(port) < 1 << 16]
     return own + ([request.lead.endpoint[1]] if leads and request.lead.address else [])
 
 

@@ -48,11 +48,12 @@ def measure(folder: Path) -> MeasuredFolder:
         if status.st_dev != root.st_dev:
             mount = mount or path
         if stat.S_ISDIR(status.st_mode):
-            if len(path.split(os.sep)) == 1:
+            if _has_work(path):
                 copies |= {f"{path}/{WORK}/{name}" for name in work_folder.unchanged(folder / path)}
             continue
         size += status.st_blocks * BLOCK / max(1, status.st_nlink)
-        has_results = has_results or not (_is_record(path) or path in copies)
+        is_link = stat.S_ISLNK(status.st_mode) and _is_work(path)
+        has_results = has_results or not (is_link or _is_record(path) or path in copies)
     return MeasuredFolder(int(size), used_at, has_results, mount)
 
 
@@ -65,6 +66,17 @@ def _everything(folder: Path) -> Iterator[Tuple[str, os.stat_result]]:
                 yield os.path.relpath(path, str(folder)), os.lstat(path)
             except OSError:  # removed meanwhile
                 continue
+
+
+def _has_work(path: str) -> bool:
+    """Return whether a folder of a run is a task's own or a host's own, which may have a working folder."""
+    parts = path.split(os.sep)
+    return len(parts) == (2 if parts[0] == HOSTS else 1)
+
+
+def _is_work(path: str) -> bool:
+    """Return whether a path is that of a task's working folder, which may be a link to the host's."""
+    return os.path.basename(path) == WORK and _has_work(os.path.dirname(path))
 
 
 def _is_record(path: str) -> bool:

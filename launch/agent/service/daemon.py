@@ -48,13 +48,13 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
                 prepared = prepare(asked, request, folder, keeper)
 
             def ready(answer: Dict[str, Any]) -> None:
-                send({**answer, "ended": left, "notes": list(prepared.share.terms.notes)})
+                send({**answer, "ended": left, "notes": list(prepared.notes)})
 
             peers = None if request.guard is None else request.peers or ()
             with firewall.standing(request.run, firewall.ports(request), peers) as standing:
                 code = asyncio.run(_live(request, folder, prepared, standing, ready, pulse))
-            for task in request.tasks if code == OVER else ():
-                work_folder.tidy(folder.task(task.name))
+            if code == OVER:
+                work_folder.tidy_all(request, folder)
         return code
     except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
         if not request.again:  # else the run's files belong to the earlier agent

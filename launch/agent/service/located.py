@@ -5,12 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Mapping
 
-from cluster.protocol.command_template import fill
+from cluster.protocol.command_template import STATE_FOLDER, fill
 from cluster.protocol.env_values import literal, word_with_home
 from cluster.protocol.outcome import WORK
 from cluster.task import tf_config
 from launch.agent.environments.environment import Environment
 from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.tasks import state_folder
 from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
@@ -21,7 +22,7 @@ def folder_of(request: RunRequest) -> RunFolder:
 
 def located(request: RunRequest, folder: RunFolder) -> RunRequest:
     """Return a request with the placeholders of its tasks filled in, and with TF_CONFIG among their variables."""
-    shared = {"run_folder": str(folder.path)}
+    shared = {"run_folder": str(folder.path), STATE_FOLDER: str(state_folder.path(folder.workdir, request.name))}
     if request.environment is not None:
         shared["environment"] = str(Environment(folder.workdir, request.environment).path)
     return replace(request, tasks=tuple(_located(task, request, folder, shared) for task in request.tasks))
@@ -35,7 +36,9 @@ def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: 
         task,
         argv=(os.path.expanduser(program), *map(word_with_home, arguments)),
         env={**env, "TF_CONFIG": literal(tf_config(request.cluster, task.role, task.index))},
-        folder=work if task.folder == "job" else str(code_of(request, folder, "launcher")),
+        folder=str(folder.home(request.folder, task.name) / WORK)
+        if task.folder == "job"
+        else str(code_of(request, folder, "launcher")),
     )
 
 

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from platform import python_version
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.env_values import on_this_host
 from cluster.protocol.outcome import WORK
@@ -30,7 +30,7 @@ from launch.agent.network.resolver import exposed, unresolved
 from launch.agent.service.located import code_of
 from launch.agent.state import boot_unit, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks import work_folder
+from launch.agent.tasks import state_folder, work_folder
 from launch.agent.tasks.spawning import TaskShare
 from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
@@ -46,11 +46,13 @@ class HostShare(NamedTuple):
     Attributes:
       bookings: the booked GPUs.
       processors: the booked processors, which limits name.
+      notes: facts for the launcher.
     """
 
     share: TaskShare
     bookings: Bookings
     processors: Booked
+    notes: Sequence[str] = ()
 
     def release(self, folder: RunFolder) -> None:
         """Remove the control groups of ended tasks, and release the bookings."""
@@ -71,6 +73,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     _record(asked, request, folder, keeper)
     _look_for_obstacles(request, folder)
     try:
+        kept = _find_earlier(asked, folder)
         gpus, bookings = _book(request, folder)
         container = runtimes.of_run(request.container, folder.workdir, request.checkpoint_dir)
     except (ValueError, GpuTaken, nvidia_smi.NoDriverAnswer, runtimes.Lacking) as error:
@@ -79,7 +82,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     _furnish(request, folder)
     shipped = _shipped(request, folder)
     share = TaskShare(gpus, terms, container, shipped, request.quiet_s, request.progress)
-    return HostShare(share, bookings, processors)
+    return HostShare(share, bookings, processors, [*terms.notes, *kept])
 
 
 @contextlib.contextmanager
@@ -128,15 +131,27 @@ def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
         raise NotReady("; ".join(dict.fromkeys(found)))
 
 
-def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
-    """Prepare the chief's checkpoint folder; book and return the GPUs of each task.
+def _find_earlier(asked: RunRequest, folder: RunFolder) -> List[str]:
+    """Prepare what tasks continue from: a job's checkpoint folder, a program's kept folder; return notes.
 
     Raises:
-      ValueError: no run to resume exists, or a GPU is missing.
+      ValueError: there is nothing to continue from, or a new run would continue an earlier one.
+    """
+    if any(task.chief and task.folder == "launcher" for task in asked.tasks) and not asked.again:
+        resume.prepare(folder, asked.name, asked.checkpoint_dir, asked.resume, asked.resume_from)
+    try:
+        return state_folder.create(asked, folder)
+    except OSError as error:
+        raise ValueError(f"cannot create {error.filename}: {os.strerror(error.errno or 0)}") from error
+
+
+def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]], Bookings]:
+    """Book and return the GPUs of each task.
+
+    Raises:
+      ValueError: a GPU is missing.
       GpuTaken, NoDriverAnswer: a GPU is taken, or the driver does not answer.
     """
-    if any(task.chief for task in request.tasks) and not request.again:
-        resume.prepare(folder, request.name, request.checkpoint_dir, request.resume, request.resume_from)
     asked = {task.name: task.gpus for task in request.tasks}
     found = nvidia_smi.list_gpus() if assignment.needs_list(asked) else []
     given = assignment.give_allotted(asked, found, os.environ)
@@ -199,20 +214,18 @@ def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContai
 
 
 def _furnish(request: RunRequest, folder: RunFolder) -> None:
-    """Create the working folder of each task, before the run begins.
+    """Create the working folders of this host's tasks, before the run begins.
 
     Copying may take seconds.
 
     Raises:
       NotReady: the copy fails, as on a full disk.
     """
-    for task in request.tasks:
-        own = folder.task(task.name)
-        try:
-            work_folder.fill(own, code_of(request, folder, "job") if "job" in request.code else None)
-        except OSError as error:
-            where = own / WORK
-            raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
+    try:
+        work_folder.create(request, folder, code_of(request, folder, "job") if "job" in request.code else None)
+    except OSError as error:
+        where = work_folder.homes(request, folder)[0] / WORK
+        raise NotReady(f"cannot copy the job's folder to {where}: {os.strerror(error.errno or 0)}") from error
 
 
 def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
@@ -220,9 +233,7 @@ def _shipped(request: RunRequest, folder: RunFolder) -> Optional[Shipped]:
     if "launcher" not in request.code:
         return None
     try:
-        return Shipped(
-            code_of(request, folder, "launcher"), folder.own, [folder.task(task.name) for task in request.tasks]
-        )
+        return Shipped(code_of(request, folder, "launcher"), folder.own, work_folder.homes(request, folder))
     except (OSError, ValueError) as error:
         raise NotReady(f"cannot read the code that was sent: {error}; start again") from error
 

@@ -4,12 +4,13 @@
     WORKDIR/locks/NAME@HOST.lock        held by the agent of a live run, removed at its end
     WORKDIR/runs/RUN/
         checkpoint/                     on the chief's host
-        ROLE.INDEX/work/                the task's working folder: see work_folder.py
+        ROLE.INDEX/work/                with ``folder: task`` the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
         ROLE.INDEX/progress.json, outcome.json
         ROLE.INDEX/progress.jsonl       lines that a program under ``command:`` may write
         hosts/HOST/plan.json            the request to this agent (mode 0600)
         hosts/HOST/generation.json      a number above the numbers of all earlier runs of this name
+        hosts/HOST/work/                with ``folder: run`` the working folder of the host's tasks
         hosts/HOST/agent.log, agent.sock
         hosts/HOST/detached.json        on the lead, once the launcher has detached from the run
         hosts/HOST/agent.json, processes.json       the pids and start times of processes here
@@ -27,6 +28,7 @@ import stat
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
+from cluster.protocol.settings import RUN_FOLDER
 from launch.agent.state.log import say_once
 
 
@@ -46,6 +48,10 @@ class RunFolder:
         if name not in self._tasks:
             self._tasks[name] = self.path / name.replace(":", ".")
         return self._tasks[name]
+
+    def home(self, kind: str, task: str) -> Path:
+        """Return the folder that contains a task's working folder; ``kind`` is the key ``folder``."""
+        return self.own if kind == RUN_FOLDER else self.task(task)
 
     def log(self, task: str, attempt: int) -> Path:
         """Return the path of the log of one attempt of a task."""

@@ -9,6 +9,7 @@ idleness          the measurement of attempts that do nothing
 foreign_progress  the progress of programs under ``command:``, from their logs and files
 task_env          the environment variables of a task's process
 work_folder       the folder that a task works in, and the launcher's own code, which a run preserves
+state_folder      the folder that the programs of one name keep from run to run
 task_log          the times at which the lines of a log were written, and the freed part of a long log
 stacks            the stacks of a process's threads
 program_stacks    a folder of PYTHONPATH, with which a foreign Python program can write its stacks

@@ -9,6 +9,11 @@ from cluster.protocol.env_values import on_this_host
 
 ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secrets`
     "TF_CONFIG": "Cluster and task, in TensorFlow's own format.",
+    "RANK": "Rank among the chief and the workers, the chief first; unset for a ps and an evaluator.",
+    "WORLD_SIZE": "Number of these ranks. With `elastic`, none of these five variables is set.",
+    "LOCAL_RANK": "Rank among the chief and the workers of the task's host; unset for a ps and an evaluator.",
+    "MASTER_ADDR": "Address of the task of rank 0, without its port.",
+    "MASTER_PORT": "Port on that host that no task and no agent of the run uses.",
     "CUDA_VISIBLE_DEVICES": "Indices of the task's GPUs; empty without a GPU.",
     "CUDA_DEVICE_ORDER": "`PCI_BUS_ID`: GPU indices are those of nvidia-smi.",
     "PYTHONUNBUFFERED": "`1`: printed lines reach the log at once.",

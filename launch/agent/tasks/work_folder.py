@@ -1,11 +1,13 @@
-"""The code and the files of tasks: a copy of the job's folder for each task, and the launcher's own code.
+"""The code and the files of tasks: copies of the job's folder, and the launcher's own code.
 
-    RUN/ROLE.INDEX/work/            the working folder of a program under ``command:``, or a job with its ``job.py``
-    RUN/ROLE.INDEX/work.json        the copied files, {name: modification time in ns}
+    HOME/work/                      the working folder of a program under ``command:``, or a job with its ``job.py``
+    HOME/work.json                  the copied files, {name: modification time in ns}
+    RUN/ROLE.INDEX/work             for a job with ``folder: run`` a link to the folder of the host
 
-Each task of each run has a separate copy. All attempts of a task share its copy, so a restarted task finds the files of
-the earlier attempt. Once the host's part of the run is over, the agent removes the unchanged copies; the files that the
-task wrote stay.
+The key ``folder`` decides what HOME is. With ``task``, HOME is RUN/ROLE.INDEX: each task of each run has a separate
+copy. With ``run``, HOME is RUN/hosts/HOST: the tasks of a host share one copy, as on an author's own machine. All
+attempts of a task share a copy, so a restarted task finds the files of the earlier attempt. Once the host's part of the
+run is over, the agent removes the unchanged copies; the files that the tasks wrote stay.
 
 All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
 keeps the code in memory while it may start a task. The agent restores missing files, and keeps the run's files young.
@@ -21,36 +23,65 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from cluster.protocol.outcome import WORK
+from cluster.protocol.settings import RUN_FOLDER
 from cluster.protocol.shared_files import replace_file
 from launch.agent.linux.procfs import names_in
 from launch.agent.state.log import say_once
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import RunRequest
 
 LIST = "work.json"
 MANIFEST = ".manifest"  # the list of shipped files; bootstrap.py, which imports none of our modules, repeats this name
 _CLONE = 0x40049409  # FICLONE of Linux: both files share their blocks until one of the files is written
 
 
-def fill(task: Path, shipped: Optional[Path]) -> None:
-    """Fill the task's folder with copies of the shipped files, once; create an empty folder without a shipped one.
+def homes(request: RunRequest, folder: RunFolder) -> List[Path]:
+    """Return the folders that contain this host's working folders, each once."""
+    return list(dict.fromkeys(folder.home(request.folder, task.name) for task in request.tasks))
+
+
+def create(request: RunRequest, folder: RunFolder, shipped: Optional[Path]) -> None:
+    """Create the working folders of this host's tasks, with copies of the shipped files.
+
+    A job starts in the launcher's code, and finds its working folder in its own folder.
+
+    Raises:
+      OSError: a folder cannot be created; the error names it.
+    """
+    for each in homes(request, folder):
+        fill(each, shipped)
+    for task in request.tasks if request.folder == RUN_FOLDER else ():
+        if Path(task.folder) != folder.own / WORK:
+            _link(folder.task(task.name), folder.own)
+
+
+def _link(task: Path, home: Path) -> None:
+    task.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # an earlier agent of this run has made it
+        os.symlink(os.path.relpath(str(home / WORK), str(task)), str(task / WORK))
+
+
+def fill(home: Path, shipped: Optional[Path]) -> None:
+    """Fill a working folder with copies of the shipped files, once; create an empty folder without a shipped one.
 
     Existing files stay unchanged: a restarted agent continues with the existing folder.
 
     Raises:
       OSError: the folder cannot be created.
     """
-    if (task / LIST).exists():
+    if (home / LIST).exists():
         return
-    (task / WORK).mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / WORK).mkdir(mode=0o700, parents=True, exist_ok=True)
     times: Dict[str, int] = {}
     for name in _names(shipped) if shipped is not None else ():
-        if not os.path.lexists(str(task / WORK / name)):
-            times[name] = _copy(Path(str(shipped), name), task / WORK / name, task / ".copy")
-    replace_file(task / LIST, json.dumps(times))
+        if not os.path.lexists(str(home / WORK / name)):
+            times[name] = _copy(Path(str(shipped), name), home / WORK / name, home / ".copy")
+    replace_file(home / LIST, json.dumps(times))
 
 
-def unchanged(task: Path) -> List[str]:
-    """Return the names of the unchanged copies, below the task's working folder."""
-    return [name for name, time_ns in _times(task).items() if _is_of(task / WORK / name, time_ns)]
+def unchanged(home: Path) -> List[str]:
+    """Return the names of the unchanged copies, below the working folder."""
+    return [name for name, time_ns in _times(home).items() if _is_of(home / WORK / name, time_ns)]
 
 
 def _is_of(path: Path, time_ns: int) -> bool:
@@ -61,24 +92,35 @@ def _is_of(path: Path, time_ns: int) -> bool:
         return False
 
 
-def tidy(task: Path) -> None:
+def tidy(home: Path) -> None:
     """Remove the unchanged copies, and then the empty folders."""
-    times = _times(task)
-    for name in unchanged(task):
+    times = _times(home)
+    for name in unchanged(home):
         with contextlib.suppress(OSError):
-            os.unlink(str(task / WORK / name))
+            os.unlink(str(home / WORK / name))
     for name in sorted({os.path.dirname(name) for name in times} | {""}, reverse=True):
         with contextlib.suppress(OSError):  # the folder is not empty
-            os.removedirs(str(task / WORK / name))
+            os.removedirs(str(home / WORK / name))
     with contextlib.suppress(OSError):
-        (task / LIST).unlink()
+        (home / LIST).unlink()
 
 
-def touch(task: Path, now: float) -> None:
+def tidy_all(request: RunRequest, folder: RunFolder) -> None:
+    """Remove the unchanged copies of this host's part of a run, and the links to folders that are then gone."""
+    for each in homes(request, folder):
+        tidy(each)
+    for task in request.tasks:
+        path = str(folder.task(task.name) / WORK)
+        if os.path.islink(path) and not os.path.exists(path):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def touch(home: Path, now: float) -> None:
     """Renew the access times of the copies, so that a cleanup by age keeps them."""
-    for name, time_ns in _times(task).items():
+    for name, time_ns in _times(home).items():
         with contextlib.suppress(OSError):
-            os.utime(str(task / WORK / name), ns=(int(now * 1e9), time_ns))
+            os.utime(str(home / WORK / name), ns=(int(now * 1e9), time_ns))
 
 
 def _names(shipped: Path) -> Iterator[str]:
@@ -100,13 +142,13 @@ def _copy(source: Path, target: Path, partial: Path) -> int:
     return os.stat(str(target)).st_mtime_ns
 
 
-def _times(task: Path) -> Dict[str, int]:
+def _times(home: Path) -> Dict[str, int]:
     """Return the copied files and their modification times, {name: ns}.
 
-    The result is empty where the task has replaced the list by something else.
+    The result is empty where a task has replaced the list by something else.
     """
     try:
-        times = json.loads((task / LIST).read_text())
+        times = json.loads((home / LIST).read_text())
     except (OSError, ValueError, RecursionError):
         return {}
     listed = times.items() if isinstance(times, dict) else ()
@@ -131,14 +173,14 @@ class Shipped:
 
     Args:
       own: the agent's folder of the run.
-      tasks: the folders of the agent's tasks.
+      homes: the folders that contain the working folders of the agent's tasks.
 
     Raises:
       OSError, ValueError: the code cannot be read.
     """
 
-    def __init__(self, folder: Path, own: Path, tasks: Sequence[Path]):
-        self._own, self._tasks, self._look_at = own, tasks, 0.0
+    def __init__(self, folder: Path, own: Path, homes: Sequence[Path]):
+        self._own, self._homes, self._look_at = own, homes, 0.0
         manifest = json.loads((folder / MANIFEST).read_text())
         modes = {**{name: sent[0] for name, sent in manifest.items()}, MANIFEST: 0o600}
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
@@ -160,8 +202,8 @@ class Shipped:
             self.restore()
             for path in (*self._files, *(f"{self._own}/{name}" for name in names_in(self._own))):
                 _freshen(path)
-            for task in self._tasks:
-                touch(task, time.time())
+            for home in self._homes:
+                touch(home, time.time())
 
 
 def _read(path: str) -> bytes:

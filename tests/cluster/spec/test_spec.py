@@ -286,3 +286,16 @@ def test_a_container_has_an_image_and_what_else_the_file_gives(read: Read) -> No
 def test_events_share_a_receiver_by_an_anchor(read: Read) -> None:
     spec = read("cluster: {ps: [a], worker: [a]}\non: {failed: &chat {url: 'https://h/'}, stopped: *chat}")
     assert spec.hooks == (Hook("failed", url="https://h/"), Hook("stopped", url="https://h/"))
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "folder"),
+    [
+        ("job: digits\n", "", "task"), ("job: digits\n", "folder: run", "run"), ("command: [train]\n", "", "run"),
+        ("command: [train]\n", "folder: task", "task"), ("command: [train]\n", "folder: null", "run"),
+    ],
+)  # fmt: skip
+def test_the_programs_of_a_host_share_a_folder_and_those_of_a_job_do_not(
+    read: Read, head: str, line: str, folder: str
+) -> None:
+    assert read(f"cluster: {{ps: [a], worker: [b]}}\n{line}\n", head=head).folder == folder

@@ -273,6 +273,8 @@ def test_a_gpu_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
 
 def test_a_resume_with_nothing_to_resume_is_refused(run: Run, tmp_path: Path) -> None:
     agents = run({"worker:0@localhost": "true"}, resume=True)
+    lead = agents.requests[LEAD]  # of a job: what a program continues from is its own
+    lead["code"]["launcher"], lead["tasks"][0]["folder"] = lead["code"]["job"], "launcher"
     assert agents.start()["error"].startswith("nothing to resume: no earlier run of r ")
     assert left_in(tmp_path) == []
 

@@ -1,11 +1,13 @@
 """Rules about several hosts: silent ones, what should be equal, who else can come in."""
 
+from dataclasses import replace
 from typing import Any, Dict, List
 
 import pytest
 
 from cluster.spec.model import Ssh
 from launch.check import fleet_rules
+from launch.check.findings import Note
 from launch.check.fleet_rules import ROWS, unanswered
 from launch.errors import HostProblem, ProblemKind
 from tests.support.launch.facts import CODE, evidence, found, only, plan_of, versions
@@ -35,6 +37,12 @@ def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> Non
     assert found(fleet_rules.code, evidence(PLAN, {"w1": other, "w2": other}))[0] == (
         "w1: code-differs: r-0 runs other code than is here now"
     )
+
+
+def test_a_folder_in_which_no_checkpoint_would_be_whole_is_a_note() -> None:
+    spec = replace(PLAN.spec, job=None, command=("train", "--logdir=out"))
+    (note,) = fleet_rules.folders(evidence(replace(PLAN, spec=spec), {}))
+    assert isinstance(note, Note) and (note.kind, note.hosts) == ("split-folder", ("w1", "p1", "p2"))
 
 
 @pytest.mark.parametrize(

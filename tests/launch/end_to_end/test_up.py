@@ -215,7 +215,8 @@ def test_resume_of_a_program_of_others_is_refused_before_anything_starts(launch:
     launch.write()
     ran = launch("up", "--resume")
     assert (ran.returncode, launch.workdir.exists()) == (2, False)
-    assert ran.stderr.startswith(f"--resume: expected a hosts file with the key job, found command in {launch.file}; ")
+    expected = "--resume: expected the key job, or {state_folder} in command, found neither in"
+    assert ran.stderr.startswith(f"{expected} {launch.file}; ")
 
 
 def test_resume_without_anything_to_resume_is_refused(launch: Launcher) -> None:
@@ -256,9 +257,10 @@ def test_what_lies_beside_the_hosts_file_is_there_for_the_program(launch: Launch
 
 
 def test_a_task_gets_tf_config_and_the_name_of_its_run(launch: Launcher) -> None:
-    launch.write("""printf '%s\\n' "$TF_CONFIG" "$LAUNCH_RUN" """)
-    launch("up")
-    config, run = launch.log("worker:1").splitlines()
+    launch.write("""printf '%s\\n' "$TF_CONFIG" "$LAUNCH_RUN" "$RANK of $WORLD_SIZE, $LOCAL_RANK" """)
+    launch("up", RANK="9")
+    config, run, ranks = launch.log("worker:1").splitlines()
+    assert ranks == "1 of 2, 1" and launch.log("ps:0").splitlines()[2] == " of 2, "
     assert json.loads(config)["task"] == {"type": "worker", "index": 1}
     assert json.loads(config)["cluster"]["ps"] == [f"localhost:{launch.ports[0]}"]
     assert run == launch.run_folder().name

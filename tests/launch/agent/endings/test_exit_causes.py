@@ -13,6 +13,28 @@ from launch.agent.endings.exit_causes import LONGEST, MOST_LINES, judge, last_li
 from launch.agent.supervision.incident import KINDS
 from tests.support import ROOT
 
+MISSING = "\n".join(
+    (
+        "Traceback (most recent call last):",
+        '  File "train.py", line 31, in main',
+        "    session.run(train)",
+        "tensorflow.python.framework.errors_impl.NotFoundError: From /job:{role}/replica:0/task:0:",
+        "{folder}/model.ckpt-0_temp_3b14b82bf1c84108808e7d1c1f8110ab; No such file or directory",
+        "\t [[node save/SaveV2 (defined at train.py:31) ]]",
+    )
+)
+
+
+@pytest.mark.parametrize("folder", ["logdir", "/home/me/" + "long/" * 60])
+def test_a_file_that_a_ps_does_not_find_has_its_reason_in_the_cause(folder: str) -> None:
+    ending = judge(1, None, MISSING.format(role="ps", folder=folder).splitlines())
+    assert ending.cause.endswith(
+        "; a ps reads and writes its part of a checkpoint on its own host: name a folder that all hosts share"
+    )
+    assert ending.error.startswith("NotFoundError: From /job:ps/") and "share" not in ending.error and ending.retry
+    assert "share" not in judge(1, None, MISSING.format(role="worker", folder=folder).splitlines()).cause
+
+
 TRACE = "Traceback (most recent call last):"
 
 

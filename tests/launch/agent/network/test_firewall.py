@@ -54,6 +54,18 @@ def test_a_thousand_peers_come_in_lines_that_stay_short() -> None:
     assert len(lines) == 8 + 5 and max(map(len, lines)) < 4000
 
 
+def test_the_port_of_rank_0_s_program_is_guarded_too() -> None:
+    def of(port: str) -> List[int]:
+        tasks = [
+            task_request(env={"MASTER_PORT": port}, chief=True),
+            task_request("worker:1", env={"MASTER_PORT": "9"}),
+        ]
+        return ports(run_request(*tasks))
+
+    assert of("29500") == [2222, 2222, 29500]
+    assert of("none") == of("70000") == [2222, 2222]
+
+
 def test_the_ports_are_those_of_the_host_s_tasks_and_on_the_lead_s_host_the_one_that_members_dial() -> None:
     tasks = [task_request("ps:0", port=2222), task_request("worker:0", port=2223)]
     request = run_request(*tasks, host="h2", lead=LeadAddress("h2", "h2:2224"))

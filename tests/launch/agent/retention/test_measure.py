@@ -53,6 +53,19 @@ def test_copies_of_the_job_are_results_once_a_task_has_changed_them(past: PastRu
     assert measure(folder.path).has_results
 
 
+def test_copies_in_the_folder_of_a_host_are_results_once_a_task_has_changed_them(
+    past: PastRuns, tmp_path: Path
+) -> None:
+    (tmp_path / "job" / "data").mkdir(parents=True)
+    (tmp_path / "job" / "data" / "a.txt").write_text("a")
+    folder = past.make(RUN, 10)
+    work_folder.fill(folder.own, tmp_path / "job")
+    (folder.task("worker:0") / "work").symlink_to(folder.own / "work")
+    assert not measure(folder.path).has_results
+    (folder.own / "work" / "data" / "b.txt").write_text("b")
+    assert measure(folder.path).has_results
+
+
 def test_a_file_of_two_runs_counts_for_each_with_half_of_it(past: PastRuns) -> None:
     one, other = past.make(RUN, 10), past.make("a-20260102-120000", 9)
     before = measure(one.path).bytes

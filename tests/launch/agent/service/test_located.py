@@ -32,10 +32,18 @@ def test_tasks_start_in_this_host_s_folders_with_its_programs(tmp_path: Path) ->
     assert (program.env["PYTHONPATH"], program.env["A"]) == (f"{run}/worker.0/work", "{a}")
 
 
+def test_the_programs_of_a_host_start_in_one_folder_where_the_run_asks_for_it(tmp_path: Path) -> None:
+    request = replace(asked(tmp_path), folder="run")
+    program, job = located(request, folder_of(request)).tasks
+    assert program.folder == f"{tmp_path}/runs/{RUN}/hosts/{request.host}/work"
+    assert job.folder == f"{tmp_path}/code/{'1' * 16}"
+
+
 def test_each_task_has_the_cluster_and_its_own_place_in_it_among_its_variables(tmp_path: Path) -> None:
     request = asked(tmp_path)
     config = json.loads(located(request, folder_of(request)).tasks[0].env["TF_CONFIG"])
-    assert config == {"cluster": json.loads(CLUSTER), "task": {"type": "worker", "index": 1}}
+    task = {"type": "worker", "index": 1}
+    assert config == {"cluster": json.loads(CLUSTER), "task": task, "environment": "cloud"}
 
 
 def test_words_of_a_command_have_the_home_folder_of_the_host(tmp_path: Path) -> None:

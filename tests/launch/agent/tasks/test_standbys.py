@@ -71,7 +71,8 @@ def test_the_process_that_waited_is_the_next_attempt_and_knows_its_cluster(bench
     bench.tasks.start(TASK, 1, CLUSTER, 0)
     assert newest(bench) == waits
     bench.logged("trains in ", attempt=1)
-    place = {"cluster": json.loads(CLUSTER), "task": {"type": "worker", "index": 0}}
+    task = {"type": "worker", "index": 0}
+    place = {"cluster": json.loads(CLUSTER), "task": task, "environment": "cloud"}
     assert json.loads(bench.folder.log(TASK, 1).read_text().partition("trains in ")[2]) == place
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.task import RANK_VARIABLES
 from launch.agent.containers.command import outside
 from launch.agent.tasks.task_env import own_variables
 
@@ -38,3 +39,9 @@ def test_no_proxy_of_the_agents_is_handed_on(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("HTTPS_PROXY", "grpc_proxy", "no_proxy"):
         monkeypatch.setenv(name, "p")
     assert {"HTTPS_PROXY", "grpc_proxy", "no_proxy"}.intersection(outside()) == {"no_proxy"}
+
+
+def test_no_rank_that_another_launcher_gave_the_agent_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*RANK_VARIABLES, "RANKING"):
+        monkeypatch.setenv(name, "7")
+    assert {*RANK_VARIABLES, "RANKING"}.intersection(outside()) == {"RANKING"}
