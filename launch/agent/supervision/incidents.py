@@ -72,14 +72,10 @@ class Incidents:
         cause: Optional[str] = None,
         end: Optional[Exited] = None,
     ) -> Incident:
-        """Record a problem of a task, a host, or neither; return the problem's incident.
-
-        Args:
-          end: the end of the task's process, where this end is the problem.
-        """
+        """Record a problem of a task, a host, or neither, with the ``end`` that it may be; return its incident."""
         self._changed = True
         record = None if task is None else self._tasks[task]
-        incident = Incident(self._history.count + 1, kind, self._run_time(now), task, host=host, cause=cause)
+        incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
         incident.step = self.stalls.newest
         if record is not None:
             incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
@@ -112,19 +108,23 @@ class Incidents:
         if lost and event.kind not in (None, LOST_CONNECTION):
             self.record_exit(event, now)
 
+    def awaits_cause(self, now: float) -> bool:
+        """Return whether the end of another task may now be the cause of an unexplained lost connection."""
+        return self._cuts.awaits_cause(self.run_time(now))
+
     def record_action(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
         """Record an action about an incident; without one, about the newest incident."""
         incident = incident or self._newest
         if incident is not None:
             self._changed = True
-            incident.did.add(Deed(round(self._run_time(now), 3), what))
+            incident.did.add(Deed(round(self.run_time(now), 3), what))
 
     def _root_of(self, incident: Incident, now: float) -> Optional[Incident]:
         """Return the incident that caused this incident; None for a first cause."""
         if incident.task in self._open:
             return self._open[incident.task]
         earlier = self._relapses.newest(incident.task)
-        unproven = not self._report_progress and earlier is not None and is_recent(earlier, self._run_time(now))
+        unproven = not self._report_progress and earlier is not None and is_recent(earlier, self.run_time(now))
         if earlier is not None and (earlier.open or unproven):
             self._reopen(earlier)
             return earlier
@@ -145,7 +145,7 @@ class Incidents:
             self._history.add(incident)
         self._newest = incident
         if incident.task is not None:
-            self._relapses.add(incident, self._run_time(now))
+            self._relapses.add(incident, self.run_time(now))
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._hosts.append(incident)
@@ -166,7 +166,7 @@ class Incidents:
         if earlier.task is not None and self._open.get(earlier.task) is earlier:
             del self._open[earlier.task]
 
-    def _run_time(self, now: float) -> float:
+    def run_time(self, now: float) -> float:
         """Return the seconds since the run began; its first event is the beginning."""
         if self._began_at is None:
             self._began_at = now
@@ -184,7 +184,7 @@ class Incidents:
 
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""
-        self._run_time(now)
+        self.run_time(now)
         for incident in self._returned:
             incident.advances = self.stalls.advances
         self._recounted, self._returned = [*self._recounted, *self._returned], []
@@ -250,14 +250,14 @@ class Incidents:
     def _record_restart(self, incident: Incident, now: float) -> None:
         """Record that the next process of an incident exists, the last event of a program without progress."""
         self._changed = True
-        incident.restarted_s = self._run_time(now) - incident.at_s
+        incident.restarted_s = self.run_time(now) - incident.at_s
         if not self._report_progress:
             self._open.pop(incident.task or "", None)
             self._close(incident, now)
 
     def _resume(self, incident: Incident, now: float) -> None:
         """Record that the task or host of an incident takes part again."""
-        incident.again_s = self._run_time(now) - incident.at_s
+        incident.again_s = self.run_time(now) - incident.at_s
         self._open.pop(incident.task or "", None)
         self._count_lost(incident, now)
         if incident.role != "evaluator" and incident.advances >= self.stalls.advances:
@@ -274,7 +274,7 @@ class Incidents:
     def _count_lost(self, incident: Incident, now: float) -> float:
         """Record the steps lost since an incident began; return the seconds for which training stood."""
         self._changed = True
-        since = now - self._run_time(now) + incident.at_s
+        since = now - self.run_time(now) + incident.at_s
         incident.lost_steps, seconds = self.stalls.losses_since(since)
         incident.resumed_from = self.stalls.resumption_since(since)
         return seconds
@@ -286,10 +286,11 @@ class Incidents:
         self.blame = self.blame or Blame(incident, cause)
         return cause
 
-    def blame_task(self, event: Exited, incident: Incident, attempts: int) -> str:
-        """Record and return the first cause of the run's failure, where a task has no further attempt."""
+    def blame_task(self, event: Exited, incident: Incident, attempts: int, why: str = "") -> str:
+        """Record the first cause of the run's failure, where a task has no further attempt; return it with ``why``."""
         first = self._relapses.first(event.task, incident)
-        return self.blame_incident(*blame(self._tasks[event.task], event, incident, first, attempts))
+        blamed, line = blame(self._tasks[event.task], event, incident, first, attempts)
+        return self.blame_incident(blamed, line + why)
 
     def statuses(self) -> List[IncidentStatus]:
         """Return the first and the newest incidents, oldest first; the same list object until something changes."""
