@@ -17,6 +17,7 @@ from launch.verbs import completion  # noqa: F401 (Click finds its script of Bas
 VERBS = {
     "init": "Write a first job into the new folder NAME.",
     "up": "Train FILE, with a live view; the exit code is the run's.",
+    "run": "Run PROGRAM as workers on hosts, without a hosts file.",
     "plan": "Show the tasks, their hosts and the traffic of a step.",
     "check": "Find every obstacle to a run of FILE; start nothing.",
     "setup": "Build the Python environment of FILE on every host.",
@@ -35,7 +36,7 @@ VERBS = {
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
     "prune": "Show past runs and code that are beyond the bounds of FILE.",
     "verify": "Train, and compare each step with one process, bit by bit.",
-    "import": "Print a hosts file from an MPI, DeepSpeed or Slurm host list.",
+    "import": "Print a hosts file from the host list of MPI or a batch job.",
     "import tfjob": "Print a hosts file from a TFJob manifest of Kubernetes.",
     "manifest": "Print a TFJob manifest for the program of FILE.",
     "completion": "Print a script for the shell's Tab key.",
@@ -44,6 +45,7 @@ VERBS = {
 # not.
 _USED_BY = {
     "up": "launch.view.live_view",
+    "run": "launch.view.live_view",
     "verify": "launch.view.live_view",
     "status": "launch.view.live_view",
     "plan": "launch.plan.text_view",
@@ -57,6 +59,7 @@ _MODULES = {
     "import tfjob": "tfjob",
     "manifest": "tfjob",
     "report": "page",
+    "run": "run_program",
     "restart": "task_changes",
     "view": "page",
 }

@@ -56,7 +56,7 @@ class ProblemKind(enum.Enum):
     UNKNOWN_NAME = "unknown-name"  # this machine has no address for it
     HOST_KEY = "host-key"  # its key differs from the known key, or no key is known
     AUTHENTICATION = "authentication"  # the host refuses the operator's keys
-    SSHD = "sshd"  # its sshd drops logins, or opens no session or forward
+    SSHD = "sshd"  # its sshd drops logins or does not answer them, or opens no session or forward
     GATEWAY = "gateway"  # the gateways before the host form a circle
     NO_PYTHON = "python-missing"  # the Python that the file names does not exist
     OLD_PYTHON = "python-old"  # the agent's code does not run on that Python

@@ -2,11 +2,11 @@
 
 import math
 import os
-import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import is_dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from functools import partial
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from cluster.protocol.typed_json import Malformed, from_values, to_values
 from cluster.spec.model import Spec, TaskSpec
@@ -15,6 +15,7 @@ from launch.agent.state.runs import name_of
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import RunReference
 from launch.agent.wire.verb_table import Answer, Request, Verb
+from launch.calls import Calls, ThreadDeadline, VerbDeadline
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts import rpc
 from launch.hosts.bundle import Code
@@ -28,9 +29,9 @@ from launch.status.task import TaskStatus
 
 T = TypeVar("T")
 AnyTask = Union[TaskSpec, TaskStatus]  # from the file, or from a run
-LOOK_S = 0.2
 START_S = 90.0  # for an agent to become ready
 LEAD_S = 30.0  # for the lead to answer about a run
+ASKING_S = 35.0  # and ssh.connect_timeout_s: for all questions of a verb that asks about a run
 FILES = 256  # open files that this process needs besides those for hosts
 FILES_PER_HOST = 8
 
@@ -64,7 +65,8 @@ class Fleet:
         self.hosts: Dict[str, Host] = make_hosts(hosts, spec, self._closing)
         self.lead = spec.chief.host
         self.tasks: Sequence[AnyTask] = spec.tasks
-        self._pool = ThreadPoolExecutor(max_workers=spec.ssh.fanout, thread_name_prefix="host")
+        self._pool = ThreadPoolExecutor(max_workers=2 * spec.ssh.fanout, thread_name_prefix="host")
+        self._deadline = ThreadDeadline()
 
     def __enter__(self) -> "Fleet":
         allow_open_files(FILES + FILES_PER_HOST * len(self.hosts))
@@ -77,6 +79,26 @@ class Fleet:
             self._closing.close()
             raise
         return self
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Give all that a verb asks of its hosts one deadline, which the hosts share.
+
+        Until then, a host that cannot be reached is not tried again: each further question gets the same problem.
+        Within another deadline, the earlier one counts.
+        """
+        before = self._deadline.now
+        self._deadline.now = VerbDeadline(seconds, before)
+        try:
+            yield
+        finally:
+            self._deadline.now = before
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Give questions about a run, which take a host a second or two, their deadline."""
+        with self.within(ASKING_S + self.spec.ssh.connect_timeout_s):
+            yield
 
     def __exit__(self, *_: object) -> None:
         for host in self.hosts.values():
@@ -175,7 +197,8 @@ class Fleet:
         Raises:
           CannotStart: the lead is out of reach, or its answer is an error.
         """
-        answers, problems = self.ask(verb, {self.lead: request}, LEAD_S)
+        with self.asking():
+            answers, problems = self.ask(verb, {self.lead: request}, LEAD_S)
         if problems:
             raise CannotStart(problems)
         return answers[self.lead]
@@ -210,36 +233,28 @@ class Fleet:
         """Call ``function`` for every host, ``ssh.fanout`` at a time.
 
         The method returns the results by host, and the problems of the other hosts. The fleet gives up a host that is
-        not done after ``timeout_s``, and reports a problem for that host.
+        not done after ``timeout_s``, or by the deadline of the verb, and reports a problem for that host. With a
+        verb's deadline, a host that takes long lends its place to another one.
 
         Raises:
           Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet continues
             to wait.
         """
-        running: Dict[Future[T], str] = {self._pool.submit(function, self.hosts[name]): name for name in hosts}
-        pending, until = set(running), time.monotonic() + timeout_s
-        while pending and time.monotonic() < until:
+        deadline = self._deadline.now
+        until, late = deadline.limit(timeout_s)
+        asked = {name: partial(function, self.hosts[name]) for name in hosts if name not in deadline.gone}
+        calls: Calls[T] = Calls(asked, self._pool, self.spec.ssh, lends=deadline.is_bounded)
+        for _ in calls.run(until):
             if interruptible and self.interrupts.received:
-                for future in pending:
-                    future.cancel()  # calls that have not begun
+                calls.cancel()
                 self.interrupts.check()
-            left_s = max(0.0, until - time.monotonic())
-            _, pending = wait(pending, timeout=min(LOOK_S, left_s))  # for all at once: each wait checks every call
-        results, problems = {}, []
-        for future, name in running.items():
-            if future in pending:
-                future.cancel()
-                self.hosts[name].close()  # the thread that waits for the host then stops
-                problems.append(HostProblem(name, ProblemKind.SLOW, f"no answer within {timeout_s:.0f} s"))
-                continue
-            error = future.exception()
-            if error is None:
-                results[name] = future.result()
-            elif isinstance(error, HostProblem):
-                problems.append(error)
-            else:
-                raise error
-        return results, list(dict.fromkeys(problems))  # all hosts behind a gateway share its problem
+        results, problems, unfinished = calls.ended()
+        for name in unfinished:
+            self.hosts[name].close()  # the thread that waits for the host then stops
+            problems[name] = HostProblem(name, ProblemKind.SLOW, late)
+        found = [deadline.gone[name] for name in hosts if name in deadline.gone]
+        deadline.note(problems)
+        return results, list(dict.fromkeys([*found, *problems.values()]))  # hosts behind a gateway share its problem
 
 
 def _values(request: Any) -> Mapping[str, Any]:

@@ -54,7 +54,8 @@ class Listing(NamedTuple):
 def ask_for_runs(fleet: Fleet) -> Tuple[Dict[str, RunsAnswer], List[HostProblem]]:
     """Ask every host for the runs that it took part in."""
     requests = {host: RunsRequest(host, fleet.spec.workdir) for host in fleet.hosts}
-    return fleet.ask_for(RUNS, requests, ANSWER_S)
+    with fleet.within(ANSWER_S):
+        return fleet.ask_for(RUNS, requests, ANSWER_S)
 
 
 def list_runs(fleet: Fleet) -> Listing:
@@ -159,6 +160,11 @@ def locate(fleet: Fleet) -> "Located":
       CannotStart: the host that leads the run, or may lead it, cannot be asked.
       UsageError: the file does not name the host that leads the run, or no run has the name given by ``--run``.
     """
+    with fleet.asking():
+        return _locate(fleet)
+
+
+def _locate(fleet: Fleet) -> "Located":
     if fleet.run is not None:
         told, _ = find_named(fleet, fleet.run)
         status = _status_of(fleet, runs(told)[-1])

@@ -19,6 +19,7 @@ from launch.view.console import fold
 
 STOP_S = 65.0  # the chief's last save, workers' grace, then the ps', then the members' leave
 ANSWER_S = 2 * STOP_S + 60.0  # a request to stop, a request to kill, the kill
+DOWN_S = 300.0  # for all hosts together
 L = TypeVar("L", bound=Leftovers)
 NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container left"
 
@@ -121,9 +122,15 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     Raises:
       CannotStart, UsageError: no host knows the run that ``--run`` names.
     """
+    with fleet.within(DOWN_S):
+        return _look_and_take_down(fleet, reason)
+
+
+def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
     references = {host: fleet.reference(host) for host in fleet.hosts}
     if fleet.run is None:
-        found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
+        with fleet.asking():
+            found, _ = fleet.ask("find", references, ANSWER_S, stay_s=ANSWER_S)
     else:
         found, _ = find_named(fleet, fleet.run)
     meant = [run for run in runs(found) if run.lives] or runs(found)[-1:]
@@ -131,7 +138,8 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     if astray and meant[0].lives:
         return Left({}, astray, {})
     # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
-    before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
+    with fleet.asking():
+        before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
@@ -173,9 +181,10 @@ def take_down(
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
-    reports, problems = fleet.ask_for(DOWN, lead, ANSWER_S, interruptible)
     others = {host: request for host, request in asked.items() if host not in lead}
-    more, further = fleet.ask_for(DOWN, others, ANSWER_S, interruptible)
+    with fleet.within(DOWN_S):
+        reports, problems = fleet.ask_for(DOWN, lead, ANSWER_S, interruptible)
+        more, further = fleet.ask_for(DOWN, others, ANSWER_S, interruptible)
     return Left({**reports, **more}, [*problems, *further], {})
 
 

@@ -69,6 +69,7 @@ PARTS = [
     Part("Watch", RULES, [r"^ *Watch\(.*\n"]),
     Part("CheckpointProblems", RULES, [r"^ *CheckpointProblems\(.*\n"]),
     Part("GpuFailures", RULES, [r"^ *GpuFailures\(.*\n"]),
+    Part("Quietness", RULES, [r"^ *Quietness\(.*\n"]),
     Part("Departures", RULES, [r"^ *self\.departures,.*\n"]),
     Part("Deadline", RULES, [r"^ *Deadline\(.*\n"]),
     Part("Together", RULES, [r"^ *Together\(.*\n"]),
@@ -84,6 +85,7 @@ PARTS = [
 NEEDED = {
     "TaskEvents": "records the start and the progress of tasks",
     "HostEvents": "starts again what a lost host ran",
+    "ProgramSteps": "expects steps of a program that reports them, also under the next lead",
     "TaskEnds": "records the end of tasks",
     "Requests": "stops a run, which also ends one that never succeeds",
     "Success": "closes a run that has succeeded",

@@ -178,17 +178,19 @@ spec:
     Worker: {template: {spec: {containers: [{name: tensorflow, command: ["true"]}]}}}
 """
 HOSTFILE = "gpu01 slots=4\ngpu02 slots=4\n"
-FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": HOSTFILE, "tfjob.yaml": TFJOB}
+FILES = {"hosts.yaml": HOSTS, "train.yaml": HOSTS, "hostfile": HOSTFILE, "tfjob.yaml": TFJOB, "train.py": ""}
 # The launcher of this checkout, as on one machine: what takes a hosts file takes --local.
 PROGRAM = f"""#!/bin/sh
-case $1 in up | check | plan) set -- "$@" --local ;; esac
+case $1 in up | check | plan) set -- "$@" --local ;; run) shift; set -- run --local "$@" ;; esac
 PYTHONPATH={ROOT} exec {sys.executable} -m launch "$@"
 """
 
 
 def is_run(case: Printed) -> bool:
     verbs = {words[0] for program, *words in commands(case.line) if program == "launch"}
-    trains = "--set train." in case.line or "houses/" in case.line or "--slurm" in case.line
+    trains = (
+        "--set train." in case.line or "houses/" in case.line or bool(re.search("--(slurm|pbs|sge|lsf)", case.line))
+    )
     only = all(command[0] == "launch" for command in commands(case.line))
     return case.whole and case.page not in REPLAYED and only and not trains and not verbs & set(NOT_RUN)
 

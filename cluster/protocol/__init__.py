@@ -3,6 +3,7 @@
 A task reports in files of its own folder, which its agent reads:
 
 outcome           the progress of a task, and its end
+progress_lines    step, loss and rate of a program under ``command:``, read from its lines
 failure_kinds     the kind of a failure, by the class of its error
 heartbeat         the sign of life of a task
 flight_recorder   the writer of a task's newest steps, which always records
@@ -18,6 +19,7 @@ typed_json        dataclasses as JSON values, and the reverse
 settings          the sections of a hosts file that hosts receive
 addresses         host, port, and the addresses that the internet can reach
 quantity          a number with its noun
+env_values        the values of ``env:``, with names of variables
 command_template  the words of ``command:``
 verifiable        the settings that ``launch verify`` can compare
 """

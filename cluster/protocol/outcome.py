@@ -51,6 +51,9 @@ class Progress:
     unreadable checkpoints and the reasons, as long as the chief's process lives; ``passed_over_from`` and
     ``passed_over_to``: the step of the newest unreadable checkpoint, and the restored step. ``warnings``: mistakes of
     the job's author that do not end the run, a sentence each.
+
+    A program under ``command:`` alone has ``rate``, its examples per second, and ``reports``: the number of its reports
+    with another step (``progress_lines``).
     """
 
     step: int
@@ -72,6 +75,8 @@ class Progress:
     passed_over_from: int = 0
     passed_over_to: int = 0
     warnings: List[str] = field(default_factory=list)
+    rate: Optional[float] = None
+    reports: int = 0
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,8 @@ class HostSettings:
       notice: how a host learns that its machine will be taken away; None where the host does not learn that.
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
+      quiet_s: seconds without a sign of work after which a task is reported as quiet; None for never.
+      progress: the regular expression that finds the progress of a program in its log; None for none.
     """
 
     guard: Optional[str] = None
@@ -156,3 +158,5 @@ class HostSettings:
     notice: Optional[Notice] = None
     container: Optional[Container] = None
     after: Tuple[str, ...] = ()
+    quiet_s: Optional[float] = 300
+    progress: Optional[str] = None

@@ -5,11 +5,12 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence
 from cluster.errors import Problem
 from cluster.protocol import addresses
 from cluster.protocol.command_template import nearest, unknown
-from cluster.spec.entries import Entry, env_at
+from cluster.spec.entries import Entry
+from cluster.spec.env_rules import env_paths, env_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
-from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules, success_rules
+from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules, progress_rules, success_rules
 from cluster.spec.task_slots import machine_of
 from cluster.spec.yaml_document import Document
 from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
@@ -25,6 +26,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _roles_without_command(document, entries)
     yield from _secrets(document, findings, entries)
     yield from hook_rules(document, findings)
+    yield from progress_rules(document, findings)
     if document.value.get("container") is not None and findings.fit("container"):
         yield from container_rules(document)
     if isinstance(document.value.get("cluster"), dict):
@@ -99,19 +101,11 @@ def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -
             yield document.problem(("secrets", index), "each secret once", f"a second '{name}'")
         if findings.fit("secrets", index):
             secrets.append(name)
-    for path in _env_names(document, findings, entries):
+    for path in env_paths(document, findings, entries):
         if path[-1] in secrets:
             hint = "remove one of the two; the value of a secret comes from the launcher's environment"
             yield document.problem(path, "a variable that is not secret", f"'{path[-1]}', a secret", hint, at_key=True)
-
-
-def _env_names(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Path]:
-    for section in ("all", *ROLE_ORDER):
-        if findings.fit("env", section):
-            yield from (("env", section, name) for name in env_at(document, ("env", section)))
-    for entry in entries:
-        for name in entry.env:
-            yield (*entry.path, "env", name)
+    yield from env_rules(document, findings, entries, secrets)
 
 
 def _missing_roles(document: Document) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The rules for the sections ``container``, ``elastic`` and ``on`` that the JSON Schema does not state.
+"""The rules for the sections ``container``, ``elastic``, ``progress`` and ``on`` beyond the JSON Schema.
 
 ``spares`` belongs to ``elastic``, and ``success`` to ``command``. ``on`` has the receivers of a run's events.
 ``notice`` has the same rules for secrets as the receivers.
@@ -8,6 +8,7 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, O
 
 from cluster.errors import Problem
 from cluster.protocol.command_template import names_in
+from cluster.protocol.progress_lines import mistake_in
 from cluster.protocol.settings import Hook, is_image_file
 from cluster.protocol.typed_json import from_values
 from cluster.spec.place import Path
@@ -41,6 +42,19 @@ def _image(document: Document) -> Iterator[Problem]:
     elif runtime in ("podman", "docker") and is_image_file(image):
         expected = f"the name of an image, for {runtime}"
         yield document.problem(("container", "image"), expected, f"'{image}'", "use runtime: apptainer for a file")
+
+
+def progress_rules(document: Document, findings: Findings) -> Iterator[Problem]:
+    """Yield the mistake in the expression ``progress``, or its lack of a program whose log it could read."""
+    expression = document.value.get("progress")
+    if expression is None or not findings.fit("progress"):
+        return
+    if document.value.get("command") is None and findings.fit("command"):
+        hint = "remove it: a job reports its steps itself"
+        yield document.problem(("progress",), "the key command beside it", "job", hint, at_key=True)
+    mistake = mistake_in(expression)
+    if mistake is not None:
+        yield document.problem(("progress",), *mistake)
 
 
 def elastic_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
+from cluster.protocol.env_values import on_this_host
 from cluster.protocol.typed_json import to_values
 from launch.agent.containers.runtimes import Lacking
 from launch.agent.containers.task_containers import OneShot
@@ -172,7 +173,8 @@ def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
         program = OneShot("check", request.container, expand(request.workdir))
     except Lacking:  # the container's section reports the reason
         return
-    asked = PythonVersions(program, python, request.env, modules, packages=not request.trial)
+    env = on_this_host(request.env, program.outside)
+    asked = PythonVersions(program, python, env, modules, packages=not request.trial)
     ready = environment is None or environment.is_ready()
     answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
     yield "versions", {"environment_ready": ready, **answers}

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Callable, List, Mapping, Optional
 
+from cluster.protocol.env_values import word_with_home
 from cluster.protocol.outcome import WORK
 from cluster.protocol.settings import Notice
 from launch.agent.linux import processes, program
@@ -42,7 +43,7 @@ async def _look(notice: Notice, folder: Path, secrets: Mapping[str, str]) -> Opt
     """Return the reason of a notice; None without one. Log the error of a failing command now and then."""
     name, *arguments = notice.command
     try:
-        argv = (os.path.expanduser(name), *arguments)
+        argv = (os.path.expanduser(name), *map(word_with_home, arguments))
         ended = await program.run(argv, {**os.environ, **secrets}, folder, TRY_S)
     except OSError as error:
         say_seldom("notice", f"notice: {name} cannot be started: {os.strerror(error.errno or 0)}")

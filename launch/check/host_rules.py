@@ -101,6 +101,19 @@ def ports(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("port", (host,), what, _free_it(host, holder))
 
 
+def ephemeral_ports(evidence: Evidence) -> Iterator[Finding]:
+    """Yield a note on ports that an outgoing connection of any program may have when the task starts."""
+    for host, facts in evidence.facts.items():
+        found = facts.ephemeral
+        if found is not None:
+            names = ", ".join(map(str, found.ports))
+            what = f"port {names}: the kernel gives ports {found.first} to {found.last} to outgoing connections"
+            kept = ",".join([*filter(None, [found.reserved]), *map(str, found.ports)])
+            reserve = f"`ssh {host} sudo sysctl -w net.ipv4.ip_local_reserved_ports={kept}`"
+            mend = f"choose a port below {found.first}, or reserve it on each boot: {reserve}"
+            yield Note("ephemeral-port", (host,), f"{what}, so it may be taken when the task starts", mend)
+
+
 def _free_it(host: str, holder: PortHolder) -> str:
     if holder.run:
         return f"it belongs to {holder.run}: end that with `launch down` and its hosts file, or choose another port"

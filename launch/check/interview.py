@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.addresses import port_of
+from cluster.protocol.env_values import with_names
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.check_request import CheckFacts, CheckRequest, OpenedPorts
 from launch.agent.wire.host_facts import Clock, FactsRequest
@@ -60,7 +61,7 @@ def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, 
     """Return each program that the host must have, with the PATH to search; None for the host's own PATH."""
     programs: Dict[str, Optional[str]] = dict.fromkeys(agent_programs(plan, host))
     if plan.spec.container is None:  # otherwise the image has the programs
-        programs.update({task.argv[0]: task.env.get("PATH") for task in tasks})
+        programs.update({task.argv[0]: with_names(task.env, "PATH") for task in tasks})
     return {program: path for program, path in programs.items() if _is_looked_for(program)}
 
 

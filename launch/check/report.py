@@ -20,6 +20,7 @@ RULES: Tuple[Rule, ...] = (
     fleet_rules.versions,
     host_rules.programs,
     host_rules.ports,
+    host_rules.ephemeral_ports,
     ways,
     fleet_rules.public,
     host_rules.guard,

@@ -106,9 +106,10 @@ def _readers(
 ) -> List[Iterator[LogLine]]:
     """Return a reader of the tasks' lines for each host that can be reached."""
     named = [host for host in requests if host in fleet.hosts]
-    conversations, missed = fleet.each(
-        lambda host: fleet.contact(host.name, "logs", requests[host.name]), named, interruptible=False
-    )
+    with fleet.asking():
+        conversations, missed = fleet.each(
+            lambda host: fleet.contact(host.name, "logs", requests[host.name]), named, interruptible=False
+        )
     problems += [*missed, *(_unnamed(fleet, host) for host in requests if host not in named)]
     until = time.monotonic() + patience_s
     return [_lines(fleet, conversation, problems, until) for conversation in conversations.values()]

@@ -51,6 +51,7 @@ TASK_VALUES = (
     Value("launch_task_step_seconds", "Seconds that one step of the worker takes.", "step_time_ms", 1e-3),
     Value("launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "wait_ms", 1e-3),
     Value("launch_task_straggler", "1 while the other workers wait for this one, else 0.", "straggler"),
+    Value("launch_task_quiet", "1 while the task does nothing, for quiet_s at least, else 0.", "is_quiet"),
     Value("launch_task_restarts_total", "Restarts of the task.", "restarts"),
     Value(
         "launch_task_dropped_gradients_total",

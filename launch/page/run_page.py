@@ -63,7 +63,8 @@ def figures(status: RunStatus) -> List[List[str]]:
         found.append(["loss", f"{status.loss:.4g}"])
     if status.steps_per_second:
         found.append(["steps/s", f"{status.steps_per_second:.1f}"])
-        found.append(["examples/s", f"{status.examples_per_second or 0:,.0f}"])
+    if status.steps_per_second and status.examples_per_second:
+        found.append(["examples/s", f"{status.examples_per_second:,.0f}"])
     found += [["elapsed", of_duration(elapsed_s)]] if elapsed_s is not None else []
     share = status.effective.share if status.effective else None
     found += [["effective", f"{100 * share:.0f} %"]] if share is not None else []
@@ -75,7 +76,8 @@ def lines(status: RunStatus) -> List[str]:
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
     parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
-    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.hook_problem(status)]
+    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.quietness(status)]
+    troubles += [*run_text.remaining(status), *run_text.hook_problem(status)]
     return [*parts, *run_text.starting(status), *troubles, *run_text.warnings(status)]
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.env_values import literal
 from cluster.protocol.typed_json import part_of
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
 from cluster.task import MEMBERS, tf_config
@@ -173,7 +174,7 @@ def _task(
         "LAUNCH_ATTEMPT": "0",
     }
     if job.folder is not None:
-        env["LAUNCH_JOB_DIR"] = str(job.folder)
+        env["LAUNCH_JOB_DIR"] = literal(str(job.folder))
     if spec.command is not None:
         own = {
             "python": python, "role": task.role, "index": str(task.index), "address": task.address,

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import socket
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +25,7 @@ from launch.remote.connection_failures import (
     explain,
     is_dropped,
     persist,
+    unanswered,
 )
 from launch.remote.gateways import Gateways, Route
 from launch.remote.known_hosts import CertificatesFirst, KnownHosts, Trust
@@ -33,6 +35,7 @@ from launch.remote.private_keys import LoginKeys, ask_on_terminal
 from launch.remote.ssh_options import OneHost, SshOptions
 
 KEEPALIVE_S = 5
+MUTE_S = 30.0  # a host that confirms no byte for this time, not even a keepalive, has no connection any more
 READER_S = 10.0
 OPTIONS_S = 10.0  # for the answer of `ssh -G`
 TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login
@@ -135,7 +138,21 @@ class Access:
 
     def _arguments(self) -> Dict[str, Any]:
         bound = self._settings.connect_timeout_s
-        return {"banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound}
+        return {
+            "banner_timeout": bound, "auth_timeout": bound, "channel_timeout": bound,
+            "transport_factory": partial(self._transport, paramiko.Transport),
+        }  # fmt: skip
+
+    def _transport(self, make: Callable[..., paramiko.Transport], *arguments: Any, **options: Any) -> Any:
+        """Make the transport of a connection that ends ``MUTE_S`` after its host has become mute.
+
+        ``connect_timeout_s`` ends the key exchange; Paramiko's own limit of 15 s would look like a dropped login.
+        """
+        transport = make(*arguments, **options)
+        transport.handshake_timeout = 2 * self._settings.connect_timeout_s
+        if isinstance(transport.sock, socket.socket) and hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * MUTE_S))
+        return transport
 
     def _be_strict(self, connection: fabric.Connection) -> None:
         """Accept only a known host key, and request only the kinds of keys that are known.
@@ -149,7 +166,7 @@ class Access:
         kinds = {key.get_name() for key in trust.keys}
         wanted = {each for kind in kinds for each in (_RSA if kind == "ssh-rsa" else (kind,))}
         if trust.authorities:
-            connection.connect_kwargs["transport_factory"] = partial(CertificatesFirst, wanted)
+            connection.connect_kwargs["transport_factory"] = partial(self._transport, CertificatesFirst, wanted)
         elif wanted:
             connection.connect_kwargs["disabled_algorithms"] = {"keys": [k for k in _KINDS if k not in wanted]}
 
@@ -253,6 +270,10 @@ def _entry(connection: fabric.Connection) -> str:
 def _log_in(connection: fabric.Connection) -> None:
     try:
         connection.open()
-    except BaseException:
+    except BaseException as error:
+        transport = connection.client.get_transport()
+        silence = unanswered(error, has_banner=transport is None or bool(transport.remote_version))
         connection.client.close()
+        if silence is not None:
+            raise silence from error
         raise

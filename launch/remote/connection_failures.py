@@ -8,7 +8,7 @@ import random
 import socket
 import time
 from dataclasses import dataclass
-from typing import Callable, Tuple, TypeVar
+from typing import Callable, Optional, Tuple, TypeVar
 
 import paramiko
 
@@ -17,6 +17,7 @@ from launch.remote.openssh import ByHand
 
 # Messages of Paramiko that have no exception class.
 NO_ANSWER, OTHER_HOST_KEY = "Timeout opening channel", "no acceptable host key"
+NO_BANNER, NO_KEYS, NO_LOGIN = "Error reading SSH protocol banner", "No existing session", "Authentication timeout"
 IS_SSHD_UP = "check that the host is up and runs sshd"
 
 
@@ -44,6 +45,36 @@ class NoTicket(paramiko.AuthenticationException):  # type: ignore[misc]
         self.ticket = ticket
 
 
+class Unanswered(paramiko.SSHException):  # type: ignore[misc]
+    """The host accepted the connection, and then sent nothing within ``ssh.connect_timeout_s``.
+
+    ``stage`` is Paramiko's message for the part of the login that has no answer. Another try would wait as long again.
+    """
+
+    def __init__(self, stage: str):
+        super().__init__(stage)
+        self.stage = stage
+
+
+def unanswered(error: BaseException, has_banner: bool = True) -> Optional[Unanswered]:
+    """Return the silence that an error of Paramiko means; None for any other error.
+
+    Paramiko has one message for a banner that does not arrive, and for a connection that ends before the banner.
+
+    Args:
+      has_banner: whether the host has sent its banner.
+    """
+    if isinstance(error, paramiko.AuthenticationException):
+        return Unanswered(NO_LOGIN) if NO_LOGIN in str(error) else None
+    if type(error) is not paramiko.SSHException:
+        return None
+    if NO_BANNER in str(error):
+        return Unanswered(NO_BANNER) if isinstance(error.__context__, socket.timeout) else None
+    if NO_KEYS in str(error):
+        return Unanswered(NO_KEYS if has_banner else NO_BANNER)
+    return None
+
+
 def is_dropped(error: Exception) -> bool:
     """Return whether sshd accepted the connection and dropped it before any refusal.
 
@@ -57,6 +88,23 @@ def is_dropped(error: Exception) -> bool:
 
 def _no_answer(error: Exception) -> bool:
     return isinstance(error, (socket.timeout, TimeoutError)) or NO_ANSWER in str(error)
+
+
+# For each part of a login without an answer: the fact, and what to look at.
+_SILENCES = {
+    NO_BANNER: (
+        "accepts the connection, and sends nothing within {seconds:g} s",
+        "its sshd hangs: see that host's console and load; or another program has this port",
+    ),
+    NO_KEYS: (
+        "begins SSH, and the key exchange does not end within {seconds:g} s",
+        "long packets are lost on the way (MTU), or its sshd hangs; see `ping -M do -s 1472 {host}`, and `ping {host}`",
+    ),
+    NO_LOGIN: (
+        "does not answer the login within {seconds:g} s",
+        "its sshd waits, mostly for a directory (LDAP) or a file server with the home folders; see sshd's log there",
+    ),
+}
 
 
 def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand) -> HostProblem:
@@ -99,6 +147,10 @@ def explain(name: str, error: Exception, place: Tuple[str, int], by_hand: ByHand
     if isinstance(error, paramiko.ChannelException):
         beyond = f"the gateway cannot reach {host} port {port} ({error.text})"
         return problem(ProblemKind.UNREACHABLE, beyond, IS_SSHD_UP)
+    if isinstance(error, Unanswered):
+        what, advice = _SILENCES[error.stage]
+        fact = what.format(seconds=by_hand.settings.connect_timeout_s)
+        return problem(ProblemKind.SSHD, f"{host} port {port} {fact}", advice.format(host=host))
     if _no_answer(error):
         unheard = f"no answer from {host} port {port} within {by_hand.settings.connect_timeout_s:g} s"
         return problem(ProblemKind.UNREACHABLE, unheard, "check that the host is up")

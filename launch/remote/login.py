@@ -12,7 +12,7 @@ from paramiko import common
 from paramiko.auth_handler import AuthHandler
 
 from launch.remote import kerberos
-from launch.remote.connection_failures import NoTicket
+from launch.remote.connection_failures import NoTicket, unanswered
 from launch.remote.kerberos import Kerberos, reason
 
 METHOD, SERVICE = "gssapi-with-mic", "ssh-connection"
@@ -133,6 +133,7 @@ class Login:
         Raises:
           AuthenticationException: every key was refused, and the ticket too if it was requested.
           EOFError: the connection was dropped before anything was refused.
+          Unanswered: sshd did not answer in time.
         """
         if not self._wanted.logs_in:
             return self._in_turn(transport, self._of_keys())
@@ -161,6 +162,9 @@ class Login:
             try:
                 further = log_in(transport)
             except (paramiko.SSHException, OSError, EOFError) as error:
+                silence = unanswered(error)
+                if silence is not None:  # every further key would wait as long
+                    raise silence from error
                 if not transport.is_active():  # dropped by a busy sshd, or after too many keys
                     raise (refused if number else EOFError("during the login")) from error
                 refused = error

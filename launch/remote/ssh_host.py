@@ -1,6 +1,7 @@
 """A host reached over SSH: one connection, and the programs that run through it."""
 
 import socket
+import threading
 import time
 from contextlib import contextmanager
 from typing import Any, Iterator, Optional, Sequence
@@ -12,6 +13,33 @@ from launch.hosts.channel import CHUNK, Channel, Host, Silence, command_line
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0
+SEE_CONSOLE = "that host hangs, or a file server that its login needs; see its console and load"
+
+
+class _NoStart(Exception):
+    """Sshd has opened a session, and started no program in it."""
+
+
+@contextmanager
+def _ended_after(seconds: float, session: Any) -> Iterator[None]:
+    """End a session on which Paramiko waits without a limit; then raise _NoStart."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        session.close()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except paramiko.SSHException as error:
+        if late.is_set():
+            raise _NoStart from error
+        raise
+    finally:
+        timer.cancel()
 
 
 class SshChannel(Channel):
@@ -60,6 +88,7 @@ class SshHost(Host):
         super().__init__(name, python, before)
         self._access = access
         self._connection: Optional[Any] = None
+        self._closings = 0
 
     def look_up(self) -> None:
         self._access.look_up(self.name)
@@ -68,14 +97,20 @@ class SshHost(Host):
         self._access.prepare(self.name)
 
     def connect(self) -> None:
-        self._connection = self._access.open(self.name)
+        closings = self._closings
+        connection = self._access.open(self.name)
+        if self._closings != closings:
+            hang_up(connection)
+            raise HostProblem(self.name, ProblemKind.SLOW, "it was given up during the login")
+        self._connection = connection
 
     def open(self, argv: Sequence[str]) -> Channel:
         refused = "sshd opens no further session ({})"
         with self._connected(refused, "raise MaxSessions in its sshd_config") as connection:
             session = connection.create_session()
             session.settimeout(OPEN_S)
-            session.exec_command(command_line(argv, self.before))
+            with _ended_after(OPEN_S, session):
+                session.exec_command(command_line(argv, self.before))
         return SshChannel(session)
 
     def dial(self, port: int) -> Any:
@@ -94,6 +129,9 @@ class SshHost(Host):
             self.connect()
         try:
             yield self._connection
+        except _NoStart as error:
+            hangs = f"sshd has started no program within {OPEN_S:.0f} s"
+            raise HostProblem(self.name, ProblemKind.SSHD, hangs, advice=SEE_CONSOLE) from error
         except paramiko.ChannelException as error:
             raise HostProblem(self.name, ProblemKind.SSHD, refused.format(error.text), advice=advice) from error
         except Exception as error:
@@ -101,6 +139,7 @@ class SshHost(Host):
 
     def close(self) -> None:
         super().close()
+        self._closings += 1
         if self._connection is not None:
             hang_up(self._connection)
             self._connection = None

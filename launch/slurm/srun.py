@@ -15,30 +15,35 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from cluster.errors import SpecError
 from launch.errors import HostProblem, ProblemKind
-from launch.hostfile.import_formats import from_slurm
+from launch.hostfile.schedulers import from_slurm
 from launch.hosts.channel import command_line
 from launch.view.console import fold
 
 JOB, NODES = "SLURM_JOB_ID", "SLURM_JOB_NODELIST"
+FIRST_GROUP = (f"{NODES}_HET_GROUP_0", f"{NODES}_PACK_GROUP_0")  # of a heterogeneous job
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """A job and its nodes; () where the environment names a job without nodes, as outside the job."""
+    """A job and its nodes, which are those of group 0 in a heterogeneous job.
+
+    The nodes are () where the environment names a job without nodes, as outside the job.
+    """
 
     job: str
     nodes: Tuple[str, ...] = ()
+    is_heterogeneous: bool = False
 
     def problem_of(self, host: str) -> Optional[HostProblem]:
         """Return the problem of a host that is not a node of the job; None for a node."""
         if not self.nodes or host in self.nodes:
             return None
-        return HostProblem(
-            host,
-            ProblemKind.UNKNOWN_NAME,
-            f"expected a node of Slurm's job {self.job}, which has {fold(self.nodes)}",
-            advice="write the names that Slurm uses into the hosts file; `launch import --slurm` does",
-        )
+        expected = f"expected a node of Slurm's job {self.job}, which has {fold(self.nodes)}"
+        advice = "write the names that Slurm uses into the hosts file; `launch import --slurm` does"
+        if self.is_heterogeneous:
+            expected += " in group 0"
+            advice = "transport: slurm reaches only that group; remove the key transport, to use SSH"
+        return HostProblem(host, ProblemKind.UNKNOWN_NAME, expected, advice)
 
 
 def find_allocation(environ: Mapping[str, str]) -> Allocation:
@@ -53,14 +58,15 @@ def find_allocation(environ: Mapping[str, str]) -> Allocation:
     if shutil.which("srun", path=environ.get("PATH")) is None:
         missing = "transport: slurm: expected srun on PATH, found none"
         raise HostProblem.here(missing, "start it on a machine with Slurm's commands, or use transport: ssh")
-    return Allocation(environ[JOB], _nodes(environ))
+    group = next(filter(None, map(environ.get, FIRST_GROUP)), "")
+    return Allocation(environ[JOB], _nodes(group or environ.get(NODES, "")), bool(group))
 
 
-def _nodes(environ: Mapping[str, str]) -> Tuple[str, ...]:
-    if not environ.get(NODES):
+def _nodes(listed: str) -> Tuple[str, ...]:
+    if not listed:
         return ()
     try:
-        return tuple(listed.host for listed in from_slurm({NODES: environ[NODES]}))
+        return tuple(node.host for node in from_slurm({NODES: listed}).workers)
     except SpecError as error:
         raise HostProblem.here(str(error)) from error
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
-STARTED, REFORMED, STRAGGLER = "started", "reformed", "straggler"
+STARTED, REFORMED, STRAGGLER, QUIET = "started", "reformed", "straggler", "quiet"
 EVENTS = {
     STARTED: "Every task is up for the first time.",
     REFORMED: "An elastic run trains again, with other tasks.",
     STRAGGLER: "A worker has been slower than the others for 30 seconds.",
+    QUIET: "Tasks have done nothing for quiet_s.",
     "succeeded": "The run has succeeded.",
     "failed": "The run has failed.",
     "stopped": "The run was stopped: by a signal, by launch down, or by a launcher that is gone.",
@@ -20,13 +21,13 @@ class HookEvent:
 
     Attributes:
       id: Name of this one event. An event that arrives twice has the same id; no two events share one.
-      event: Kind of the event: started, reformed, straggler, succeeded, failed or stopped.
+      event: Kind of the event: started, reformed, straggler, quiet, succeeded, failed or stopped.
       text: Event in one sentence, for a person.
       run: Full name of the run.
       name: Name of the run, without the time.
       state: State of the run, as in launch status.
       cause: Cause of the failure, of the stop or of the change, in one line; else null.
-      task: Name of the task that failed first, or of the slow task; else null.
+      task: Name of the task that failed first, of the slow task, or of the task that stood still first; else null.
       host: Host of that task, or the host that failed; else null.
       log: Path of that task's log on its host; else null.
       without: Hosts that an elastic run trains without; else empty.

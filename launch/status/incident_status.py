@@ -79,11 +79,12 @@ class IncidentStatus:
       did[]: Actions of the launcher. A long list keeps the first and the newest.
       restarted_s: Seconds from the incident to the start of the task's next process; null before, and without a
         restart.
-      again_s: Seconds from the incident until the task trained again; null before, and for a command.
+      again_s: Seconds from the incident until the task trained again; null before, and for a program without progress.
       resumed_from: Global step that training went back to; null where training did not go back, or the step is unknown.
-      lost_steps: Number of steps that training went back; null until again_s is known, and for a command.
+      lost_steps: Number of steps that training went back; null until again_s is known, and for a program without
+        progress.
       lost_seconds: Seconds until training made a step newer than all steps before the incident; null while open is
-        true, and for a command.
+        true, and for a program without progress.
     """
 
     number: int = 0

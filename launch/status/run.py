@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Dict, List, Mapping, Optional
 
+from cluster.task import TRAINERS
 from launch.status.incident_status import IncidentStatus
 from launch.status.task import TaskStatus
 
@@ -95,6 +96,21 @@ class EffectiveTime:
 
 
 @dataclass(frozen=True)
+class Remaining:
+    """The workers of a program that remain once another one has exited with code 0.
+
+    Attributes:
+      at_s: Seconds from the start of the run to the first such exit.
+      left: Workers that have exited with code 0.
+      tasks: Workers that are still there.
+    """
+
+    at_s: float = 0.0
+    left: List[str] = field(default_factory=list)
+    tasks: List[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """The object of ``status --json``.
 
@@ -125,8 +141,10 @@ class RunStatus:
       cause_incident: Number of the incident that made the run fail; else null.
       lost_steps: Number of steps that training went back, also by `launch restart` of a ps.
       lost_seconds: Seconds without progress, summed over all incidents.
-      effective: Effective training time; null for a command, whose steps are not known.
+      effective: Effective training time; null for a program whose steps are not known.
       waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
+      remaining: Workers that are still there ten seconds after another one has exited with code 0; null without such an
+        exit, for a job, and once the run has its result.
       tasks[]: Every task of the run.
       replicas: For each host with copies of checkpoints: the step of its newest copy, null before the first.
       started: Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00.
@@ -162,6 +180,7 @@ class RunStatus:
     lost_seconds: float = 0.0
     effective: Optional[EffectiveTime] = None
     waiting_share: Optional[float] = None
+    remaining: Optional[Remaining] = None
     tasks: List[TaskStatus] = field(default_factory=list)
     replicas: Dict[str, Optional[int]] = field(default_factory=dict)
     started: Optional[str] = None
@@ -169,6 +188,14 @@ class RunStatus:
     updated: Optional[str] = None
     departed: Optional[str] = None
     hook_problem: Optional[str] = None
+
+
+def quiet_tasks(status: RunStatus) -> List[TaskStatus]:
+    """Return the tasks that do nothing: first those that train, then the rest, by the time of their standstill."""
+    found = [
+        (task.role not in TRAINERS, task.quiet.at_s, place) for place, task in enumerate(status.tasks) if task.quiet
+    ]
+    return [status.tasks[place] for *_, place in sorted(found)]
 
 
 @dataclass(frozen=True)
@@ -192,8 +219,8 @@ class RunRecord:
       global_step: Newest global step that a worker reported; null before the first.
       steps: Global step at which the run stops; null for a command.
       incidents: Number of incidents.
-      effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a command, and
-        as for state.
+      effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a program
+        without progress, and as for state.
     """
 
     run: str

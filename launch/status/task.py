@@ -15,6 +15,26 @@ def title_of(role: Optional[str], index: Optional[int], host: Optional[str]) -> 
 
 
 @dataclass(frozen=True)
+class QuietStatus:
+    """The object ``quiet`` of a task that has done nothing for ``quiet_s``.
+
+    Attributes:
+      at_s: Seconds from the start of the run to the last sign of work.
+      line: Last line of the task's log; null where it has none.
+      line_at_s: Seconds from the start of the run to that line; null as for line.
+      where: Place in the task's code, as in `in train.py:31 (main)`; or `stopped by a signal`, or `held by a debugger`;
+        null where it is not known.
+      stack: Stacks of the Python threads, the main thread first; null where they could not be had.
+    """
+
+    at_s: float = 0.0
+    line: Optional[str] = None
+    line_at_s: Optional[float] = None
+    where: Optional[str] = None
+    stack: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class TaskStatus:
     """An item of ``tasks`` in ``status --json``.
 
@@ -39,7 +59,9 @@ class TaskStatus:
       dropped_gradients: Number of the task's gradients that arrived too late to count; 0 without backup workers.
       log: Path of the newest attempt's log, on the task's host; null before the first.
       cause: Cause of the failure in one line; null where the task has not failed.
-      straggler: True while other workers wait for this worker, because its steps take much longer.
+      straggler: True while other workers wait for this worker, because its steps take much longer; for a program, while
+        it computes far fewer examples per second than the others.
+      quiet: Standstill of a task that has done nothing for quiet_s; else null. It stays after the end of the run.
     """
 
     role: str = ""
@@ -63,11 +85,17 @@ class TaskStatus:
     log: Optional[str] = None
     cause: Optional[str] = None
     straggler: bool = False
+    quiet: Optional[QuietStatus] = None
 
     @property
     def name(self) -> str:
         """Return ``worker:1``."""
         return name_of(self.role, self.index)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return whether the task does nothing."""
+        return self.quiet is not None
 
     @property
     def title(self) -> str:

@@ -1,16 +1,13 @@
 """Write a hosts file for a TFJob: choose the host of each task, which a manifest does not name, and write the text."""
 
-import json
-import sys
 from itertools import cycle
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
-import yaml
-
+from cluster.protocol.env_values import literal
 from cluster.spec.host_names import HostError, hosts
 from launch.errors import UsageError
 from launch.hostfile.import_formats import split
-from launch.hostfile.writer import folded, refuse_invalid
+from launch.hostfile.writer import flow, folded, refuse_invalid
 from launch.tfjob.jobs import Role, TFJob
 
 PLACEHOLDER = ".invalid"  # this domain never exists (RFC 2606), so `launch check` refuses the host
@@ -77,12 +74,16 @@ def _lines(job: TFJob, hosts: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for role in job.roles:
         yield f"  {role.role}:"
         yield from (f"    - {item}" for item in _items(role, hosts[role.role]))
-    yield from _by_role("env", {role.role: dict(role.env) for role in job.roles}, same="all")
+    yield from _by_role("env", {role.role: _env(role) for role in job.roles}, same="all")
     yield from _by_role("limits", {role.role: role.limits.given() for role in job.roles}, same="all")
     if job.secrets:
         yield f"secrets: {flow(list(job.secrets))}"
     if job.restart_max is not None:
         yield f"restart: {{max: {job.restart_max}}}"
+
+
+def _env(role: Role) -> Dict[str, str]:
+    return {name: literal(value) for name, value in role.env.items()}
 
 
 def _by_role(key: str, values: Mapping[str, Any], same: str) -> Iterator[str]:
@@ -115,14 +116,3 @@ def _turns(names: Sequence[str]) -> List[List[str]]:
             turns.append([])
         turns[-1].append(name)
     return turns
-
-
-def flow(value: Any) -> str:
-    """Return a value as YAML on one line; every text in it is quoted, except for keys and ``none``."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(flow, value))}]"
-    if isinstance(value, str) and value != "none":
-        return str(yaml.safe_dump(value, default_style='"', width=sys.maxsize)).rstrip("\n")
-    return value if isinstance(value, str) else json.dumps(value)

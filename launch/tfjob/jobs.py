@@ -56,7 +56,7 @@ class TFJob:
 class _Job:
     """The conversion of one manifest."""
 
-    def __init__(self, manifest: ManifestEntry, entrypoint: Sequence[str]):
+    def __init__(self, manifest: ManifestEntry, entrypoint: Optional[Sequence[str]]):
         self._manifest = manifest
         self._spec = manifest["spec"]
         self._entrypoint = entrypoint
@@ -177,7 +177,7 @@ def _count(entry: ManifestEntry, role: str) -> int:
     return 1 if given is None else int(given)
 
 
-def read_tfjob(document: Document, entrypoint: Sequence[str]) -> Tuple[TFJob, ManifestReader]:
+def read_tfjob(document: Document, entrypoint: Optional[Sequence[str]]) -> Tuple[TFJob, ManifestReader]:
     """Return a TFJob, and its reader with all problems and notes, in the order of the file."""
     reader = ManifestReader(document)
     job = _Job(ManifestEntry(reader), entrypoint).read()

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Iterator, List, Mapping, Optional, Set, Tuple, Type, Union
 
+from yaml.nodes import Node, SequenceNode
+
 from cluster.errors import Problem, SpecError
 from cluster.spec.place import Path, Place, shown
 from cluster.spec.reading import text_of
-from cluster.spec.yaml_document import Document
+from cluster.spec.yaml_document import Document, child
 from cluster.spec.yaml_text import parse
 
 VERSION = "kubeflow.org/v1"
 KIND = "TFJob"
+LISTS = ("List", "TFJobList")
 _BETWEEN = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 
 
@@ -42,13 +45,21 @@ def find_tfjob(path: FilePath, name: Optional[str]) -> Document:
         if problems:
             raise SpecError(problems)
         if root is not None:
-            found.append(Document(root))
+            found += map(Document, _members(root))
     jobs = [each for each in found if isinstance(each.value, dict) and each.value.get("kind") == KIND]
     named = [each for each in jobs if name is None or _name(each) == name]
     if len(named) != 1:
         raise SpecError([_not_one(path, jobs, named, name)])
     _check_version(named[0])
     return named[0]
+
+
+def _members(root: Node) -> List[Node]:
+    """Return the items of a ``List``, in which ``kubectl get -o yaml`` prints several objects; else the document."""
+    kind, items = child(root, "kind"), child(root, "items")
+    if kind is not None and kind[1].value in LISTS and items is not None and isinstance(items[1], SequenceNode):
+        return list(items[1].value)
+    return [root]
 
 
 def _name(document: Document) -> str:
@@ -81,7 +92,6 @@ REASONS: Mapping[str, str] = {
     "volumeMounts": "make the same paths on the hosts",
     "initContainers": "run them on the hosts before the run",
     "containers": "only the container named tensorflow is a task",
-    "workingDir": "a task starts in its copy of the folder of the hosts file",
     "envFrom": "set the variables in env, or name them in secrets",
     "requests": "a hosts file has no scheduler; resources.limits count",
     "affinity": "the hosts that you name count",

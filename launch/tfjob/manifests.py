@@ -11,6 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 import yaml
 
 from cluster.errors import Problem
+from cluster.protocol import env_values
 from cluster.protocol.command_template import fill, names_in
 from cluster.protocol.settings import Limits
 from cluster.spec.model import ROLE_ORDER, Spec, TaskSpec
@@ -146,7 +147,8 @@ class _Maker:
         tasks = self._spec.tasks_of(role)
         self._refuse_unlike(role, tasks)
         container: Dict[str, Any] = {"name": CONTAINER, "image": self._image, "command": self._command(role, tasks[0])}
-        env: List[Dict[str, Any]] = [{"name": key, "value": escaped(value)} for key, value in tasks[0].env.items()]
+        given = {key: escaped(self._value(role, tasks[0].env, key)) for key in tasks[0].env}
+        env: List[Dict[str, Any]] = [{"name": key, "value": value} for key, value in given.items()]
         env += [{"name": name, "valueFrom": self._secret(name)} for name in self._spec.secrets]
         limits = self._limits(role, tasks[0])
         container.update({key: value for key, value in (("env", env), ("resources", limits)) if value})
@@ -155,6 +157,16 @@ class _Maker:
             "restartPolicy": ON_FAILURE if self._spec.restart.max else NEVER,
             "template": {"spec": {"containers": [container]}},
         }
+
+    def _value(self, role: str, env: Mapping[str, str], key: str) -> str:
+        """Return the value of a variable; refuse one that only a host knows."""
+        value = env_values.with_names(env, key) or ""
+        found = [f"${name}" for name in env_values.names_in(value)] + (["~/"] if value.startswith("~/") else [])
+        for each in found[:1]:
+            at = [section for section in (role, "all") if key in self._document.section("env", section)]
+            path: Path = ("env", at[0], key) if at else ("cluster", role)
+            self._refuse(path, "a value that a pod knows", each, "write the value itself")
+        return value.replace("$$", "$")
 
     def _refuse_unlike(self, role: str, tasks: Sequence[TaskSpec]) -> None:
         """Refuse tasks of one role that differ: a TFJob has one container for all of them."""
@@ -175,10 +187,12 @@ class _Maker:
         return [escaped(self._filled(role, index, word, values)) for index, word in enumerate(words)]
 
     def _filled(self, role: str, index: int, word: str, values: Dict[str, str]) -> str:
+        path: Path = ("command", index)
+        if isinstance(self._spec.command, Mapping):
+            path = ("command", role, index)
+        if env_values.word_with_home(word) != word:
+            self._refuse(path, "a word without ~/", f"'{word}'", "write the folder in the image itself")
         for name in without_value(word, values):
-            path: Path = ("command", index)
-            if isinstance(self._spec.command, Mapping):
-                path = ("command", role, index)
             self._refuse(path, "placeholders that all tasks of a role fill in alike", f"{{{name}}}", _hint(name))
         return fill(word, values)
 

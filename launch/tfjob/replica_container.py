@@ -8,11 +8,13 @@ processors or ``4Gi`` of memory.
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from shlex import quote
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from cluster.protocol.command_template import names_in
 from cluster.protocol.settings import GIB, Limits
 from launch.tfjob.manifest_reader import ManifestEntry
+from launch.view.console import cut
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -66,6 +68,7 @@ CONTAINER = "tensorflow"
 GPU = "nvidia.com/gpu"
 PORT = "tfjob-port"
 MOST_GPUS = 1024
+SHOWN = 60  # characters of a command in a message
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SET_BY_LAUNCHER = re.compile(r"(?:TF_CONFIG|CUDA_VISIBLE_DEVICES)|LAUNCH_.*")
 
@@ -153,18 +156,41 @@ def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:
 
 
 def read_command(
-    container: ManifestEntry, environment: ContainerVariables, entrypoint: Sequence[str]
+    container: ManifestEntry, environment: ContainerVariables, entrypoint: Optional[Sequence[str]]
 ) -> Tuple[str, ...]:
-    """Return the words of the container's command.
+    """Return the words of the container's command, which begins in the container's working folder.
 
     Args:
-      entrypoint: the words of the image's command, used where the container has no ``command``; empty if unknown.
+      entrypoint: the words of the image's entry point, used where the container has no ``command``; () for an image
+        without one, so that ``args`` are the command; None where it is unknown.
     """
-    command = _words(container["command"], environment)
-    if not command and not entrypoint:
-        found = "none: the image's own"
-        container["command"].problem("a command", found, 'give that of the image: --entrypoint "WORDS"')
-    return (*(command or entrypoint), *_words(container["args"], environment))
+    command, args = _words(container["command"], environment), _words(container["args"], environment)
+    words = [*(command or entrypoint or ()), *args]
+    if not words or (not command and entrypoint is None):
+        _refuse_unknown(container, args)
+    return (*_change_folder(container["workingDir"]), *words)
+
+
+def _refuse_unknown(container: ManifestEntry, args: Sequence[str]) -> None:
+    """Report that the command of a container begins, or is, in its image alone."""
+    found, hint = "none: the image's own", 'give the command of the image: --entrypoint "python /opt/train.py"'
+    if args:
+        found = "args alone, which the entry point of the image receives"
+        words = cut(" ".join(map(quote, args)), SHOWN)
+        hint += f', or --entrypoint "" where the image has none, and the command is `{words}`'
+    container["command"].problem("a command", found, hint)
+
+
+def _change_folder(entry: ManifestEntry) -> Sequence[str]:
+    """Return the words before a command that begins in another folder than the task's own."""
+    folder = entry.get(str, "a folder")
+    if not folder:
+        return ()
+    names = names_in(folder)
+    if not folder.startswith("/") or names:
+        entry.problem("an absolute folder without a name in braces")
+    entry.note("each task changes into it: make the same folder on the hosts")
+    return ("sh", "-c", 'cd "$0" && exec "$@"', folder)
 
 
 def _words(entry: ManifestEntry, environment: ContainerVariables) -> List[str]:

@@ -3,6 +3,7 @@
 options       the argument FILE and the options that verbs share, with their completion at the Tab key
 init          write a first job
 up            train the job that FILE describes
+run_program   ``launch run``: a program on hosts of the command line
 verify        compare the distributed run with one process
 plan          show the tasks and their hosts
 check         find the obstacles to a run
@@ -19,7 +20,7 @@ down          end a run
 sweep         find the leftovers of earlier runs
 prune         remove past runs and unused code
 diagnose      collect evidence that may explain the state of a run
-import_hosts  ``launch import``: a hosts file from another launcher's list
+import_hosts  ``launch import``: a hosts file from the list of another launcher or of a batch job
 tfjob         ``launch import tfjob`` and ``launch manifest``: a hosts file from a manifest of Kubernetes, and back
 completion    ``launch completion``: the scripts for shells, and the completion of Bash
 """

@@ -5,6 +5,7 @@ The Tab key completes hosts files, their tasks and hosts, and keys; Click itself
 
 import functools
 import json
+import shlex
 from pathlib import Path
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
@@ -14,6 +15,7 @@ from click.shell_completion import CompletionItem
 from cluster.errors import SpecError
 from cluster.spec import load
 from cluster.spec.schema import keys
+from launch.errors import UsageError
 from launch.target import Target
 from launch.verbs.completion import paths
 from launch.view.console import say
@@ -30,6 +32,18 @@ def complete_host_list(ctx: click.Context, param: click.Parameter, incomplete: s
     """Return any file, and the second word of ``launch import tfjob``."""
     words = [CompletionItem("tfjob")] if "tfjob".startswith(incomplete) else []
     return [*words, CompletionItem(incomplete, type="file")]
+
+
+def shell_words(flag: str, text: str) -> List[str]:
+    """Return the words of a command that a flag has as one text.
+
+    Raises:
+      UsageError: the text is no command of a shell.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: expected words as in a shell, found {text!r}: {error}") from None
 
 
 def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
@@ -54,17 +68,19 @@ def complete_override(ctx: click.Context, param: click.Parameter, incomplete: st
 TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=complete_task)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 OF_RUN = click.option("--run", metavar="NAME", help="Mean this run, not the newest; `launch runs` lists the names.")
+LOCAL = click.option(
+    "--local/--no-local", default=None,
+    help="Run every task of FILE on this machine, on free ports, without SSH; hosts keep their names. Later verbs "
+    "find that run by themselves; --no-local makes them ask the hosts of FILE.",
+)  # fmt: skip
+SET = click.option(
+    "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key of FILE: train.steps=100.",
+    shell_complete=complete_override,
+)  # fmt: skip
 _OPTIONS = (
     click.argument("file", metavar="FILE", type=click.Path(), shell_complete=complete_hosts_file),
-    click.option(
-        "--local/--no-local", default=None,
-        help="Run every task of FILE on this machine, on free ports, without SSH; hosts keep their names. Later verbs "
-        "find that run by themselves; --no-local makes them ask the hosts of FILE.",
-    ),
-    click.option(
-        "--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override a key of FILE: train.steps=100.",
-        shell_complete=complete_override,
-    ),
+    LOCAL,
+    SET,
     click.option(
         "--include", metavar="WHAT", multiple=True, help="Keep only these hosts or tasks: gpu[01-04], worker:3, ps:*.",
         shell_complete=complete_task,

@@ -74,7 +74,8 @@ def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
         host: PruneRequest(alike, fleet.spec.workdir, fleet.spec.name, fleet.spec.keep, now, remove)
         for host, alike in names.items()
     }
-    return Pruned(*fleet.ask_for(PRUNE, requests, ANSWER_S))
+    with fleet.within(ANSWER_S):
+        return Pruned(*fleet.ask_for(PRUNE, requests, ANSWER_S))
 
 
 def as_values(pruned: Pruned, remove: bool) -> Dict[str, Any]:

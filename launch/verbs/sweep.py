@@ -65,7 +65,8 @@ def look_for_leftovers(fleet: Fleet, kill: bool) -> Swept:
     requests = {
         host: SweepRequest(host, fleet.spec.workdir, kill, here if host in here else ()) for host in fleet.hosts
     }
-    return Swept(*fleet.ask_for(SWEEP, requests, ANSWER_S))
+    with fleet.within(ANSWER_S):
+        return Swept(*fleet.ask_for(SWEEP, requests, ANSWER_S))
 
 
 def as_values(swept: Swept) -> Dict[str, Any]:

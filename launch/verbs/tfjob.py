@@ -1,9 +1,8 @@
 """``launch import tfjob`` and ``launch manifest``: convert TFJobs of Kubernetes into hosts files, and back."""
 
 import re
-import shlex
 from pathlib import Path
-from typing import List, Optional
+from typing import Optional
 
 import click
 
@@ -16,7 +15,7 @@ from launch.tfjob.jobs import read_tfjob
 from launch.tfjob.manifest_reader import find_tfjob
 from launch.tfjob.manifests import as_text
 from launch.tfjob.manifests import manifest as made
-from launch.verbs.options import complete_hosts_file, with_hosts_file
+from launch.verbs.options import complete_hosts_file, shell_words, with_hosts_file
 from launch.view.console import note, say
 
 
@@ -25,7 +24,9 @@ from launch.view.console import note, say
 @click.argument("hosts", metavar="[HOSTS]", required=False)
 @click.option("--name", metavar="NAME", help="Choose the TFJob of this name, where the file has several.")
 @click.option("--ps-hosts", metavar="HOSTS", help="Put the ps on these hosts instead: cpu[01-02].")
-@click.option("--entrypoint", metavar="WORDS", help="Command of the image, for a container that has none of its own.")
+@click.option(
+    "--entrypoint", metavar="WORDS", help='Entry point of the image, for a container without a command; "" for none.'
+)
 def import_tfjob(
     path: str, hosts: Optional[str], name: Optional[str], ps_hosts: Optional[str], entrypoint: Optional[str]
 ) -> int:
@@ -39,20 +40,14 @@ def import_tfjob(
     """
     named = parsed_hosts(hosts, "HOSTS") if hosts is not None else None
     for_ps = parsed_hosts(ps_hosts, "--ps-hosts") if ps_hosts is not None else None
-    job, reader = read_tfjob(find_tfjob(Path(path), name), _words(entrypoint))
+    words = None if entrypoint is None else shell_words("--entrypoint", entrypoint)
+    job, reader = read_tfjob(find_tfjob(Path(path), name), words)
     if reader.problems:
         raise SpecError(reader.problems)
     text = written(path, job, dealt(job.roles, named, for_ps))
     note(*reader.notes())
     say(text.rstrip())
     return SUCCEEDED
-
-
-def _words(entrypoint: Optional[str]) -> List[str]:
-    try:
-        return shlex.split(entrypoint or "")
-    except ValueError as error:
-        raise UsageError(f"--entrypoint: expected words as in a shell, found {entrypoint!r}: {error}") from None
 
 
 @click.command()

@@ -30,13 +30,18 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     \b
     Example:  launch up hosts.yaml --set train.steps=100
     """
+    if target.run is not None and not resume:
+        raise UsageError("--run: expected --resume beside it, found none; a new run gets a name of its own")
+    return train(target, detach, resume)
+
+
+def train(target: Target, detach: bool, resume: bool = False) -> int:
+    """Start a run, follow it unless it is detached, and return its exit code."""
     began = time.monotonic()
 
     def ending(status: RunStatus) -> List[str]:
         return run_end.ending(status, time.monotonic() - began, str(target), bool(target.local))
 
-    if target.run is not None and not resume:
-        raise UsageError("--run: expected --resume beside it, found none; a new run gets a name of its own")
     spec = target.spec()
     if resume:
         refuse_resume(spec, target.run)

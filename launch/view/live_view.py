@@ -66,11 +66,11 @@ def left_out(tasks: Sequence[TaskStatus], most: Optional[int]) -> List[str]:
 
 
 def _urgency(task: TaskStatus) -> int:
-    return URGENCY.get(task.state, 2 if task.straggler else 4)
+    return URGENCY.get(task.state, 2 if task.straggler or task.quiet else 4)
 
 
 def _state(task: TaskStatus) -> Text:
-    slow = " (slow)" if task.straggler else ""
+    slow = " (quiet)" if task.quiet else " (slow)" if task.straggler else ""
     doing = f": {task.doing}" if task.doing else ""
     return Text.assemble((task.state, COLOURS.get(task.state, "")), (slow, "yellow"), doing)
 
@@ -155,6 +155,7 @@ class Picture:
     def _troubles(self, console: Console, options: ConsoleOptions) -> List[RenderableType]:
         status = self._status
         lines = [*run_text.formation(status), *run_text.silence(status), *run_text.slowness(status)]
+        lines += [*run_text.quietness(status), *run_text.remaining(status)]
         lines += [*run_text.hook_problem(status), *run_text.warnings(status)]
         return [*_texts(lines, "yellow"), *self._incidents(console, options)]
 

@@ -4,7 +4,8 @@ import math
 import sys
 import time
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional, TextIO
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional, Set, TextIO
 
 from launch.agent.text import without_controls
 from launch.status import incident_status
@@ -15,6 +16,8 @@ from launch.view.run_text import (
     formation,
     hook_problem,
     progress,
+    quietness,
+    remaining,
     starting,
     training_metrics,
     warnings,
@@ -33,6 +36,7 @@ class View:
         self._progress_at = self._starting_at = -math.inf
         self._starting: List[str] = []
         self._shown: Dict[Any, Any] = {}
+        self._quiet_before: Set[str] = set()
 
     def __enter__(self) -> "View":
         return self
@@ -69,12 +73,22 @@ class View:
         for incident in status.incidents:
             if not incident.open and self._is_new(("over", incident.number), True):
                 lines.append(incident_status.sentence(incident))
+        lines += self._quiet(status)
         problem = hook_problem(status)
         lines += problem if self._is_new("hook", problem) else []
         lines += [each for each in warnings(status) if self._is_new(("warned", each), True)]
         if status.evaluation and self._is_new("evaluation", status.evaluation):
             lines += evaluation(status)
         return lines + self._progress(status)
+
+    def _quiet(self, status: RunStatus) -> List[str]:
+        """Return the lines about tasks that do nothing any more, or work again, and about workers that remain."""
+        quiet = {task.name for task in status.tasks if task.quiet}
+        new, again = quiet - self._quiet_before, sorted(self._quiet_before - quiet)
+        self._quiet_before = quiet
+        lines = quietness(replace(status, tasks=[task for task in status.tasks if task.name in new]))
+        lines += [f"no longer quiet: {', '.join(again)}"] if again else []
+        return [*lines, *(remaining(status) if self._is_new("remaining", status.remaining) else [])]
 
     def _is_new(self, what: Any, value: Any) -> bool:
         """Return whether this value differs from the last shown one, and record the value as shown."""

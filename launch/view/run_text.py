@@ -5,13 +5,15 @@ from datetime import datetime
 from typing import Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
-from launch.status.run import ENDED, RunRecord, RunStatus
-from launch.status.task import TaskStatus
+from cluster.task import TRAINERS
+from launch.status.run import ENDED, RunRecord, RunStatus, quiet_tasks
+from launch.status.task import QuietStatus, TaskStatus
 from launch.view.console import fold, of_duration
 
 MOST_NAMED = 3
 LEAST_LOST_S = 0.1
 MOST_METRICS = 12  # in a line
+LONGEST_LINE = 120  # characters of a log's line
 
 
 def head(status: RunStatus) -> str:
@@ -54,7 +56,9 @@ def progress(status: RunStatus) -> str:
     step, steps = status.global_step or 0, status.steps
     parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
     if status.steps_per_second:
-        parts += [f"{status.steps_per_second:.1f} steps/s", f"{status.examples_per_second:.0f} examples/s"]
+        parts.append(f"{status.steps_per_second:.1f} steps/s")
+    if status.steps_per_second and status.examples_per_second:  # some programs report no examples
+        parts.append(f"{status.examples_per_second:.0f} examples/s")
     if status.loss is not None:
         parts.append(f"loss {status.loss:.4g}")
     return ", ".join(parts)
@@ -169,9 +173,46 @@ def slowness(status: RunStatus) -> List[str]:
     slow = [task for task in status.tasks if task.straggler]
     if not slow:
         return []
+    if status.waiting_share is None:  # of a program under ``command:``
+        return [f"slow: {', '.join(task.title for task in slow)}: fewer examples per second than the other workers"]
     each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
     share = 100 * (status.waiting_share or 0.0)
     return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]
+
+
+def quietness(status: RunStatus) -> List[str]:
+    """Return a line for each worker that does nothing, the first to stand still first, and one for all other tasks.
+
+    Example: ``quiet for 5:10: worker:1@gpu02, in train.py:31 (main), last line 5:12 ago: step 840``.
+    """
+    if status.state == "succeeded":
+        return []
+    found = quiet_tasks(status)
+    shown = [task for task in found if task.role in TRAINERS][:MOST_NAMED] or found[:MOST_NAMED]
+    rest = [task.name for task in found if task not in shown]
+    return [*(_quiet(task, status) for task in shown), *([f"also quiet: {_some(rest)}"] if rest else [])]
+
+
+def _quiet(task: TaskStatus, status: RunStatus) -> str:
+    quiet, now_s = task.quiet or QuietStatus(), elapsed(status) or 0.0
+    was, for_s = "was " if status.state in ENDED else "", of_duration(max(0.0, now_s - quiet.at_s))
+    where = f", {quiet.where}" if quiet.where else ""
+    if quiet.line is None or quiet.line_at_s is None:
+        return f"{was}quiet for {for_s}: {task.title}{where}, no line yet"
+    line = quiet.line if len(quiet.line) <= LONGEST_LINE else quiet.line[: LONGEST_LINE - 1] + "…"
+    return f"{was}quiet for {for_s}: {task.title}{where}, last line {of_duration(now_s - quiet.line_at_s)} ago: {line}"
+
+
+def remaining(status: RunStatus) -> List[str]:
+    """Return a line with the workers that remain once another one has exited with code 0.
+
+    Example: ``worker:0 left with exit code 0, 3:20 ago; still there: worker:1, worker:2``.
+    """
+    found = status.remaining
+    if found is None:
+        return []
+    ago = of_duration(max(0.0, (elapsed(status) or 0.0) - found.at_s))
+    return [f"{_some(found.left)} left with exit code 0, {ago} ago; still there: {_some(found.tasks)}"]
 
 
 def own_ms(task: TaskStatus) -> float:

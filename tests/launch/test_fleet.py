@@ -1,19 +1,26 @@
 """All hosts at once: so many at a time, every failure named, and Ctrl-C never waits for the slow ones."""
 
+import math
+import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import List
 
 import pytest
 
 from cluster.spec.model import Ssh
+from launch.calls import LOOK_S
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from launch.fleet import make_hosts
+from launch.hosts.channel import Silence
 from launch.plan.local_spec import localised
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.slurm.srun import job_with
 from tests.support.waiting import PATIENCE_S
+
+MISSES_NOTHING = b'{"missing": []}\n'
 
 
 def answering(name: str, answer: bytes) -> FakeHost:
@@ -103,6 +110,100 @@ def test_what_must_be_finished_is_finished_despite_a_signal() -> None:
         fleet.interrupts.received.append(15)
         answers, problems = fleet.ask("start", {name: {} for name in hosts}, 3.0, interruptible=False)
     assert (list(answers), problems) == (["a", "b"], [])
+
+
+def test_a_verb_tries_a_host_that_is_out_of_reach_once_and_the_next_verb_tries_it_again() -> None:
+    hosts = {"a": FakeHost("a"), "b": FakeHost("b", *(FakeChannel(MISSES_NOTHING, b'{"ok": 1}\n') for _ in range(3)))}
+    with fleet_of(hosts) as fleet:
+        with fleet.within(PATIENCE_S):
+            for _ in range(2):
+                answers, problems = fleet.ask("restart", {name: {} for name in hosts}, 3.0)
+                assert (list(answers), [str(each) for each in problems]) == (["b"], ["a: out of reach"])
+            with fleet.asking():
+                fleet.ask("restart", {"a": {}}, 3.0)
+        assert len(hosts["a"].opened) == 1
+        fleet.ask("restart", {"a": {}}, 3.0)
+    assert len(hosts["a"].opened) == 2
+
+
+def test_a_host_that_was_only_slow_is_asked_again_in_the_same_verb() -> None:
+    slow = FakeHost("a", FakeChannel(Silence()), FakeChannel(MISSES_NOTHING, b'{"ok": 1}\n'))
+    with fleet_of({"a": slow}) as fleet, fleet.within(PATIENCE_S):
+        assert fleet.ask("restart", {"a": {}}, 3.0)[1][0].kind is ProblemKind.SILENT
+        assert fleet.ask("restart", {"a": {}}, 3.0)[0] == {"a": {"ok": 1}}
+
+
+def test_all_questions_of_a_verb_share_its_deadline_and_a_host_that_hangs_is_closed() -> None:
+    came: List[str] = []
+    release = Event()
+
+    def hang(name: str) -> None:
+        came.append(name)
+        assert_set(release)
+
+    hanging = FakeHost("a", connect=hang)
+    with fleet_of({"a": hanging}) as fleet:
+        began = time.monotonic()
+        with fleet.within(0.5):
+            _, first = fleet.each(lambda host: host.connect(), ["a"])
+            _, second = fleet.each(lambda host: host.connect(), ["a"], timeout_s=PATIENCE_S)
+        took_s = time.monotonic() - began
+        release.set()
+        assert hanging.closed == 2 and came == ["a"]  # no time is left for a second login
+    assert [(each[0].kind, each[0].what) for each in (first, second)] == [
+        (ProblemKind.SLOW, "no answer within the 0 s that this verb takes at most"),
+    ] * 2
+    assert 0.5 <= took_s < 0.5 + LOOK_S
+
+
+def test_a_deadline_is_that_of_the_thread_that_has_it_and_of_no_other() -> None:
+    """The page of a run asks hosts in several threads."""
+    hosts = {"a": FakeHost("a")}
+    with fleet_of(hosts) as fleet, ExitStack() as stack:
+        entered, leave = Event(), Event()
+
+        def other() -> None:
+            with fleet.within(PATIENCE_S):
+                entered.set()
+                assert_set(leave)
+
+        thread = Thread(target=other)
+        thread.start()
+        assert_set(entered)
+        stack.callback(thread.join)
+        stack.callback(leave.set)
+        for _ in range(2):  # without a deadline here, each question tries the host
+            fleet.ask("restart", {"a": {}}, 3.0)
+        with fleet.within(PATIENCE_S):
+            leave.set()
+            thread.join()
+            for _ in range(2):
+                fleet.ask("restart", {"a": {}}, 3.0)
+        fleet.ask("restart", {"a": {}}, 3.0)
+    assert len(hosts["a"].opened) == 4
+
+
+@pytest.mark.parametrize(("bounded", "reached"), [(True, ["a", "b", "c"]), (False, ["a"])])
+def test_mute_hosts_lend_their_places_to_as_many_others_before_a_deadline(bounded: bool, reached: List[str]) -> None:
+    came: List[str] = []
+    release = Event()
+
+    def connect(name: str) -> None:
+        came.append(name)
+        if name != "b":
+            assert_set(release)
+
+    with fleet_of({name: FakeHost(name, connect=connect) for name in "abcd"}, fanout=1) as fleet:
+        fleet.spec = replace(fleet.spec, ssh=replace(fleet.spec.ssh, connect_timeout_s=0.1))
+        with fleet.within(1.0 if bounded else math.inf):
+            _, problems = fleet.each(lambda host: host.connect(), list("abcd"), timeout_s=1.0)
+        release.set()
+    assert came == reached  # c has the place that a lends, and d waits for it
+    assert [each.host for each in problems] == [name for name in "abcd" if not (bounded and name == "b")]
+
+
+def assert_set(event: Event) -> None:
+    assert event.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("transport", ["ssh", "slurm"])

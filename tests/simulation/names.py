@@ -34,6 +34,7 @@ NAMES = (
     "launch.agent.protocol.links.secrets",
     "launch.agent.protocol.links.since_boot",
     "launch.agent.service.agent.secrets",
+    "launch.agent.service.lead.since_boot",
     "launch.agent.service.member.say",
     "launch.agent.service.member.since_boot",
     "launch.agent.service.member_links.say",

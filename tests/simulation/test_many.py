@@ -1,5 +1,6 @@
 """Many histories are run in processes, counted, and looked at for what they have met."""
 
+import time
 from typing import Any
 
 import pytest
@@ -31,15 +32,16 @@ def test_any_exception_of_a_history_is_a_violation(
     assert "seed 7: KeyError: 7\n" in printed and "2 histories, " in printed and ": 2 violations" in printed
 
 
-def test_a_history_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a coroutine of an agent never returns."""
+@pytest.mark.parametrize("work", [lambda: None, lambda: time.sleep(0.05)])
+def test_a_history_that_does_not_end_is_left(work: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a coroutine of an agent never returns, and where it only waits."""
 
     async def never(agent: Any) -> None:
         while True:
-            pass
+            work()
 
     monkeypatch.setattr("tests.simulation.lives.Lead.run", never)
-    assert promise(verdict(World(17459, []), real_s=0.2)) == "hang"
+    assert promise(verdict(World(17459, []), cpu_s=0.1)) == "hang"
 
 
 def test_kinds_of_exceptions_in_coroutines_are_promises_of_their_own() -> None:

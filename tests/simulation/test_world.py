@@ -7,6 +7,7 @@ from typing import Iterator
 
 import pytest
 
+from launch.agent.protocol.silence import WAKING_S
 from tests.simulation.faults import Fault
 from tests.simulation.names import NAMES
 from tests.simulation.verdict import failure
@@ -14,6 +15,7 @@ from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(4)
+ATTACHED = 3  # a run of four hosts whose launcher stays
 WITH_SLEEP = 2498  # an elastic run of four hosts
 SLEEP = [Fault(244.4, "sleep", "h2", 35.6)]
 
@@ -139,6 +141,23 @@ def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatc
     """A member that does not count its suspension has a process beside the next formation, by one fault."""
     monkeypatch.setattr(World, "since_boot", lambda self: self._here().time())
     assert (failure(World(WITH_SLEEP, SLEEP)) or "").startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
+
+
+LAUNCHER_GONE = [Fault(100.0, "launcher"), Fault(102.0, "sleep", "h0", 60.0)]
+
+
+def test_a_lead_that_was_suspended_past_its_lease_kills_the_run_soon_after_it_wakes() -> None:
+    """The launcher has given the run up meanwhile, and its successor may save into the same folder."""
+    world = World(ATTACHED, LAUNCHER_GONE)
+    assert failure(world) is None
+    woken = next(entry.at for entry in world.history if entry.text == "wakes")
+    ends = [entry.at for entry in world.history if entry.host == "h0" and " ends: " in entry.text]
+    assert ends and max(ends) < woken + WAKING_S + 1.5
+
+
+def test_a_launcher_on_a_machine_that_was_suspended_renews_its_lease_after_waking() -> None:
+    world = World(ATTACHED, [Fault(102.0, "sleep", "h0", 20.0)])
+    assert failure(world) is None and world.training.step == world.plan.steps
 
 
 # What starts, watches and ends tasks; ``work_folder`` and the rest have nothing to do here.

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
+from cluster.protocol.env_values import word_with_home
 from cluster.protocol.settings import Container, is_image_file
 from launch.agent.containers.command import APPTAINER, DOCKER, PODMAN, RunContainers
 from launch.agent.containers.control import NoAnswer, ask
@@ -60,7 +61,8 @@ def find(request: Container, folders: Sequence[Path]) -> RunContainers:
             raise Lacking(f"container: expected a folder without ':' and ',', found {folder}", "choose another folder")
     runtime, program, image = _find(request)
     return RunContainers(
-        runtime, program, image, request.args, _outermost(folders), (os.geteuid(), os.getegid())
+        runtime, program, image, tuple(map(word_with_home, request.args)), _outermost(folders),
+        (os.geteuid(), os.getegid()),
     )  # fmt: skip
 
 

@@ -37,6 +37,11 @@ class TaskContainers:
         self._made += 1
         return f"launch.{self._folder.run}.{task.replace(':', '.')}.{attempt}.{os.getpid()}.{self._made}"
 
+    @property
+    def outside(self) -> Dict[str, str]:
+        """Return the known variables that a task has besides its own; those of an image are not known."""
+        return command.outside() if self._container is None else {}
+
     def command(self, inside: Inside) -> Command:
         """Return the command of an attempt, and record the attempt's container, if any. Raises OSError."""
         if self._record is not None:
@@ -106,6 +111,11 @@ class OneShot:
     def __init__(self, purpose: str, request: Optional[Container], workdir: Path, checkpoint_dir: Optional[str] = None):
         self._container = runtimes.of_run(request, workdir, checkpoint_dir)
         self._name = f"launch.{purpose}.{os.getpid()}.{secrets.token_hex(4)}"
+
+    @property
+    def outside(self) -> Dict[str, str]:
+        """Return the known variables that the program has besides its own; those of an image are not known."""
+        return command.outside() if self._container is None else {}
 
     def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
         """Return the command; ``env`` are the program's variables in addition to those of this process."""

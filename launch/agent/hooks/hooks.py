@@ -1,7 +1,7 @@
 """The hooks of one run: its lead passes statuses, and receivers read the resulting events, each event once."""
 
 from dataclasses import replace
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Set
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 from cluster.protocol.outcome import WORK
 from cluster.protocol.quantity import quantity
@@ -11,9 +11,9 @@ from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
 from launch.agent.protocol.links import now
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.hook_event import REFORMED, STARTED, STRAGGLER, HookEvent
-from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus
-from launch.status.task import TaskStatus, name_of
+from launch.status.hook_event import QUIET, REFORMED, STARTED, STRAGGLER, HookEvent
+from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus, quiet_tasks
+from launch.status.task import QuietStatus, TaskStatus, name_of
 
 
 class Hooks(Outbox):
@@ -82,6 +82,7 @@ class Events:
             *(self._once(STARTED, status) if was_up else ()),
             *self._reformed(status),
             *self._stragglers(status, now),
+            *self._quiet(status),
             *(self._once(status.state, status) if status.state in ENDED else ()),
         ]
 
@@ -111,6 +112,14 @@ class Events:
         well = [name for name in self.raised if name.startswith(STRAGGLER) and name not in slow]
         self._well_since = {name: self._well_since.get(name, now) for name in well}
         self.raised -= {name for name, since in self._well_since.items() if now - since >= WELL_S}
+
+    def _quiet(self, status: RunStatus) -> Iterator[HookEvent]:
+        """Yield one event for a standstill, however many tasks have part in it."""
+        quiet = quiet_tasks(status)
+        if not quiet:
+            self.raised.discard(QUIET)
+        elif status.state not in ENDED and self._is_new(QUIET):
+            yield of_quiet(quiet, status)
 
 
 def _slow(task: TaskStatus) -> str:
@@ -144,9 +153,24 @@ def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
     """Return the event that a worker is slow."""
     own_ms = max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
     waits = f"the other workers wait {100 * (status.waiting_share or 0.0):.0f} % of each step"
-    what = f"has a slow worker: {task.title}, {own_ms:.1f} ms of own work per step; {waits}"
+    lags = f"{own_ms:.1f} ms of own work per step; {waits}"
+    if status.waiting_share is None:  # of a program under ``command:``
+        lags = "fewer examples per second than the other workers"
+    what = f"has a slow worker: {task.title}, {lags}"
     event = _event(STRAGGLER, what, status, f"/{task.name}/{status.updated}")
     return replace(event, task=task.name, host=task.host, log=task.log)
+
+
+def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
+    """Return the event that tasks do nothing, the first of them first."""
+    first, more = quiet[0], len(quiet) - 1
+    found = first.quiet or QuietStatus()
+    where = f", {found.where}" if found.where else ""
+    line = "no line yet" if found.line is None else f"last line: {found.line}"
+    others = f"; and {quantity(more, 'more task')}" if more else ""
+    what = f"stands still: {first.title}{where}, {line}{others}"
+    event = _event(QUIET, what, status, f"/{first.name}/{status.updated}")
+    return replace(event, task=first.name, host=first.host, log=first.log)
 
 
 def _event(event: str, what: str, status: RunStatus, key: str = "") -> HookEvent:

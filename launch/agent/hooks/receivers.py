@@ -12,6 +12,7 @@ from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Sequence, T
 from urllib.parse import urlsplit
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.env_values import word_with_home
 from cluster.protocol.settings import Hook
 from cluster.protocol.typed_json import to_values
 from launch.agent.hooks import post
@@ -67,7 +68,7 @@ def _receiver(hook: Hook, secrets: Mapping[str, str], folder: Path, environ: Map
     label = f"on.{hook.event} ({label_of(hook)})"
     if hook.url is None:
         program, *arguments = hook.command
-        argv: Tuple[str, ...] = (os.path.expanduser(program), *arguments)
+        argv: Tuple[str, ...] = (os.path.expanduser(program), *map(word_with_home, arguments))
         return Receiver(hook.event, label, argv, {**environ, **secrets}, folder)
     headers: Dict[str, str] = {name: fill(text, secrets) for name, text in hook.headers.items()}
     given = {"url": fill(hook.url, secrets), "headers": headers}

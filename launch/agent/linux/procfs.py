@@ -60,13 +60,16 @@ class Work(NamedTuple):
     bytes: int
 
 
-def work_of(pid: int) -> Optional[Work]:
-    """Return the work of a process from ``/proc``; None where the process does not exist."""
+def work_of(pid: int, children: bool = False) -> Optional[Work]:
+    """Return the work of a process from ``/proc``; None where the process does not exist.
+
+    With ``children``, the processor time of its children that have ended counts, as their bytes always do.
+    """
     text = text_of(Path(f"/proc/{pid}/stat"))
     if not text:
         return None
     fields = text[text.rindex(")") + 2 :].split()
-    ticks = int(fields[11]) + int(fields[12])
+    ticks = sum(map(int, fields[11 : 15 if children else 13]))
     moved = dict(line.split(": ") for line in text_of(Path(f"/proc/{pid}/io")).splitlines())
     return Work(ticks / os.sysconf("SC_CLK_TCK"), int(moved.get("rchar", 0)) + int(moved.get("wchar", 0)))
 

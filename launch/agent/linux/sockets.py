@@ -122,7 +122,7 @@ def _book_block() -> Sequence[int]:
     """
     import random  # slow to import: it loads OpenSSL, which no verb on a host needs
 
-    first, last = _outgoing_ports()
+    first, last = outgoing_ports()
     blocks = _blocks(_FIRST, first) + _blocks(last + 1, _END) or _blocks(_FIRST, _END)
     others = [block for block in blocks if block[0] not in _own]
     if not others:
@@ -156,13 +156,32 @@ def _blocks(begin: int, end: int) -> List[Sequence[int]]:
     return [range(first, first + _BLOCK) for first in range(begin, end - _BLOCK + 1, _BLOCK)]
 
 
-def _outgoing_ports() -> Tuple[int, int]:
+def outgoing_ports(root: Path = Path("/proc/sys/net/ipv4")) -> Tuple[int, int]:
     """Return the first and the last port of the kernel's range for outgoing connections."""
     try:
-        first, last = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+        first, last = (root / "ip_local_port_range").read_text().split()
         return int(first), int(last)
     except (OSError, ValueError):
         return 32768, 60999
+
+
+def reserved_ports(root: Path = Path("/proc/sys/net/ipv4")) -> str:
+    """Return the ports that the kernel gives to no outgoing connection, as ``8080,9148-9150``; empty for none."""
+    try:
+        return (root / "ip_local_reserved_ports").read_text().strip()
+    except OSError:  # a container may hide it
+        return ""
+
+
+def ephemeral(ports: Iterable[int], outgoing: Tuple[int, int], reserved: str) -> List[int]:
+    """Return the ports that the kernel may give to any outgoing connection."""
+    kept = [each.partition("-") for each in reserved.split(",") if each]
+    spans = [(int(first), int(last or first)) for first, _, last in kept]
+    return [
+        port
+        for port in ports
+        if outgoing[0] <= port <= outgoing[1] and not any(first <= port <= last for first, last in spans)
+    ]
 
 
 def listeners() -> Dict[int, int]:

@@ -64,6 +64,10 @@ class Traffic:
         self._seen, self._told = connections, told
         return {task: _rate(history) for task, history in told.items() if len(history) > 1}
 
+    def total(self, task: str) -> float:
+        """Return the bytes of a task, in both directions, from its first look to its last; 0 where none are known."""
+        return sum(self._told[task][-1][1]) if task in self._told else 0.0
+
     def _up_to_now(
         self, task: str, now: float, connections: Connections, pids: Iterable[int]
     ) -> Deque[Tuple[float, Bytes]]:

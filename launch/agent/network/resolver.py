@@ -1,10 +1,11 @@
-"""The addresses of a cluster's names on this host, and tasks that the internet can reach against the plan.
+"""The addresses of a cluster's names on this host, names without one, and tasks that the internet can reach.
 
 The system's resolver has no time limit, so it runs in threads; callers do not wait for a thread beyond the limit. Each
 name is resolved once, even where many targets have the name.
 """
 
 import ipaddress
+import json
 import socket
 import threading
 import time
@@ -56,6 +57,7 @@ def is_loopback(address: str) -> bool:
 
 
 LOOKUP_S = 20.0
+LOOKUPS, PAUSE_S = 3, 1.0  # of a name without an address: a name server may be busy
 
 Resolve = Callable[[Sequence[str], float], Dict[str, Meaning]]
 
@@ -73,3 +75,43 @@ def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
         f"{task}: expected {addresses.EXPECTED}, found {hosts[task]}, which is {public[0]}; {addresses.ADVICE}"
         for task, public in found.items()
     ]
+
+
+def unresolved(
+    request: RunRequest, resolve: Resolve = resolve, pause: Callable[[float], None] = time.sleep
+) -> List[str]:
+    """Return a line for every name that this host's agent or tasks will dial, and that has no address here."""
+    names = _dialled(request)
+    unknown: Dict[str, Meaning] = dict.fromkeys(names, "")
+    for turn in range(LOOKUPS):
+        if turn and unknown:
+            pause(PAUSE_S)
+        found = resolve(list(unknown), LOOKUP_S) if unknown else {}
+        unknown = {name: meaning for name, meaning in found.items() if isinstance(meaning, str)}
+    return [
+        f"the name {name} of {names[name]} has no address on this host ({why}); see `getent ahosts {name}` here, or "
+        "give the task another address with the key address"
+        for name, why in unknown.items()
+    ]
+
+
+def _dialled(request: RunRequest) -> Dict[str, str]:
+    """Return the names that this host will certainly dial, each with the task, or the lead, whose name it is.
+
+    A program may dial further tasks; a task in a container may know other names than its host.
+    """
+    cluster = json.loads(request.cluster)
+    trainers = ("worker", "chief")
+    reached = {
+        "ps": trainers,
+        "evaluator": ("chief",),
+        **dict.fromkeys(trainers, ("ps",) if cluster.get("ps") else trainers),
+    }
+    names = {}
+    if request.lead.address is not None:
+        names[host_of(request.lead.address)] = f"the lead on {request.lead.host}"
+    own = [] if request.container else [role for task in request.tasks for role in reached[task.role]]
+    for role in dict.fromkeys(own):
+        for index, address in enumerate(cluster.get(role, ())):
+            names.setdefault(host_of(address), f"{role}:{index}")
+    return names

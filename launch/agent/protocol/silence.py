@@ -1,4 +1,4 @@
-"""The hosts from which the lead receives nothing: silent hosts, and lost hosts.
+"""The hosts from which the lead receives nothing: silent hosts, and lost hosts; and the silence of the launcher.
 
 A member kills its tasks when the lead has received nothing from the member for ``lost_after_s``. The lead counts the
 host as lost only a margin later. So tasks that the lead then starts elsewhere never run together with the lost host's
@@ -10,12 +10,15 @@ tasks.
               and the margin; the host is reported once
 """
 
+import math
 from typing import Container, Dict, List, Mapping, Optional, Sequence
 
 from launch.agent.protocol.messages import Lost
 
 MARGIN_SHARE = 0.3  # of lost_after_s: for a member's last poll, and for clocks that run at slightly different rates
 UNSEEN_S = 2.0  # a member's first link arrives sooner
+WAKING_S = 3.0  # the launcher beats every second
+_JUMP_S = 0.5  # the least suspension that counts
 
 
 class Silences:
@@ -67,3 +70,30 @@ class Silences:
             del self._since[each.host]
             self._reported[each.host] = None
         return found
+
+
+class LauncherSilence:
+    """The silence of the launcher, with the time for which the lead's machine was suspended.
+
+    The launcher continues to count meanwhile, gives the run up, and may start its successor elsewhere. A launcher on
+    the same machine was suspended, too. So for ``WAKING_S`` after a suspension, only the time awake counts.
+
+    Times are pairs: seconds on a clock that stops during a suspension, and seconds since the machine booted.
+    ``slept_s`` is the part of the silence for which the machine was suspended.
+    """
+
+    def __init__(self, now: float, since_boot: float):
+        self.renew(now, since_boot)
+
+    def renew(self, now: float, since_boot: float, pauses: bool = False) -> None:
+        """Record a message of the launcher; with ``pauses``, no silence counts until the next one."""
+        self._heard_at, self._woken_at = math.inf if pauses else now, -math.inf
+        self._apart, self.slept_s = since_boot - now, 0.0
+
+    def length_s(self, now: float, since_boot: float) -> float:
+        """Return the seconds since the launcher's last message."""
+        slept_s = since_boot - now - self._apart
+        if slept_s > self.slept_s + _JUMP_S:
+            self.slept_s, self._woken_at = slept_s, now
+        awake_s = now - self._heard_at
+        return awake_s if now - self._woken_at < WAKING_S else awake_s + self.slept_s

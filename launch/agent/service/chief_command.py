@@ -67,7 +67,7 @@ class ChiefCommand:
           streams: as for ``subprocess.Popen``; each missing one is /dev/null.
         """
         argv = [module if word == "jobs.main" else word for word in self.task.argv]
-        env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus))
+        env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus), self._program.outside)
         command = self._program.command([*argv, *arguments], env, self.task.folder, bool(gpus))
         nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         process = subprocess.Popen(

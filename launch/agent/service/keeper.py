@@ -14,7 +14,8 @@ its lock and its tasks, but no longer acts. Such an agent would not kill its tas
 keeper kills an agent whose pulse is missing, before the lead counts the host as lost.
 
 A member may freeze at a time when the lead has already received nothing from the member for a while. So each beat
-grants a time limit for the next beat.
+grants a time limit for the next beat. A machine may also be suspended while its agent is frozen; the lead continues to
+count. So where the tasks of a member must be gone after a silence, the keeper counts the suspension, too.
 
 The pulse is a pipe: the agent writes a byte for every beat, and a last byte when the agent closes. After the last byte
 the keeper no longer counts. The end of the pipe means the end of the agent.
@@ -22,6 +23,7 @@ the keeper no longer counts. The end of the pipe means the end of the agent.
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import time
@@ -30,6 +32,7 @@ from typing import Callable, NamedTuple, Optional
 from launch.agent import leftovers
 from launch.agent.linux import processes
 from launch.agent.linux.open_files import readable
+from launch.agent.linux.procfs import since_boot
 from launch.agent.state import boot_unit
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
@@ -39,8 +42,11 @@ BEAT_S = 0.5
 PART = 0.8  # of the silence after which a host is lost
 LEAST_S = 8.0  # a busy machine may keep a healthy agent waiting for seconds
 CHANCE_S = 1.0  # for an agent that was stopped together with its keeper, as machines are
+SLEPT_S = 3.0  # a shorter suspension does not count: a healthy agent needs its time after it
 SHORTEST_S = 1.0  # for a beat whose agent must soon kill its tasks
+LOOK_S = 0.5  # between two looks at the clock since boot
 _PARTS = 100  # of the keeper's patience: a beat is the number of parts that it grants
+_MUST_GO = 100  # added to a beat where the tasks must be gone after a silence
 _END = 0
 
 
@@ -69,7 +75,9 @@ class Pulse:
         """
         try:
             while True:
-                self._write(max(1, int(_PARTS * granted_s(patience_s, left_s()) / patience_s)))
+                left = left_s()
+                granted = max(1, int(_PARTS * granted_s(patience_s, left) / patience_s))
+                self._write(granted + (_MUST_GO if left < math.inf else 0))
                 await asyncio.sleep(BEAT_S)
         finally:
             self._write(_END)
@@ -85,19 +93,39 @@ class Pulse:
         the first beat may take any time, as the preparation of a host does.
         """
         os.close(self._in)
-        part = 1.0
+        granted, must_go = _PARTS, False
         try:
             while True:
-                waits = (part * patience_s, CHANCE_S) if self.begun else (first_s,)
-                self.waited_s = sum(wait or 0.0 for wait in waits)
-                if not any(readable(self._out, wait) for wait in waits):
+                if self.begun:
+                    patience = patience_s * granted / _PARTS
+                    self.waited_s = patience + CHANCE_S
+                    came = self._comes(patience, must_go) or readable(self._out, CHANCE_S)
+                else:
+                    self.waited_s = first_s or 0.0
+                    came = readable(self._out, first_s)
+                if not came:
                     return True
                 beats = os.read(self._out, 65536)
                 if not beats or _END in beats:
                     return False
-                self.begun, part = True, beats[-1] / _PARTS
+                self.begun, must_go = True, beats[-1] > _MUST_GO
+                granted = beats[-1] - (_MUST_GO if must_go else 0)
         finally:
             os.close(self._out)
+
+    def _comes(self, patience_s: float, must_go: bool) -> bool:
+        """Return whether a beat comes in time.
+
+        With ``must_go``, the time for which this machine is suspended counts, too, if it is longer than ``SLEPT_S``.
+        """
+        began, since_boot_at = time.monotonic(), since_boot()
+        while True:
+            awake_s = time.monotonic() - began
+            slept_s = since_boot() - since_boot_at - awake_s
+            if awake_s >= patience_s or (must_go and slept_s > SLEPT_S and awake_s + slept_s > patience_s + SLEPT_S):
+                return False
+            if readable(self._out, min(LOOK_S, patience_s - awake_s)):
+                return True
 
 
 def patience_s(lost_after_s: float) -> float:

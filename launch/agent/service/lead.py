@@ -5,12 +5,12 @@ and carries out the orders that the supervisor returns.
 """
 
 import asyncio
-import math
 from typing import Any, AsyncIterator, Dict, Optional
 
 from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.hooks.hooks import Hooks
+from launch.agent.linux.procfs import since_boot
 from launch.agent.protocol.links import now
 from launch.agent.protocol.messages import (
     DrainRequested,
@@ -24,7 +24,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
     Tick,
 )
-from launch.agent.protocol.silence import Silences
+from launch.agent.protocol.silence import LauncherSilence, Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
@@ -64,7 +64,7 @@ class Lead(Agent):
         self._hooks = Hooks(request, folder, tasks.restore_code)
         self._chief = next(task.name for task in self._run.tasks if task.chief)
         self._lease_s = None if is_detached else request.lease_s
-        self._launcher_seen_at = 0.0
+        self._launcher = LauncherSilence(now(), since_boot())
         self._is_attended = False  # whether the launcher has sent a line
         self._has_go = False
         self._publication = Publication(self._supervisor, folder, self._replicas, self._hooks, request.returns)
@@ -84,7 +84,7 @@ class Lead(Agent):
 
     async def run(self) -> None:
         """Run until every task of the run has ended and every member has left."""
-        self._launcher_seen_at = now()
+        self._launcher.renew(now(), since_boot())
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
             self._take_over()
@@ -119,20 +119,26 @@ class Lead(Agent):
 
     def _go(self) -> None:
         """Start the run; a launcher that connects again sends go again, which has no effect."""
-        self._is_attended, self._launcher_seen_at = True, now()
+        self._note_launcher()
         if not self._has_go:
             self._has_go = True
             self._events.put_nowait(Go())
+
+    def _note_launcher(self, pauses: bool = False) -> None:
+        self._is_attended = True
+        self._launcher.renew(now(), since_boot(), pauses)
 
     def _look_around(self) -> None:
         moment = now()
         self._tasks.poll(moment)
         self._replicas.look(self._checkpoint_step(), self._members.linked)
-        silent_s = moment - self._launcher_seen_at
+        silent_s = self._launcher.length_s(moment, since_boot())
         if self._lease_s is not None and silent_s > (self._lease_s if self._is_attended else FIRST_WORD_S):
+            # After a long suspension, a successor may save into the same folder: the chief must not save any more.
+            ending = KillRequested if self._launcher.slept_s > self._lease_s else StopRequested
             self._lease_s = None
             cause = f"no message from the launcher for {silent_s:.0f} s, so its lease on the run ended"
-            self._events.put_nowait(StopRequested(cause))
+            self._events.put_nowait(ending(cause))
         if moment >= self._look_at:
             self._look_at = moment + LOOK_S
             self._look_for_silence()
@@ -181,10 +187,10 @@ class Lead(Agent):
         if verb == "kill":
             self._hooks.hurry()
         if verb == "beat":
-            self._is_attended, self._launcher_seen_at = True, now()
+            self._note_launcher()
             yield {"beat": True}
         elif verb == "pause":  # the lease does not count until the launcher's next beat
-            self._is_attended, self._launcher_seen_at = True, math.inf
+            self._note_launcher(pauses=True)
             yield {"paused": True}
         elif verb == "ping":
             yield {"ping": True}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Dict, Mapping
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.env_values import literal, word_with_home
 from cluster.protocol.outcome import WORK
 from cluster.task import tf_config
 from launch.agent.environments.environment import Environment
@@ -29,11 +30,11 @@ def located(request: RunRequest, folder: RunFolder) -> RunRequest:
 def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: Mapping[str, str]) -> TaskRequest:
     work = str(folder.task(task.name) / WORK)
     program, *arguments = [fill(word, {**shared, "code": work}) for word in task.argv]
-    env: Dict[str, str] = {key: value.replace("{code}", work) for key, value in task.env.items()}
+    env: Dict[str, str] = {key: value.replace("{code}", literal(work)) for key, value in task.env.items()}
     return replace(
         task,
-        argv=(os.path.expanduser(program), *arguments),
-        env={**env, "TF_CONFIG": tf_config(request.cluster, task.role, task.index)},
+        argv=(os.path.expanduser(program), *map(word_with_home, arguments)),
+        env={**env, "TF_CONFIG": literal(tf_config(request.cluster, task.role, task.index))},
         folder=work if task.folder == "job" else str(code_of(request, folder, "launcher")),
     )
 

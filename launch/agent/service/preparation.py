@@ -8,9 +8,12 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from platform import python_version
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from cluster.protocol.env_values import on_this_host
 from cluster.protocol.outcome import WORK
+from cluster.protocol.progress_lines import mistake_in
 from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
@@ -23,7 +26,7 @@ from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
 from launch.agent.linux import processes, sockets
-from launch.agent.network.resolver import exposed
+from launch.agent.network.resolver import exposed, unresolved
 from launch.agent.service.located import code_of
 from launch.agent.state import boot_unit, plan_file, process_records, runs
 from launch.agent.state.run_folder import RunFolder
@@ -74,7 +77,9 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(str(error)) from error
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    return HostShare(TaskShare(gpus, terms, container, _shipped(request, folder)), bookings, processors)
+    shipped = _shipped(request, folder)
+    share = TaskShare(gpus, terms, container, shipped, request.quiet_s, request.progress)
+    return HostShare(share, bookings, processors)
 
 
 @contextlib.contextmanager
@@ -117,7 +122,8 @@ def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
-    found += exposed(request)
+    found += [] if request.again else unresolved(request)
+    found += [*exposed(request), *_unread_progress(request.progress)]
     if found:
         raise NotReady("; ".join(dict.fromkeys(found)))
 
@@ -141,7 +147,11 @@ def _book(request: RunRequest, folder: RunFolder) -> Tuple[Dict[str, List[int]],
 
 def _has_program(task: TaskRequest, sent: Path) -> bool:
     """Return whether the task's program exists."""
-    return _is_there(task.argv[0], sent, task.env.get("PATH"))
+    try:
+        path = on_this_host(task.env, os.environ).get("PATH")
+    except OSError:  # a value is too long: the start of the task reports it
+        return True
+    return _is_there(task.argv[0], sent, path)
 
 
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
@@ -155,6 +165,14 @@ def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
     return shutil.which(program, path=path) is not None
+
+
+def _unread_progress(expression: Optional[str]) -> List[str]:
+    """Return the reason why this host's Python reads ``progress`` otherwise than the launcher's; none where it does."""
+    mistake = None if expression is None else mistake_in(expression)
+    return (
+        [] if mistake is None else [f"progress: expected {mistake.expected} {python_version()}, found {mistake.found}"]
+    )
 
 
 def _taken(task: TaskRequest) -> str:

@@ -100,6 +100,8 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     if earlier.status.state == "running":
         run.state.was_up = True
     died_at = now - earlier.ago_s
+    if run.plan.judge == "exit":
+        run.program_steps.restore(name for name, step in steps.items() if step is not None)
     run.incidents.restore(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second
     run.incidents.stalls.restore(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)

@@ -7,6 +7,7 @@
         ROLE.INDEX/work/                the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
         ROLE.INDEX/progress.json, outcome.json
+        ROLE.INDEX/progress.jsonl       lines that a program under ``command:`` may write
         hosts/HOST/plan.json            the request to this agent (mode 0600)
         hosts/HOST/generation.json      a number above the numbers of all earlier runs of this name
         hosts/HOST/agent.log, agent.sock

@@ -9,6 +9,7 @@ supervisor      the rules of a run in their order, and the requests of an operat
 run_state       the phase of a run, its result, the knowledge that all rules share, and the interface of a rule
 task_records    the lead's records of the tasks, by name, host and state
 task_events     rule: the reports of agents about tasks, from start to end
+program_steps   rule: the steps that a program under ``command:`` reports
 agents          rule: hosts whose agents have not joined yet, the current agent of each host, and lost hosts
 formation       the tasks of a run that train together, without the hosts that are out, and as operators wish
 elastic         rule: the formations of a run: the first, and the next when hosts come and go
@@ -20,6 +21,7 @@ restart_policy  rule: the next attempts of tasks, and their times
 ending          rules: the success of a task and of the run, the deadline, and the order in which tasks end
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
+quietness       rule: tasks that do nothing, and the workers that remain once another one has succeeded
 incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed
 root_cause      the first cause: of repeated failures, of a lost connection, of the run's failure

@@ -60,7 +60,7 @@ class Gathering(SupervisionRule):
     def _reason(self, host: str) -> str:
         """Return an error text for a host that is overdue."""
         what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
-        return f"{what}; open this port between the hosts"
+        return f"{what}; `launch check` names the closed port, or the name that means another machine there"
 
 
 class Ends:

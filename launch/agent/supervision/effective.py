@@ -82,6 +82,11 @@ class Effective:
         self._kept_s = kept_s
         self._samples = [*(sample for sample in self._samples if sample.step < step), EffectiveSample(step, kept_s)]
 
+    def recount(self, step: int) -> None:
+        """Count on from ``step`` as the present one, since a program counts its steps from the start again."""
+        if self._samples:
+            self._samples = [EffectiveSample(step, self._kept_s)]
+
     def _advance(self, step: int, now: float) -> None:
         passed_s, steps = now - self._at, step - self._samples[-1].step
         is_usual = self._report_s is None or passed_s <= LEAST_S + 2 * self._report_s

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, TypeVar
 
 from launch.agent.protocol.messages import Exited
+from launch.agent.supervision.task_records import TaskRecord
 from launch.status.incident_status import Consequence, Deed, IncidentStatus
 from launch.status.task import name_of
 
@@ -125,6 +126,18 @@ class Incident:
     def line(self) -> str:
         """Return the incident as one line, such as ``gpu02: no message for 15 s``."""
         return f"{self.title}: {self.cause or self.kind}"
+
+    def concern(self, task: TaskRecord) -> None:
+        """Record the task that the incident is about, and its present attempt."""
+        self.role, self.index, self.host = task.plan.role, task.plan.index, task.plan.host
+        self.attempt, self.tried, self.log = task.attempt, task.failures + 1, task.log
+
+    def take_over(self, earlier: "Incident") -> None:
+        """Take the place of an earlier incident, which is a consequence of this one."""
+        self.number, earlier.open = earlier.number, False
+        self.followed.add(earlier.as_consequence())
+        self.followed.extend(earlier.followed)
+        self.did.extend(earlier.did)
 
     def learn(self, end: Exited) -> None:
         """Add the facts that the end of the task's process shows."""

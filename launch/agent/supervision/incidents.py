@@ -6,8 +6,7 @@ Code that notices another problem (a frozen task, a lost host) calls ``begin``, 
 
 An event begins an incident, or is a consequence of an earlier incident; ``root_cause`` decides. An incident is over
 when its task takes part in training again and a step is newer than any before. For a program that reports no progress,
-the incident is over when the next process exists. The cost of an event does not depend on the number of tasks and
-incidents.
+the incident is over when the next process exists. The cost of an event depends on no number of tasks or incidents.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
@@ -30,13 +29,14 @@ class Incidents:
 
     Args:
       tasks: the tasks by name; ``Incidents`` reads the place, the attempts and the log of each task.
-      report_progress: whether tasks report their progress; tasks of ``command:`` do not.
+      has_progress: whether tasks report their progress; those of ``command:`` may begin to do so.
     """
 
-    def __init__(self, tasks: Mapping[str, TaskRecord], report_progress: bool = True):
+    def __init__(self, tasks: Mapping[str, TaskRecord], has_progress: bool = True):
+        self.programs: Set[str] = set()  # tasks of ``command:`` that have reported a step
         self.stalls, self.effective = Stalls(), Effective()
         self.blame: Optional[Blame] = None  # for the failure of the run
-        self._tasks, self._report_progress = tasks, report_progress
+        self._tasks, self.has_progress = tasks, has_progress
         self._began_at: Optional[float] = None  # of the run, on the supervisor's clock
         self._history: History[Incident] = History(1, NEWEST)
         self._newest: Optional[Incident] = None
@@ -78,8 +78,7 @@ class Incidents:
         incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
         incident.step = self.stalls.newest
         if record is not None:
-            incident.role, incident.index, incident.host = record.plan.role, record.plan.index, record.plan.host
-            incident.attempt, incident.tried, incident.log = record.attempt, record.failures + 1, record.log
+            incident.concern(record)
         if end is not None:
             incident.learn(end)
         root = self._root_of(incident, now)
@@ -124,7 +123,7 @@ class Incidents:
         if incident.task in self._open:
             return self._open[incident.task]
         earlier = self._relapses.newest(incident.task)
-        unproven = not self._report_progress and earlier is not None and is_recent(earlier, self.run_time(now))
+        unproven = not self.has_progress and earlier is not None and is_recent(earlier, self.run_time(now))
         if earlier is not None and (earlier.open or unproven):
             self._reopen(earlier)
             return earlier
@@ -156,11 +155,7 @@ class Incidents:
     def _put_below(self, earlier: Incident, cause: Incident) -> None:
         """Turn an incident into a consequence of its cause; the cause takes the incident's place."""
         self._history.replace(earlier, cause)
-        cause.number = earlier.number
-        cause.followed.add(earlier.as_consequence())
-        cause.followed.extend(earlier.followed)
-        cause.did.extend(earlier.did)
-        earlier.open = False
+        cause.take_over(earlier)
         if self.blame is not None and self.blame.incident is earlier:
             self.blame = blame_root(cause, earlier)
         if earlier.task is not None and self._open.get(earlier.task) is earlier:
@@ -199,6 +194,8 @@ class Incidents:
         own.advances = self.stalls.advances
         self._awaiting_step.pop(id(own), None)
         self._record_restart(own, now)
+        if self.programs and task not in self.programs:
+            self._await_step(own, now)
 
     @property
     def awaits_start(self) -> bool:
@@ -208,11 +205,9 @@ class Incidents:
     def go_on(self, now: float) -> None:
         """Record that no task starts for a host's incident: the host had no tasks, or its tasks were drained before."""
         hosts, self._hosts = self._hosts, []
+        settle = self._await_step if self.has_progress else self._close
         for incident in hosts:
-            if self._report_progress:
-                self._await_step(incident, now)
-            else:
-                self._close(incident, now)
+            settle(incident, now)
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
@@ -239,10 +234,17 @@ class Incidents:
             for incident in awaiting.values():
                 self._close(incident, now)
 
+    def record_end(self, task: str, now: float) -> None:
+        """Close the incident of a task that has ended well without another step."""
+        own = self._open.pop(task, None)
+        if own is not None:
+            self._awaiting_step.pop(id(own), None)
+            self._close(own, now)
+
     def _await_step(self, incident: Incident, now: float) -> None:
         """Keep an incident open until any worker takes a step; a program without progress ends it now."""
         incident.advances = self.stalls.advances
-        if self._report_progress:
+        if self.has_progress:
             self._awaiting_step[id(incident)] = incident
         else:
             self._record_restart(incident, now)
@@ -251,7 +253,7 @@ class Incidents:
         """Record that the next process of an incident exists, the last event of a program without progress."""
         self._changed = True
         incident.restarted_s = self.run_time(now) - incident.at_s
-        if not self._report_progress:
+        if not self.has_progress:
             self._open.pop(incident.task or "", None)
             self._close(incident, now)
 
@@ -267,14 +269,13 @@ class Incidents:
 
     def _close(self, incident: Incident, now: float) -> None:
         self._changed, incident.open = True, False
-        if self._report_progress:
+        if self.has_progress:
             incident.lost_seconds = self._count_lost(incident, now)
         self._cuts.close(incident, now)
 
     def _count_lost(self, incident: Incident, now: float) -> float:
         """Record the steps lost since an incident began; return the seconds for which training stood."""
-        self._changed = True
-        since = now - self.run_time(now) + incident.at_s
+        self._changed, since = True, now - self.run_time(now) + incident.at_s
         incident.lost_steps, seconds = self.stalls.losses_since(since)
         incident.resumed_from = self.stalls.resumption_since(since)
         return seconds
@@ -289,8 +290,8 @@ class Incidents:
     def blame_task(self, event: Exited, incident: Incident, attempts: int, why: str = "") -> str:
         """Record the first cause of the run's failure, where a task has no further attempt; return it with ``why``."""
         first = self._relapses.first(event.task, incident)
-        blamed, line = blame(self._tasks[event.task], event, incident, first, attempts)
-        return self.blame_incident(blamed, line + why)
+        found = blame(self._tasks[event.task], event, incident, first, attempts)
+        return self.blame_incident(found.incident, found.line + why)
 
     def statuses(self) -> List[IncidentStatus]:
         """Return the first and the newest incidents, oldest first; the same list object until something changes."""

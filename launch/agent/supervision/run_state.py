@@ -34,6 +34,7 @@ from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.task_records import Roster
 from launch.agent.wire.run_request import RunPlan
+from launch.status.run import Remaining
 
 
 class Phase(Enum):
@@ -127,6 +128,8 @@ class SupervisedRun:
         first.
       silent: the hosts from which the lead receives nothing now; the lead maintains this list.
       closed_at: the time at which the result became known.
+      remaining: the workers that are still there once another one has succeeded, by the rule ``quietness``.
+      warnings: mistakes of a program that end no run.
     """
 
     def __init__(self, plan: RunPlan):
@@ -134,12 +137,14 @@ class SupervisedRun:
         self.state = RunState()
         self.roster = Roster(plan)
         self.tasks = self.roster.by_name
-        self.incidents = Incidents(self.tasks, report_progress=plan.judge == "outcome")
+        self.incidents = Incidents(self.tasks, has_progress=plan.judge == "outcome")
         self.saving = Saving(self.roster.chief)
         self.outcome: Dict[str, Any] = {}
         self.checkpoint_step: Optional[int] = None
         self.silent: List[str] = []
         self.closed_at = 0.0
+        self.remaining: Optional[Remaining] = None
+        self.warnings: List[str] = []
 
     @property
     def trains(self) -> bool:

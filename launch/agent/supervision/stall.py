@@ -80,7 +80,7 @@ class Stalls:
         stands.
         """
         self.went_back_to = None
-        step, examples = progress.get("step"), progress.get("examples") or 0
+        step, examples = progress.get("step"), progress.get("examples") or progress.get("reports") or 0
         before = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
@@ -96,6 +96,18 @@ class Stalls:
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
+
+    def recount(self, task: str, step: int) -> Optional[int]:
+        """Begin to count at ``step`` again where a task's last step is a later one; return that step, or None.
+
+        The program counts from the start again, as in every epoch. It has lost nothing.
+        """
+        last, examples = self._reports.get(task, (None, 0))
+        if last is None or step >= last:
+            return None
+        self._reports[task] = (step, examples)
+        self.newest = step - 1
+        return last
 
     def pass_over(self, newest: int, restored: int, now: float) -> None:
         """Record that training continues from ``restored``, and that an earlier run had reached the step ``newest``.

@@ -4,11 +4,14 @@ All workers of a synchronous step take equally long: a worker that finishes earl
 which workers are slow. The time that each worker needs to send its gradient does. A worker is a *straggler* when it
 needs more than ``SLOW`` times as long as the median worker. Every worker waits for the gradients to be applied, and for
 the network. So the slowest worker causes only the waiting beyond its own.
+
+Of a program under ``command:`` only the examples per second are known, where it reports them. There a worker is a
+straggler when the median worker computes ``SLOW`` times as many.
 """
 
 import math
-from statistics import median_low
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+from statistics import median_high, median_low
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.task import TRAINERS
 from launch.agent.supervision.elastic import Formations
@@ -42,7 +45,8 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
     drained = formation.drained if formation is not None else ()  # whose last steps do not count
     steps = [task.progress.get("step") for task in workers if task.plan.name not in drained]
     newest = max((step for step in steps if step is not None), default=incidents.stalls.newest)
-    report = chief.progress if chief else {}
+    reporter = chief if plan.judge == "outcome" else _reporter(workers, chief)
+    report = reporter.progress if reporter else {}
     judged, stalls = _judge(tasks), incidents.stalls
     blamed = incidents.blame if state.result == "failed" else None
     return RunStatus(
@@ -52,7 +56,7 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
         global_step=outcome["step"] if outcome.get("step") is not None else newest,
         steps=plan.steps,
         formation=formation,
-        steps_per_second=round(chief.rates(now)[0], 3) if chief else 0.0,
+        steps_per_second=round(reporter.rates(now)[0], 3) if reporter else 0.0,
         examples_per_second=round(sum(task.rates(now)[1] for task in workers), 1),
         loss=report.get("loss"),
         checkpoint_step=outcome.get("checkpoint_step", run.checkpoint_step),
@@ -63,18 +67,25 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
         best=outcome.get("best") or report.get("best") or None,
         best_checkpoint=outcome.get("best_checkpoint"),
         ended_early=outcome.get("ended_early"),
-        warnings=list(report.get("warnings") or []),
+        warnings=[*(report.get("warnings") or []), *run.warnings],
         checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
         silent=run.silent,
         cause_incident=None if blamed is None else blamed.incident.number,
         lost_steps=stalls.steps_lost,
         lost_seconds=round(stalls.seconds_lost, 3),
-        effective=incidents.effective.status(now) if plan.judge == "outcome" else None,
+        effective=incidents.effective.status(now) if incidents.has_progress else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
+        remaining=run.remaining,
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
         **more,
     )
+
+
+def _reporter(workers: Sequence[TaskRecord], chief: Optional[TaskRecord]) -> Optional[TaskRecord]:
+    """Return the task whose report stands for a program's run: the chief, or the first worker that reports a step."""
+    ranked = sorted(workers, key=lambda task: not task.plan.chief)
+    return next((task for task in ranked if task.progress.get("step") is not None), chief)
 
 
 def _formation(run: SupervisedRun, formations: Formations) -> Optional[FormationStatus]:
@@ -104,7 +115,18 @@ def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
     paces = {name: task.pace() for name, task in running.items()}
     known = {name: pace for name, pace in paces.items() if pace is not None}
     is_known_well = all(running[name].reported_s >= EVIDENCE_S for name in known)
-    return judge(known) if is_known_well else Judgement((), None)
+    if known:
+        return judge(known) if is_known_well else Judgement((), None)
+    workers = {name: task for name, task in running.items() if task.plan.role in TRAINERS}
+    rates = {name: task.reported_rate() for name, task in workers.items() if task.reported_s >= EVIDENCE_S}
+    return Judgement(judge_rates({name: rate for name, rate in rates.items() if rate is not None}), None)
+
+
+def judge_rates(rates: Mapping[str, float]) -> Tuple[str, ...]:
+    """Return the stragglers of a program by the examples per second of its workers, the slowest first."""
+    middle = median_high(rates.values()) if rates else 0.0
+    slow = [name for name, rate in rates.items() if rate * SLOW < middle]
+    return tuple(sorted(slow, key=lambda name: rates[name])) if len(rates) > 1 else ()
 
 
 def _defined(metrics: Mapping[str, float]) -> Dict[str, Optional[float]]:

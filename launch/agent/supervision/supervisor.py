@@ -23,6 +23,8 @@ from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.ending import Deadline, Ending, Success
 from launch.agent.supervision.hang_detection import Watch
+from launch.agent.supervision.program_steps import ProgramSteps
+from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
@@ -43,6 +45,7 @@ class Supervisor(SupervisedRun):
         super().__init__(plan)
         self.now = 0.0  # of the last event
         self.formations = Formations(self)
+        self.program_steps = ProgramSteps(self)
         self.departures = Departures(self, self.formations, resume)
         ending, restarts = Ending(self), Restarts(self, self.formations)
         self.rules: Sequence[SupervisionRule] = (
@@ -50,11 +53,13 @@ class Supervisor(SupervisedRun):
             # The meaning of an event. Checkpoint problems come before the steps of the same report: steps that a
             # restore passed over are already lost when the chief reports its first step.
             CheckpointProblems(self),
+            self.program_steps,  # before the steps of the same report are taken for a return to a checkpoint
             TaskEvents(self),
             GpuFailures(self, self.formations),
             HostEvents(self, self.formations, self.departures, restarts),
             TaskEnds(self, self.formations, restarts, ending),
             Requests(self, self.formations, self.departures, restarts),
+            Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
             self.departures,  # after an operator's request of the same moment, which may close the run
             Deadline(self, resume),
             # The consequences of the state, in the order of the phases: one phase may end, and the next begin, with the

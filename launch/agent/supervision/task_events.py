@@ -37,7 +37,7 @@ class TaskEvents(SupervisionRule):
         if task.pid != event.pid:  # else a lost host has joined again, and reports a process that it has killed since
             self._run.incidents.record_start(event.task, now)
         task.pid, task.gpus, task.log = event.pid, event.gpus, event.log
-        if self._run.plan.judge == "exit":  # foreign programs report no progress
+        if self._run.plan.judge == "exit":  # a program under ``command:`` may report no progress
             self._run.roster.turn(task, "running", process=True)
 
     def _record_progress(self, event: Advanced, now: float) -> None:

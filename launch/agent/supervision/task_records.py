@@ -13,22 +13,25 @@ from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, St
 from launch.agent.supervision.failures import CountedFailures
 from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.run import ALIVE
-from launch.status.task import TaskStatus
+from launch.status.task import QuietStatus, TaskStatus
 
 RATE_WINDOW_S = 10.0
+LEAST_S = 0.05  # a program's first step is reported a moment before its newest one, whenever it was
 LATE_S = 3.0  # without a report, which comes once a second during steps: the rate falls
 
 
 class Sample(NamedTuple):
     """One progress report, and the time of its arrival.
 
-    ``waited_s`` is None where no worker waits for another.
+    ``waited_s`` is None where no worker waits for another. ``rate`` has the examples per second that a program under
+    ``command:`` reports; None where it reports none.
     """
 
     time: float
     step: int
     examples: int
     waited_s: Optional[float]
+    rate: Optional[float] = None
 
 
 class Pace(NamedTuple):
@@ -54,7 +57,8 @@ class TaskRecord:
     ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and ``process``.
     ``attempt`` counts all restarts, from 0; ``failed`` has the failures that ``restart.max`` limits. ``recalled`` is
     True where the task's process was ordered to end, so that the next attempt can begin. ``frozen`` is the reason for
-    killing a task that makes no progress. ``doing`` describes the current part of the task's start.
+    killing a task that makes no progress. ``quiet`` describes the standstill of a task that does nothing. ``doing``
+    describes the current part of the task's start.
     """
 
     plan: TaskPlan
@@ -63,6 +67,7 @@ class TaskRecord:
     failed: CountedFailures = field(default_factory=CountedFailures)
     recalled: bool = False
     frozen: Optional[str] = None
+    quiet: Optional[QuietStatus] = None
     doing: Optional[str] = None
     process: bool = False
     pid: Optional[int] = None
@@ -86,8 +91,10 @@ class TaskRecord:
     def record_progress(self, now: float, progress: Dict[str, Any]) -> None:
         """Record a progress report."""
         self.progress = progress
-        step, examples = progress.get("step") or 0, progress.get("examples") or 0
-        self.samples.append(Sample(now, step, examples, progress.get("waited_s")))
+        if progress.get("step") is None:
+            return  # a program's remark, before its first step
+        step, examples = progress["step"], progress.get("examples") or 0
+        self.samples.append(Sample(now, step, examples, progress.get("waited_s"), progress.get("rate")))
         while now - self.samples[0].time > RATE_WINDOW_S and len(self.samples) > 2:
             self.samples.popleft()
 
@@ -101,8 +108,17 @@ class TaskRecord:
         first, last = self.samples[0], self.samples[-1]
         usual_s = (last.time - first.time) / (len(self.samples) - 1)
         until = now if now - last.time > max(LATE_S, 2 * usual_s) else last.time
-        seconds = max(until - first.time, 1e-9)
-        return (last.step - first.step) / seconds, (last.examples - first.examples) / seconds
+        seconds = until - first.time
+        if seconds < LEAST_S:
+            return 0.0, 0.0
+        reported, known = self.reported_rate(), (last.time - first.time) / seconds
+        examples = (last.examples - first.examples) / seconds if reported is None else reported * known
+        return (last.step - first.step) / seconds, examples
+
+    def reported_rate(self) -> Optional[float]:
+        """Return the mean of the reported examples per second; None for a task that reports none."""
+        rates = [sample.rate for sample in self.samples if sample.rate is not None]
+        return sum(rates) / len(rates) if rates else None
 
     @property
     def reported_s(self) -> float:
@@ -148,6 +164,7 @@ class TaskRecord:
             log=self.log,
             cause=self.cause,
             straggler=straggler,
+            quiet=self.quiet,
         )
 
 
@@ -194,7 +211,7 @@ class Roster:
         """Record that a task is ordered to start, and forget the task's earlier process."""
         self.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.started_at = task.exit_code = task.cause = task.frozen = task.doing = None
+        task.pid = task.started_at = task.exit_code = task.cause = task.frozen = task.quiet = task.doing = None
 
     def find(self, event: Union[Started, Advanced, Exited]) -> Optional[TaskRecord]:
         """Return the task of an event; None where the event is about an earlier process of the task."""

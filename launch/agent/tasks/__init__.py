@@ -5,8 +5,11 @@ attempt           one attempt of a task, its processes in any session, and the s
 standbys          processes that wait for their task's next attempt
 spawning          the start of an attempt's process, with limits and in a container
 task_reports      the events about progress, signs of life, tasks that may be frozen, and use of network and GPUs
+idleness          the measurement of attempts that do nothing
+foreign_progress  the progress of programs under ``command:``, from their logs and files
 task_env          the environment variables of a task's process
 work_folder       the folder that a task works in, and the launcher's own code, which a run preserves
 task_log          the times at which the lines of a log were written, and the freed part of a long log
 stacks            the stacks of a process's threads
+program_stacks    a folder of PYTHONPATH, with which a foreign Python program can write its stacks
 """

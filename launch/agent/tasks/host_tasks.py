@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS
+from cluster.protocol.progress_lines import FILE as LINES
 from cluster.protocol.save_request import NOW, SAVE, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
@@ -20,10 +21,12 @@ from launch.agent.state.log import say
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
+from launch.agent.tasks.foreign_progress import ForeignProgress
 from launch.agent.tasks.spawning import Spawner, TaskShare, exit_code_of
-from launch.agent.tasks.stacks import WRITE_S, Stacks
+from launch.agent.tasks.stacks import PROGRAM_STACKS, WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
 from launch.agent.tasks.task_reports import Reports
+from launch.agent.text import mask
 from launch.agent.wire.run_request import TaskRequest
 
 LINGER_S = 5.0  # how long a process may live after it has written its outcome, its last act
@@ -52,7 +55,8 @@ class HostTasks:
         self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
-        self._reports = Reports(folder, share.gpus, emit)
+        self._reports = Reports(folder, share.gpus, emit, share.quiet_s, lambda text: mask(text, secrets.values()))
+        self._foreign = ForeignProgress(folder, share.progress, emit, secrets)
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
@@ -115,7 +119,7 @@ class HostTasks:
     @staticmethod
     def _clear(folder: Path) -> None:
         """Remove the files of a task's earlier attempt."""
-        for stale in (PROGRESS, OUTCOME, SAVE, PULSE, STACKS):
+        for stale in (PROGRESS, LINES, OUTCOME, SAVE, PULSE, STACKS, PROGRAM_STACKS):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/{stale}")
 
@@ -180,8 +184,11 @@ class HostTasks:
         living: List[Attempt] = []
         for attempt in list(self.running.values()):
             attempt.note_log(now)
-            (exited if processes.has_exited(attempt.process.pid) else living).append(attempt)
+            has_exited = processes.has_exited(attempt.process.pid)
+            (exited if has_exited else living).append(attempt)
             self._reports.look_at_progress(attempt)  # after the detection of its exit: its last progress counts
+            if not attempt.progress_ns:
+                self._foreign.look(now, attempt.task, attempt.number, has_exited)
         signals = {attempt.task: self._next_signal(attempt, now) for attempt in living}
         table = processes.table() if exited or any(signals.values()) else []
         for attempt in exited:

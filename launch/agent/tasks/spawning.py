@@ -28,12 +28,16 @@ class TaskShare(NamedTuple):
       terms: the limits of the tasks.
       container: the containers of the tasks; None where they run on this host itself.
       shipped: the launcher's code for restarts of tasks; None without such code.
+      quiet_s: the seconds without work after which a task is quiet; None where no task is reported as quiet.
+      progress: the expression that finds the progress of a program in its log; None for none.
     """
 
     gpus: Mapping[str, List[int]]
     terms: Terms = Terms()
     container: Optional[RunContainers] = None
     shipped: Optional[Shipped] = None
+    quiet_s: Optional[float] = None
+    progress: Optional[str] = None
 
 
 class Spawner:
@@ -62,9 +66,12 @@ class Spawner:
         argv = [fill(word, {"gpus": str(len(gpus))}) for word in task.argv]
         self.restore_code()
         os.makedirs(str(folder), 0o700, exist_ok=True)
-        env = task_env.own_variables(task.env, {**further, **self._secrets}, attempt, folder, gpus)
+        besides = {**further, **self._secrets}
+        env = task_env.own_variables(task.env, besides, attempt, folder, gpus, self._containers.outside)
         enforced = self._limits.of(name, attempt)
         container = self._containers.name(name, attempt)
+        if self._share.quiet_s is not None and container is None and not task_env.writes_stacks(argv):
+            env = task_env.with_stacks(env)  # not in a container, whose image may set PYTHONPATH itself
         inside = Inside(
             container or "", argv, env, task.folder, has_gpus=bool(gpus), reads=source == subprocess.PIPE,
             nofile=enforced.limits.nofile,

@@ -1,19 +1,23 @@
 """The stacks of a process's threads, from the process itself and from the kernel."""
 
+import contextlib
 import os
 import signal
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Iterable, Optional
 
 from cluster.protocol.heartbeat import STACKS, STACKS_BY
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.linux import processes
-from launch.agent.linux.procfs import threads, waits_in
+from launch.agent.linux.procfs import names_in, threads, waits_in
 
 WRITE_S = 1.5  # the time that a process has to write its stacks
 LOOK_S = 0.1
 LONGEST = 16_000  # characters
+# Of a program under ``command:``; ``program_stacks.sitecustomize`` has the same two. No program is known to use it.
+PROGRAM_STACKS, PROGRAM_STACKS_BY = "program_stacks.txt", signal.SIGRTMAX - 5
 
 
 class Stacks:
@@ -45,8 +49,8 @@ class Stacks:
 class Written:
     """The stacks that a task's processes write from now on, without stacks from earlier requests."""
 
-    def __init__(self, folder: Path):
-        self._file = folder / STACKS
+    def __init__(self, folder: Path, name: str = STACKS):
+        self._file = folder / name
         self._began = self._size = self._length()
 
     def is_at_rest(self) -> bool:
@@ -71,21 +75,51 @@ class Written:
 
 
 def request_stacks(pid: int, folder: Path) -> str:
-    """Return the stacks of a process's Python threads, which the process writes on request.
-
-    The process continues. The agent asks only a process that has announced that it writes stacks, and that catches
-    ``STACKS_BY``. The agent does not ask a process that is stopped, or hangs in the kernel: the process would write too
-    late.
-    """
-    process = processes.inspect(pid)
-    asks = process is not None and process.state not in "TtDZ" and (folder / STACKS).exists()
-    if process is None or not asks or not catches(pid, STACKS_BY):
+    """Return the stacks of a process's Python threads, which the process writes on request, and continues."""
+    written, until = ask([pid], folder), time.monotonic() + WRITE_S
+    if written is None:
         return ""
-    written, until = Written(folder), time.monotonic() + WRITE_S
-    processes.signal_process(pid, process.start, STACKS_BY)
     while not written.is_at_rest() and time.monotonic() < until:
         time.sleep(LOOK_S)
     return written.text()
+
+
+def ask(pids: Iterable[int], folder: Path) -> Optional[Written]:
+    """Ask the first process that can for the stacks of its Python threads; None where no process can.
+
+    The process continues. The agent asks only a process that has announced that it writes stacks, and that catches the
+    signal. The agent does not ask a process that is stopped, or hangs in the kernel: the process would write too late.
+    """
+    for process in filter(None, map(processes.inspect, pids)):
+        number = None if process.state in "TtDZ" else _asked_by(process.pid, folder)
+        if number is not None:
+            written = Written(folder, STACKS if number == STACKS_BY else PROGRAM_STACKS)
+            processes.signal_process(process.pid, process.start, number)
+            return written
+    return None
+
+
+def _asked_by(pid: int, folder: Path) -> Optional[int]:
+    """Return the signal on which a process writes its stacks; None where it writes none."""
+    if (folder / STACKS).exists() and catches(pid, STACKS_BY):
+        return STACKS_BY
+    # A program may have closed the file, whose number then means another file.
+    holds = catches(pid, PROGRAM_STACKS_BY) and _holds(pid, folder / PROGRAM_STACKS)
+    return PROGRAM_STACKS_BY if holds else None
+
+
+def _holds(pid: int, file: Path) -> bool:
+    """Return whether a process has a file open."""
+    for number in names_in(Path(f"/proc/{pid}/fd")):
+        with contextlib.suppress(OSError):  # the process has closed it since, or ``file`` does not exist
+            if os.path.samefile(f"/proc/{pid}/fd/{number}", str(file)):
+                return True
+    return False
+
+
+def main_first(text: str) -> str:
+    """Return stacks as faulthandler writes them with the main thread, its last one, at the beginning."""
+    return "\n\n".join(reversed(text.strip().split("\n\n")))
 
 
 def catches(pid: int, number: int) -> bool:

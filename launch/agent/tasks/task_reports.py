@@ -29,42 +29,52 @@ from launch.agent.protocol.messages import Advanced, Event, GpuFailed, Measured,
 from launch.agent.state.log import say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
+from launch.agent.tasks.idleness import Idleness, Observed, look_every_s, pids_of
 
 USAGE_S = 3.0
 
 
 class Usage:
-    """Measure the use of this host by its tasks, every ``USAGE_S``.
+    """Measure the use of this host by its tasks, every ``every_s``.
 
     Args:
       gpus: {task: the indices of its GPUs}
     """
 
-    def __init__(self, gpus: Mapping[str, Sequence[int]], traffic: Optional[Traffic] = None):
-        self._gpus, self._traffic = gpus, traffic or Traffic()
+    def __init__(self, gpus: Mapping[str, Sequence[int]], traffic: Optional[Traffic] = None, every_s: float = USAGE_S):
+        self._gpus, self.traffic, self._every_s = gpus, traffic or Traffic(), every_s
         self._gpu_use = GpuUse() if any(gpus.values()) else None
         self._look_at = 0.0
+        self.pids: Dict[str, List[int]] = {}  # of each task at the last look, the leader first
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due; after True, the result is False for ``USAGE_S``."""
+        """Return whether the next look is due; after True, the result is False for ``every_s``."""
         if now < self._look_at:
             return False
-        self._look_at = now + USAGE_S
+        self._look_at = now + self._every_s
         return True
 
-    def look(self, now: float, leaders: Mapping[str, int], table: Sequence[Process]) -> Dict[str, Dict[str, Any]]:
+    def look(
+        self,
+        now: float,
+        leaders: Mapping[str, int],
+        table: Sequence[Process],
+        more: Optional[Mapping[str, Sequence[int]]] = None,
+    ) -> Dict[str, Dict[str, Any]]:
         """Return each task's use in the terms of ``status --json``, without unknown values.
 
         Args:
           leaders: {task: pid of the leader, whose session and group belong to the task}
           table: the processes of this host.
+          more: further processes of each task: in other sessions, in a container.
         """
         sessions = {process.pid: process.session for process in table}
         marks = {task: {leader, sessions.get(leader, leader)} for task, leader in leaders.items()}
-        pids = {task: [p.pid for p in table if mark & {p.group, p.session}] for task, mark in marks.items()}
-        rates, gpus = self._traffic.look(now, pids), self._gpu_use.look(now) if self._gpu_use else {}
-        own = {task: [gpus[index] for index in self._gpus[task] if index in gpus] for task in leaders}
-        return {task: {**_network(rates.get(task)), **_of_gpus(own[task])} for task in leaders}
+        own = {task: [p.pid for p in table if mark & {p.group, p.session}] for task, mark in marks.items()}
+        self.pids = {task: pids_of(leaders[task], own[task], (more or {}).get(task, ())) for task in leaders}
+        rates, gpus = self.traffic.look(now, self.pids), self._gpu_use.look(now) if self._gpu_use else {}
+        uses = {task: [gpus[index] for index in self._gpus[task] if index in gpus] for task in leaders}
+        return {task: {**_network(rates.get(task)), **_of_gpus(uses[task])} for task in leaders}
 
 
 def _network(rate: Optional[Bytes]) -> Dict[str, Any]:
@@ -82,19 +92,33 @@ def _of_gpus(uses: Sequence[Use]) -> Dict[str, Any]:
 
 
 class Reports:
-    """The reports about the attempts that run on this host; ``emit`` receives them as events."""
+    """The reports about the attempts that run on this host; ``emit`` receives them as events.
 
-    def __init__(self, folder: RunFolder, gpus: Mapping[str, List[int]], emit: Callable[[Event], None]):
+    Args:
+      gpus: {task: the indices of its GPUs}
+      quiet_s: the seconds without work after which a task is quiet; None for no measurement.
+      mask: hides secrets in a text.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        gpus: Mapping[str, List[int]],
+        emit: Callable[[Event], None],
+        quiet_s: Optional[float] = None,
+        mask: Callable[[str], str] = str,
+    ):
         self._folder, self._emit = folder, emit
-        self._usage, self._vitals, self._gpus = Usage(gpus), Vitals(), gpus
+        every_s = look_every_s(USAGE_S, quiet_s)
+        self._usage, self._vitals, self._gpus = Usage(gpus, every_s=every_s), Vitals(), gpus
+        self._idleness = None if quiet_s is None else Idleness(quiet_s, every_s, mask)
         self._failures = Failures() if any(gpus.values()) else None
 
     def look(self, now: float, running: Mapping[str, Attempt]) -> None:
         """Report the use of the host, tasks that are unwell, and GPUs that have failed, where a look is due."""
         leaders = {name: attempt.pid for name, attempt in running.items()}
         if leaders and self._usage.due(now):
-            used = self._usage.look(now, leaders, processes.table())
-            self._emit(Measured({name: {"attempt": running[name].number, **used[name]} for name in used}))
+            self._emit(Measured(self._measure(now, leaders, running)))
         if self._vitals.due(now):
             seen = {name: Seen(running[name].number, pid, self._folder.task(name)) for name, pid in leaders.items()}
             unwell = self._vitals.look(now, seen)
@@ -103,6 +127,26 @@ class Reports:
 
         if leaders and self._failures is not None and self._failures.due(now):
             self._report_failures(self._failures.look(now), running)
+
+    def _measure(
+        self, now: float, leaders: Mapping[str, int], running: Mapping[str, Attempt]
+    ) -> Dict[str, Dict[str, Any]]:
+        """Return each task's use of this host; a task that does nothing also has the key ``quiet``."""
+        more = {name: [attempt.process.pid, *attempt.kin.pids] for name, attempt in running.items()}
+        used = self._usage.look(now, leaders, processes.table(), more)
+        measured = {name: {"attempt": running[name].number, **used[name]} for name in used}
+        if self._idleness is None:
+            return measured
+        observed = {name: self._observe(running[name], used[name].get("gpu_percent", 0.0)) for name in used}
+        quiet = self._idleness.look(now, observed)
+        return {name: {**measured[name], **({"quiet": quiet[name]} if name in quiet else {})} for name in measured}
+
+    def _observe(self, attempt: Attempt, gpu_percent: float) -> Observed:
+        name, usage = attempt.task, self._usage
+        log = self._folder.log(name, attempt.number)
+        return Observed(
+            attempt.number, usage.pids[name], self._folder.task(name), log, usage.traffic.total(name), gpu_percent
+        )
 
     def _report_failures(self, failures: Mapping[int, str], running: Mapping[str, Attempt]) -> None:
         """Report each GPU that has failed and that a running task uses."""

@@ -10,14 +10,16 @@ import shutil
 import threading
 import time
 from functools import partial
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 from cluster.protocol.addresses import PROXIES
+from cluster.protocol.env_values import on_this_host
 from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import facts as host_facts
 from launch.agent.containers import runtimes
 from launch.agent.facts import Piece, Section, pieces
 from launch.agent.limits.enforcement import would_agree
+from launch.agent.linux import sockets
 from launch.agent.network import firewall
 from launch.agent.network.doors import DialTarget, Doors, Knock, dial_all
 from launch.agent.network.resolver import resolve
@@ -62,6 +64,7 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
         "unguarded": [], "missing_programs": [], "limits": None, "container": [], "run": None, "ports": {},
+        "ephemeral": _ephemeral(request.ports),
         "proxies": sorted(name for name in os.environ if name.lower() in PROXIES),
     }  # fmt: skip
     own = {
@@ -83,6 +86,13 @@ def look(request: CheckRequest, within_s: float) -> CheckFacts:
     return from_values(CheckFacts, found)
 
 
+def _ephemeral(ports: Sequence[int]) -> Optional[Values]:
+    """Return the ports of this run that outgoing connections may get."""
+    (first, last), reserved = sockets.outgoing_ports(), sockets.reserved_ports()
+    found = sockets.ephemeral(ports, (first, last), reserved)
+    return {"ports": found, "first": first, "last": last, "reserved": reserved} if found else None
+
+
 # -- the sections that only a check needs; their pieces are fields of CheckFacts
 
 
@@ -99,7 +109,8 @@ def _guard(request: CheckRequest) -> Iterator[Piece]:
 
 
 def _programs(request: CheckRequest) -> Iterator[Piece]:
-    programs = ((name, shutil.which(os.path.expanduser(name), path=path)) for name, path in request.programs.items())
+    paths = on_this_host({name: path or "" for name, path in request.programs.items()}, os.environ)
+    programs = ((name, shutil.which(os.path.expanduser(name), path=paths[name] or None)) for name in paths)
     yield "missing_programs", [name for name, found in programs if found is None]
 
 

@@ -95,6 +95,21 @@ class LimitFacts:
 
 
 @dataclass(frozen=True)
+class EphemeralPorts:
+    """Ports of this run that the kernel may give to any outgoing connection.
+
+    Attributes:
+      first, last: the kernel's range for outgoing connections.
+      reserved: the ports that the kernel keeps out of this range now, as the kernel lists them.
+    """
+
+    ports: List[int]
+    first: int
+    last: int
+    reserved: str
+
+
+@dataclass(frozen=True)
 class CheckFacts(HostFacts):
     """The facts of a host that only a check collects.
 
@@ -107,6 +122,7 @@ class CheckFacts(HostFacts):
       container: the reason why tasks cannot run in their container, and the remedy; empty where they can, or need not.
       run: the live run of this name on this host.
       proxies: the variables of the host that name a proxy.
+      ephemeral: the ports of this run that outgoing connections may get; None without such a port.
       ports: the ports of ``OpenedPorts``; the launcher adds this field.
     """
 
@@ -118,4 +134,5 @@ class CheckFacts(HostFacts):
     container: List[str]
     run: Optional[RunUp]
     proxies: List[str]
+    ephemeral: Optional[EphemeralPorts]
     ports: Mapping[str, Optional[PortHolder]]

@@ -63,6 +63,20 @@ def test_what_frees_a_port_depends_on_who_holds_it(held: Any, mend: str) -> None
     assert only(host_rules.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}})).mend.startswith(mend)
 
 
+def test_a_port_that_connections_may_get_is_a_note_with_the_reservation_that_keeps_the_others() -> None:
+    lent = {"ports": [40000, 40001], "first": 32768, "last": 60999, "reserved": "8080,9148-9150"}
+    one = only(host_rules.ephemeral_ports, evidence(PLAN, {"p": {"ephemeral": lent}}))
+    assert isinstance(one, Note) and (one.kind, one.hosts) == ("ephemeral-port", ("p",))
+    assert one.what == (
+        "port 40000, 40001: the kernel gives ports 32768 to 60999 to outgoing connections, so it may be taken when the "
+        "task starts"
+    )
+    assert one.mend == (
+        "choose a port below 32768, or reserve it on each boot: "
+        "`ssh p sudo sysctl -w net.ipv4.ip_local_reserved_ports=8080,9148-9150,40000,40001`"
+    )
+
+
 def test_a_run_that_is_up_is_one_finding_and_not_one_for_each_of_its_ports() -> None:
     task = {"why": "taken by pid 42 (x)", "pid": 42, "run": "r-0"}
     agent = {"why": "taken by pid 41 (x)", "pid": 41, "run": None}

@@ -1,6 +1,9 @@
 """What all connections share: what the SSH configuration asks of Kerberos reaches keys, logins and problems."""
 
 import shutil
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Iterator, List
@@ -15,6 +18,7 @@ from launch.remote.access import NO_EXCHANGE, Access
 from launch.remote.connection_failures import NoTicket, UnknownHostKey
 from launch.remote.kerberos import Kerberos
 from tests.support.ssh.keys import new_key
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.not_fast  # OpenSSH is asked for the options of hosts
 CONFIG = "Host gpu01\n  HostName 127.0.0.1\n  GSSAPIAuthentication yes\n  GSSAPIKeyExchange yes\n"
@@ -100,3 +104,50 @@ def test_a_host_key_that_a_ticket_would_replace_is_asked_for_with_the_reason(
     problem = shared.problem("gpu01", connection, UnknownHostKey("no key is known"))
     assert problem.advice.endswith(NO_EXCHANGE) is named
     assert NO_EXCHANGE not in shared.problem("gpu01", connection, EOFError()).advice
+
+
+@pytest.fixture
+def port() -> Iterator[Any]:
+    """A port whose owner accepts connections, sends what it is told, and then nothing."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(8)
+    listener.settimeout(PATIENCE_S)
+    met: List[socket.socket] = []
+    says: List[bytes] = []
+
+    def meet() -> None:
+        with suppress(OSError):
+            while True:
+                met.append(listener.accept()[0])
+                met[-1].sendall(says[0])
+
+    thread = threading.Thread(target=meet, daemon=True)
+    yield SimpleNamespace(number=listener.getsockname()[1], says=says, met=met, begin=thread.start)
+    listener.close()
+    for each in met:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("says", "what"),
+    [
+        (b"", "accepts the connection, and sends nothing within 0.5 s"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "begins SSH, and the key exchange does not end within 0.5 s"),  # an MTU too large
+    ],
+)
+def test_an_sshd_that_falls_silent_is_tried_once_and_named_by_where(
+    tmp_path: Path, port: Any, says: bytes, what: str
+) -> None:
+    port.says.append(says)
+    port.begin()
+    config = tmp_path / "config"
+    config.write_text(f"Host h1\n  HostName 127.0.0.1\n  Port {port.number}\n  IdentitiesOnly yes\n")
+    key = new_key(tmp_path / "key")
+    opening = Access(Ssh(config=str(config), key=str(key), known_hosts=str(tmp_path / "none"), connect_timeout_s=0.5))
+    opening.prepare("h1")
+    with pytest.raises(HostProblem) as caught:
+        opening.open("h1")
+    opening.close()
+    assert caught.value.what == f"127.0.0.1 port {port.number} {what}"
+    assert "MaxStartups" not in str(caught.value) and len(port.met) == 1

@@ -5,7 +5,7 @@ import shlex
 import socket
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 import paramiko
 import pytest
@@ -14,7 +14,19 @@ from cluster.spec.model import Ssh
 from launch.agent.linux.sockets import free_ports
 from launch.errors import HostProblem, ProblemKind
 from launch.remote.access import Access
-from launch.remote.connection_failures import NO_ANSWER, OTHER_HOST_KEY, NoTicket, UnknownHostKey, explain, is_dropped
+from launch.remote.connection_failures import (
+    NO_ANSWER,
+    NO_BANNER,
+    NO_KEYS,
+    NO_LOGIN,
+    OTHER_HOST_KEY,
+    NoTicket,
+    Unanswered,
+    UnknownHostKey,
+    explain,
+    is_dropped,
+    unanswered,
+)
 from launch.remote.openssh import ByHand
 from launch.remote.ssh_host import SshHost
 
@@ -54,6 +66,15 @@ def key() -> paramiko.PKey:
         (paramiko.SSHException("Error reading SSH protocol banner"),
          "h1 port 22 drops every login (Error reading SSH protocol banner); see sshd's log there, "
          "and MaxStartups in its sshd_config"),
+        (Unanswered(NO_BANNER),
+         "h1 port 22 accepts the connection, and sends nothing within 3 s; its sshd hangs: see that host's console "
+         "and load; or another program has this port"),
+        (Unanswered(NO_KEYS),
+         "h1 port 22 begins SSH, and the key exchange does not end within 3 s; long packets are lost on the way (MTU), "
+         "or its sshd hangs; see `ping -M do -s 1472 h1`, and `ping h1`"),
+        (Unanswered(NO_LOGIN),
+         "h1 port 22 does not answer the login within 3 s; its sshd waits, mostly for a directory (LDAP) or a file "
+         "server with the home folders; see sshd's log there"),
         (EOFError(), "h1 port 22 drops every login (EOFError); see sshd's log there, "
          "and MaxStartups in its sshd_config"),
         (paramiko.ChannelException(2, "Connect failed"),
@@ -75,6 +96,7 @@ def test_every_reason_is_told_with_what_to_do_next(error: Exception, text: str) 
         (socket.timeout("timed out"), ProblemKind.UNREACHABLE),
         (ConnectionRefusedError(111, "Connection refused"), ProblemKind.UNREACHABLE),
         (EOFError(), ProblemKind.SSHD),
+        (Unanswered(NO_BANNER), ProblemKind.SSHD),
         (paramiko.ChannelException(2, "Connect failed"), ProblemKind.UNREACHABLE),
         (ValueError("q must be exactly 160 bits"), ProblemKind.UNREACHABLE),
     ],
@@ -95,9 +117,40 @@ def test_a_changed_host_key_is_told_with_the_entry_to_replace(port: int, entry: 
     assert f"`ssh-keygen -R {shlex.quote(entry)} -f /k`" in text and f"-l alice -p {port} h1 true`" in text
 
 
-@pytest.mark.parametrize("words", [NO_ANSWER, OTHER_HOST_KEY])
+@pytest.mark.parametrize("words", [NO_ANSWER, OTHER_HOST_KEY, NO_BANNER, NO_KEYS, NO_LOGIN])
 def test_the_words_of_paramiko_that_decide_are_its_own(words: str) -> None:
-    assert words in inspect.getsource(paramiko.transport)
+    assert words in inspect.getsource(paramiko.transport) + inspect.getsource(paramiko.auth_handler)
+
+
+def without_banner(reason: Exception) -> paramiko.SSHException:
+    try:
+        try:
+            raise reason
+        except Exception:
+            raise paramiko.SSHException(NO_BANNER)  # noqa: B904 (as Paramiko does)
+    except paramiko.SSHException as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "stage"),
+    [
+        (without_banner(socket.timeout()), NO_BANNER),
+        (without_banner(EOFError()), None),  # dropped
+        (paramiko.SSHException(NO_KEYS), NO_KEYS),
+        (paramiko.AuthenticationException("Authentication timeout."), NO_LOGIN),
+        (paramiko.AuthenticationException("Authentication failed."), None),
+        (EOFError(), None),
+    ],
+)
+def test_silence_is_told_from_a_dropped_login_and_from_a_refusal(error: Exception, stage: Optional[str]) -> None:
+    found = unanswered(error)
+    assert (found and found.stage) == stage
+
+
+def test_a_key_exchange_before_any_banner_waits_for_the_banner() -> None:
+    found = unanswered(paramiko.SSHException(NO_KEYS), has_banner=False)
+    assert found is not None and found.stage == NO_BANNER
 
 
 def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known_one() -> None:
@@ -111,7 +164,7 @@ def test_a_host_that_has_no_key_of_the_known_kind_has_another_key_than_the_known
         EOFError(),
         ConnectionResetError(104, "Connection reset by peer"),
         paramiko.SSHException("Error reading SSH protocol banner"),
-        paramiko.SSHException("No existing session"),
+        paramiko.SSHException("Channel closed."),
     ],
     ids=str,
 )
@@ -131,6 +184,7 @@ def test_a_login_that_was_let_go_may_be_tried_again(error: Exception) -> None:
         paramiko.SSHException("Timeout opening channel."),
         socket.gaierror(-2, "Name or service not known"),
         socket.timeout("timed out"),
+        Unanswered(NO_BANNER),
         ConnectionRefusedError(111, "Connection refused"),
         OSError(113, "No route to host"),
         ValueError("a mistake"),

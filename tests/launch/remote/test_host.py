@@ -1,12 +1,15 @@
 """An sshd that opens no channel for a program."""
 
-from typing import Any, List
+from threading import Event
+from typing import Any, Callable, List
 
 import paramiko
 import pytest
 
 from launch.errors import HostProblem, ProblemKind
+from launch.remote import ssh_host
 from launch.remote.ssh_host import SshHost
+from tests.support.waiting import PATIENCE_S
 
 
 class Refusing:
@@ -47,3 +50,59 @@ def test_an_sshd_that_refuses_is_named_with_its_own_word_and_the_setting_to_see(
 
 def test_whatever_else_goes_wrong_is_a_problem_of_that_connection() -> None:
     assert told(EOFError("gone")) == ["h1: the connection broke: gone"] * 2
+
+
+class Hanging(Refusing):
+    """A connection whose sshd opens a session, and starts nothing in it."""
+
+    def __init__(self) -> None:
+        super().__init__(EOFError())
+        self.closed = Event()
+
+    def create_session(self) -> Any:
+        return self
+
+    def settimeout(self, seconds: float) -> None:
+        """Return at once."""
+
+    def exec_command(self, command: str) -> None:
+        assert self.closed.wait(PATIENCE_S)
+        raise paramiko.SSHException("Channel closed.")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_an_sshd_that_starts_no_program_is_waited_for_in_bounded_time_and_is_not_said_to_drop_logins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ssh_host, "OPEN_S", 0.1)
+    with pytest.raises(HostProblem) as caught:
+        SshHost("h1", "python3", Hanging()).open(["true"])  # type: ignore[arg-type]
+    assert caught.value.kind is ProblemKind.SSHD
+    assert caught.value.what == "sshd has started no program within 0 s"
+
+
+def test_a_host_that_is_closed_during_its_login_has_no_connection_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    hung_up: List[Any] = []
+    monkeypatch.setattr(ssh_host, "hang_up", hung_up.append)
+
+    class Late(Refusing):
+        """A login that is given up when it is almost done."""
+
+        def __init__(self, during: Callable[[], None]):
+            super().__init__(EOFError())
+            self.during = during
+
+        def open(self, name: str) -> "Late":
+            self.during()
+            return self
+
+    access = Late(lambda: host.close())
+    host = SshHost("h1", "python3", access)  # type: ignore[arg-type]
+    with pytest.raises(HostProblem, match="it was given up during the login"):
+        host.connect()
+    assert hung_up == [access]
+    access.during = lambda: None
+    host.connect()  # a later one counts
+    assert hung_up == [access]

@@ -6,7 +6,7 @@ import paramiko
 import pytest
 
 from launch.remote import kerberos, login
-from launch.remote.connection_failures import NoTicket
+from launch.remote.connection_failures import NO_LOGIN, NoTicket, Unanswered
 from launch.remote.kerberos import Kerberos
 from launch.remote.login import Login
 
@@ -84,3 +84,19 @@ def test_the_refusal_of_a_ticket_is_told_beside_that_of_the_keys(tickets: Any, m
     with pytest.raises(NoTicket) as caught:
         log_in(Sshd(), logs_in=True)
     assert caught.value.ticket == "its sshd takes no tickets; set GSSAPIAuthentication yes in its sshd_config"
+
+
+@pytest.mark.parametrize("logs_in", [False, True])
+def test_a_login_without_an_answer_is_waited_for_once_and_not_for_every_key(tickets: Any, logs_in: bool) -> None:
+    class Mute(Sshd):
+        """An sshd that waits for a user database."""
+
+        def try_with(self, what: str) -> List[str]:
+            self.asked.append(what)
+            raise paramiko.AuthenticationException("Authentication timeout.")
+
+    tickets()
+    sshd = Mute()
+    with pytest.raises(Unanswered) as caught:
+        log_in(sshd, logs_in=logs_in)
+    assert caught.value.stage == NO_LOGIN and sshd.asked == ["ticket" if logs_in else "a"]

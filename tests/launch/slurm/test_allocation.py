@@ -52,6 +52,17 @@ def test_a_host_that_is_no_node_of_the_job_is_refused_by_name(path: str, monkeyp
     )
 
 
+@pytest.mark.parametrize("whole", ["", "cpu1", "cpu1,gpu1"])  # of salloc, of a batch script, of a step
+def test_a_node_of_another_group_than_the_first_is_refused(path: str, whole: str) -> None:
+    groups = {f"SLURM_JOB_NODELIST_HET_GROUP_{group}": node for group, node in enumerate(["cpu1", "gpu1"])}
+    found = find_allocation({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": whole, "PATH": path, **groups})
+    assert found.problem_of("cpu1") is None
+    assert str(found.problem_of("gpu1")) == (
+        "gpu1: expected a node of Slurm's job 7, which has cpu1 in group 0; "
+        "transport: slurm reaches only that group; remove the key transport, to use SSH"
+    )
+
+
 def test_this_machine_needs_no_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     spec = spec_of("worker:0@localhost", transport="slurm")

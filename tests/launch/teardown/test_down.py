@@ -127,6 +127,15 @@ def test_the_other_hosts_are_ended_though_the_lead_is_out_of_reach() -> None:
 FOUND = {"run": "r-1", "generation": 1, "lives": True, "lead": "a", "highest": 1}
 
 
+def test_launch_down_dials_a_lead_that_is_out_of_reach_once() -> None:
+    found = {"run": "r-1", "generation": 1, "lives": True, "lead": "a", "hosts": ["a", "b"]}
+    lead = FakeHost("a")
+    with fleet_of({"a": lead, "b": host("b", found, NOTHING, NOTHING)}) as fleet:
+        left = look_and_take_down(fleet, "launch down")
+    assert [str(problem) for problem in left.problems] == ["a: out of reach"] and list(left.reports) == ["b"]
+    assert len(lead.opened) == 1
+
+
 def test_launch_down_looks_before_it_ends_anything() -> None:
     there = host("a", FOUND, SOMETHING, NOTHING)
     asked = there.channels[2]

@@ -10,6 +10,9 @@ from launch.tfjob.manifest_reader import find_tfjob
 ONE = "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: one}\nspec: {}\n"
 
 
+INDENTED = ONE.replace("\n", "\n  ").rstrip(" ")
+
+
 def found(folder: Path, text: str, name: str = "") -> str:
     path = folder / "tfjob.yaml"
     path.write_text(text)
@@ -27,6 +30,10 @@ def found(folder: Path, text: str, name: str = "") -> str:
         (f"kind: ConfigMap\n---\n{ONE}", "", "one, line 4"),
         (f"--- # first\n{ONE}...\n---\n{ONE.replace('one', 'two')}", "two", "two, line 9"),
         (f"---\n{ONE}---\n", "one", "one, line 3"),
+        (f"kind: List\nitems:\n- {INDENTED}- {{kind: Pod}}\n", "", "one, line 4"),
+        (f"kind: TFJobList\nitems:\n- {INDENTED}- {INDENTED.replace('one', 'two')}", "two", "two, line 8"),
+        (f"{ONE}---\nkind: List\nitems:\n- {INDENTED.replace('one', 'two')}", "two", "two, line 9"),
+        (f"kind: List\nitems: {{a: b}}\n---\n{ONE}", "", "one, line 5"),
         ("a: |\n  ---\n  kind: TFJob\n---\n" + ONE, "", "one, line 6"),
     ],
 )
@@ -41,6 +48,8 @@ def test_a_tfjob_is_found_with_its_line(tmp_path: Path, text: str, name: str, re
          "tfjob.yaml: expected a document with kind: TFJob, found none — `kubectl get tfjob NAME -o yaml` prints one"),
         (f"{ONE}---\n{ONE.replace('one', 'two')}", "",
          "tfjob.yaml:7:7: kind: expected one TFJob, found 2: one, two — choose one by --name"),
+        (f"kind: List\nitems:\n- {INDENTED}- {INDENTED.replace('one', 'two')}", "",
+         "tfjob.yaml:8:9: kind: expected one TFJob, found 2: one, two — choose one by --name"),
         (ONE, "two", "tfjob.yaml: expected a TFJob named 'two', found one"),
         (ONE.replace("org/v1", "org/v1alpha2"), "",
          "tfjob.yaml:1:13: apiVersion: expected kubeflow.org/v1, found 'kubeflow.org/v1alpha2' — "

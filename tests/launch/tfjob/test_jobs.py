@@ -1,7 +1,8 @@
 """A TFJob becomes roles; a line names all that is lost, and a change of meaning is refused."""
 
 from pathlib import Path
-from typing import List
+from subprocess import check_output
+from typing import List, Optional
 
 import pytest
 
@@ -52,8 +53,34 @@ def test_the_entrypoint_of_the_image_stands_before_the_arguments(tmp_path: Path)
     assert (job.roles[0].command, reader.problems) == (("python", "/m.py", "--a"), [])
     assert problems(tmp_path, text) == [
         "tfjob.yaml:6:58: spec.tfReplicaSpecs.Worker.template.spec.containers[0].command: expected a command, "
-        'found none: the image\'s own — give that of the image: --entrypoint "WORDS"'
+        "found args alone, which the entry point of the image receives — give the command of the image: "
+        '--entrypoint "python /opt/train.py", or --entrypoint "" where the image has none, and the command is `--a`'
     ]
+
+
+def test_args_are_the_command_of_an_image_without_an_entrypoint(tmp_path: Path) -> None:
+    text = tfjob(WORKER).replace("command: [python, m.py]", "args: [python, m.py, '$(A)'], env: [{name: A, value: b}]")
+    job, reader = read(tmp_path, text, [])
+    assert (job.roles[0].command, reader.problems) == (("python", "m.py", "b"), [])
+
+
+@pytest.mark.parametrize("entrypoint", [None, []])
+def test_a_container_without_any_words_needs_an_entrypoint(tmp_path: Path, entrypoint: Optional[List[str]]) -> None:
+    (problem,) = problems(tmp_path, tfjob(WORKER).replace(", command: [python, m.py]", ""), entrypoint)
+    assert problem.endswith(
+        "expected a command, found none: the image's own — give the command of the image: "
+        '--entrypoint "python /opt/train.py"'
+    )
+
+
+@pytest.mark.not_fast
+def test_a_command_begins_in_the_working_folder_of_its_container(tmp_path: Path) -> None:
+    (tmp_path / "tf x").mkdir()
+    text = one(container=f", args: [a b], workingDir: '{tmp_path}/tf x'").replace("[python, m.py]", "[echo, $(pwd)]")
+    job, reader = read(tmp_path, text)
+    assert reader.problems == [] and job.roles[0].command[-4:] == (f"{tmp_path}/tf x", "echo", "$(pwd)", "a b")
+    printed = check_output([*job.roles[0].command[:-3], "sh", "-c", 'pwd; echo "$@"', "sh", "a b"], text=True)
+    assert printed == f"{tmp_path}/tf x\na b\n"
 
 
 def test_of_two_variables_with_one_name_the_last_counts(tmp_path: Path) -> None:
@@ -92,6 +119,9 @@ def one(more: str = "", container: str = "", spec: str = "", kind: str = "Worker
         (one(container=", env: [{name: LAUNCH_RUN, value: x}]"), "found LAUNCH_RUN — remove it"),
         (one(container=", env: [{name: a-b, value: x}]"), "env[0].name: expected the name of a variable"),
         (one(container=", env: [x]"), "env[0].name: expected the name of a variable"),
+        (one(container=", workingDir: w"), "expected an absolute folder without a name in braces, found 'w'"),
+        (one(container=", workingDir: '/{run}'"), "expected an absolute folder without a name in braces, found '/{run"),
+        (one(container=", workingDir: [a]"), "workingDir: expected a folder, found a list"),
         (one(container=", env: {A: b}"), "env: expected a list of variables, found a mapping"),
         (one(container=", args: [[a]]"), "args[0]: expected a text, found a list"),
         (one(container=", resources: {limits: {nvidia.com/gpu: 1.5}}"), "a number of GPUs from 0 to 1024, found 1.5"),
@@ -126,7 +156,7 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
         (one("restartPolicy: OnFailure, "), "a task is restarted at most 3 times, not without end; see restart.max"),
         (one("restartPolicy: OnFailure, ", spec="  backoffLimit: 2\n"), "restart.max counts the restarts of each task"),
         (one(container=", image: a/b:1"), "containers[0].image: not carried over: hosts run their own programs"),
-        (one(container=", workingDir: /w"), "containers[0].workingDir: not carried over: a task starts in its copy"),
+        (one(container=", workingDir: /w"), "containers[0].workingDir: each task changes into it: make the same"),
         (one(container=", volumeMounts: [{name: d}]"), "containers[0].volumeMounts: not carried over: make the same"),
         (one(container=", ports: [{containerPort: 80}]"), "containers[0].ports: not carried over"),
         (one(container=", envFrom: [{secretRef: {name: s}}]"), "containers[0].envFrom: not carried over"),

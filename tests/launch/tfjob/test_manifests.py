@@ -17,7 +17,7 @@ command:
 cluster:
   ps: [cpu01]
   worker: [{host: "gpu[01-03]", gpus: [2, 3]}]
-env: {all: {A: "yes", B: 1.10, C: "a$(b)"}}
+env: {all: {A: "yes", B: 1.10, C: "a$$(b)", D: "$B/$$x"}}
 secrets: [KEY]
 limits: {ps: {memory_gib: 1.5, processors: 4}}
 restart: {max: 2}
@@ -81,7 +81,12 @@ def test_a_container_has_command_environment_and_limits(tmp_path: Path) -> None:
     assert ps["command"] == ["python3", "m.py", "--role=ps", "--of=1/3", "$$(date) $$$ ${HOME}"]
     assert worker["command"] == ["python", "m.py", "--gpus=2", "--port=2222"]
     secret = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "mnist", "key": "KEY"}}}
-    plain = [{"name": "A", "value": "yes"}, {"name": "B", "value": "1.10"}, {"name": "C", "value": "a$$(b)"}]
+    plain = [
+        {"name": "A", "value": "yes"},
+        {"name": "B", "value": "1.10"},
+        {"name": "C", "value": "a$$(b)"},
+        {"name": "D", "value": "1.10/$x"},
+    ]
     assert ps["env"] == worker["env"] == [*plain, secret]
     assert ps["resources"] == {"limits": {"cpu": "4", "memory": "1536Mi"}}
     assert worker["resources"] == {"limits": {"nvidia.com/gpu": 2}}
@@ -120,6 +125,10 @@ TWO = "name: m\ncommand: [a]\ncluster:\n  worker: [{host: a, gpus: none}, {host:
         (TWO % ", env: {A: b}", "expected equal env of all tasks of the role, found others for worker:1 than"),
         (TWO % ", limits: {nice: 3}", "expected equal limits of all tasks"),
         ((TWO % "").replace("b, gpus: none", "b, gpus: 1"), "expected equal gpus of all tasks"),
+        (ONE + "env: {all: {A: \"/x:$PATH\"}}", "hosts.yaml:4:16: env.all.A: expected a value that a pod knows, found "
+         "$PATH — write the value itself"),
+        (ONE + "env: {worker: {A: ~/x}}", "env.worker.A: expected a value that a pod knows, found ~/"),
+        (ONE.replace("[a]", "[a, --data=~/x]"), "hosts.yaml:2:14: command[1]: expected a word without ~/, found"),
     ],
 )  # fmt: skip
 def test_what_pods_would_do_otherwise_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:

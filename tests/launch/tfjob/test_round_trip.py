@@ -7,9 +7,11 @@ from typing import Any, Dict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster.protocol.env_values import literal
 from cluster.spec import Spec, load
 from cluster.spec.reading import read_document
-from launch.tfjob.hosts_file import dealt, flow, written
+from launch.hostfile.writer import flow
+from launch.tfjob.hosts_file import dealt, written
 from launch.tfjob.jobs import read_tfjob
 from launch.tfjob.manifest_reader import find_tfjob
 from launch.tfjob.manifests import as_text, manifest
@@ -22,7 +24,7 @@ TEXTS = st.one_of(
     ),
     st.text(alphabet="$()A ~:#'\"\\\t-", max_size=8),
 )
-ENV = st.dictionaries(NAMES, TEXTS, max_size=3)
+ENV = st.dictionaries(NAMES, TEXTS.map(literal), max_size=3)
 LIMITS = st.fixed_dictionaries(
     {"memory_gib": st.sampled_from([None, 0.1, 1.5, 64]), "processors": st.sampled_from([None, 1, 8])}
 )

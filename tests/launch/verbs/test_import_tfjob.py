@@ -48,6 +48,14 @@ def test_a_hosts_file_returns_from_its_manifest_byte_by_byte(capsys: "pytest.Cap
     assert "the run succeeds when" not in str(err)
 
 
+def test_an_empty_entrypoint_makes_a_command_of_args_alone(capsys: "pytest.CaptureFixture[str]") -> None:
+    Path("tfjob.yaml").write_text(BLOCKS["tfjob"].replace("command: [python, train.py]", "args: [python, m.py]", 1))
+    code, out, _ = run(capsys, "import", "tfjob", "tfjob.yaml", "--entrypoint", "")
+    assert code == 0 and '\n  ps: ["python", "m.py"]\n' in str(out)
+    code, out, err = run(capsys, "import", "tfjob", "tfjob.yaml")
+    assert (code, out) == (2, "") and "the command is `python m.py`" in str(err)
+
+
 def test_without_hosts_every_task_has_a_placeholder(capsys: "pytest.CaptureFixture[str]") -> None:
     code, out, _ = run(capsys, "import", "tfjob", "tfjob.yaml")
     Path("hosts.yaml").write_text(str(out))

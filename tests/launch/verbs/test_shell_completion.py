@@ -91,6 +91,9 @@ def test_bash_completes_verbs_flags_files_tasks_and_keys(bash: Terminal) -> None
     bash.completes("launch up hosts.yaml --set train.ste", "launch up hosts.yaml --set train.steps=")
     bash.completes("launch completion fi", "launch completion fish ")
     bash.completes("launch import tf", "launch import tfjob ")
+    bash.completes("launch import --pb", "launch import --pbs ")
+    bash.completes("launch run -H a --det", "launch run -H a --detach ")
+    bash.completes("launch run -H a no", "launch run -H a notes.txt ")
     bash.completes("launch import no", "launch import notes.txt ")
     bash.completes("launch import tfjob h", "launch import tfjob hosts.yaml ")
 

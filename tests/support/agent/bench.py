@@ -30,8 +30,9 @@ class Bench:
     def start(self, *argv: str, name: str = "worker:0", attempt: int = 0, **options: Any) -> Optional[Started]:
         """Starts ``argv`` as a task; returns what was told of it."""
         if attempt == 0:
-            secrets, terms, container = (options.pop(name, None) for name in ("secrets", "terms", "container"))
-            share = TaskShare({name: [2, 3]}, terms or Terms(), container)
+            keys = ("secrets", "terms", "container", "progress")
+            secrets, terms, container, progress = (options.pop(key, None) for key in keys)
+            share = TaskShare({name: [2, 3]}, terms or Terms(), container, progress=progress)
             requests = [self._request(name, argv, options)]
             self.tasks = HostTasks(requests, self.folder, share, self.events.append, secrets or {})
         self.tasks.start(name, attempt)

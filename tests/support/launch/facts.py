@@ -33,7 +33,7 @@ def facts(**changed: Any) -> Dict[str, Any]:
     return {
         "ports": {"2222": None}, "clock": {"offset_s": 0.001, "error_s": 0.002}, "gaps": [], "names": {},
         "unreached": [], "gpus": {"driver": None, "gpus": []}, "disks": {"~/.launch": disk()}, "missing_programs": [],
-        "limits": None, "container": [],
+        "limits": None, "container": [], "ephemeral": None,
         "run": None, "proxies": [], "unguarded": [], "versions": versions(), **changed,
     }  # fmt: skip
 

@@ -32,7 +32,9 @@ def boxed(bench: Bench) -> Callable[[FakeRuntime, str], int]:
     """Start a script in a container, and return the pid of its process there."""
 
     def start(runtime: FakeRuntime, script: str) -> int:
-        bench.start("sh", "-c", script, container=container_of(runtime), env={"NOTE": "a $HOME"}, secrets={"KEY": "s"})
+        bench.start(
+            "sh", "-c", script, container=container_of(runtime), env={"NOTE": "a $$HOME in $HOME"}, secrets={"KEY": "s"}
+        )
         bench.logged("up")
         pid: int = eventually("the process inside", lambda: _inside(bench))
         return pid
@@ -59,7 +61,8 @@ def test_a_task_ends_by_sigterm_and_its_container_is_gone_before_anybody_learns_
     assert (docker.pid(name), process_records.container_names(bench.folder)) == (pid, [name])
     assert name.startswith(f"launch.{bench.folder.run}.worker.0.0.{os.getpid()}.")
     found = processes.environment(pid)
-    assert (found["NOTE"], found["KEY"], found["LAUNCH_CONTAINER"]) == ("a $HOME", "s", name)
+    assert (found["NOTE"], found["KEY"], found["LAUNCH_CONTAINER"]) == ("a $HOME in ", "s", name)
+    assert found["LAUNCH_PROGRESS"] == str(bench.folder.task("worker:0") / "progress.jsonl")
     assert processes.inspect(pid).parent not in (os.getpid(), bench.tasks.running["worker:0"].process.pid)  # type: ignore
     others = (bench.folder.read(process_records.TASKS) or {})["others"]
     assert pid in [process["pid"] for process in others]

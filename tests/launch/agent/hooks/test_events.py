@@ -9,6 +9,7 @@ from launch.agent.hooks.hooks import LONGEST, STRAGGLES_S, WELL_S, Events
 from launch.status.hook_event import HookEvent
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import FormationStatus, RunStatus
+from launch.status.task import QuietStatus
 from tests.support.launch.statuses import status, task
 
 SLOW = task("worker:1@gpu02", straggler=True, step_time_ms=61.2, wait_ms=0.2)
@@ -120,3 +121,29 @@ def test_another_agent_of_the_lead_raises_nothing_again() -> None:
     after = Events(events.raised)
     assert after.look(slow, True, 0.0) == [] and after.look(slow, True, 30.0) == []
     assert kinds(after.look(status(state="failed"), True, 40.0)) == ["failed"]
+
+
+def stands(name: str, at_s: float, **fields: Any) -> Any:
+    return task(name, quiet=QuietStatus(at_s, **fields))
+
+
+def test_a_standstill_is_one_event_that_names_the_worker_that_stood_first_and_comes_again_after_work() -> None:
+    events = Events(["started"])
+    first = stands("worker:1@gpu02", 90.0, line="step 840", where="in train.py:31 (main)")
+    still = status(stands("ps:0@cpu01", 10.0), stands("worker:0@gpu01", 95.0), first, updated=AT)
+    (event,) = events.look(still, True, 0.0)
+    assert event.text == (
+        "r-1 stands still: worker:1@gpu02, in train.py:31 (main), last line: step 840; and 2 more tasks"
+    )
+    assert (event.id, event.event, event.task) == (f"r-1/quiet/worker:1/{AT}", "quiet", "worker:1")
+    assert (event.host, event.log) == ("gpu02", first.log)
+    assert events.look(still, True, 1.0) == [] and Events(events.raised).look(still, True, 2.0) == []
+    assert events.look(status(task()), True, 3.0) == []
+    (again,) = events.look(status(stands("worker:0@gpu01", 99.0), updated="later"), True, 4.0)
+    assert again.text == "r-1 stands still: worker:0@gpu01, no line yet" and again.id != event.id
+
+
+def test_a_run_that_has_ended_stands_still_no_more() -> None:
+    events = Events(["started"])
+    ended = events.look(status(stands("worker:0@gpu01", 9.0), state="stopped"), True, 0.0)
+    assert kinds(ended) == ["stopped"]

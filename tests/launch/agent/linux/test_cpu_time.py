@@ -53,6 +53,21 @@ def test_a_process_that_reads_is_seen_to() -> None:
     assert grows(read, lambda work: work.bytes)
 
 
+def test_what_a_child_that_has_ended_computed_counts_where_it_is_asked_for() -> None:
+    child = "import time\nwhile time.process_time() < 0.5: pass"
+    program = f"import subprocess, sys, time\nsubprocess.call([sys.executable, '-c', {child!r}])\ntime.sleep(1000)"
+
+    def of_children(pid: int) -> float:
+        own, whole = work_of(pid), work_of(pid, children=True)
+        return whole.processor_s - own.processor_s if own and whole else 0.0
+
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        try:
+            eventually("the end of the child", lambda: of_children(process.pid) >= 0.5)
+        finally:
+            process.kill()
+
+
 def test_a_process_that_waits_is_seen_to_do_nothing() -> None:
     with subprocess.Popen(["sleep", "1000"]) as process:
         try:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections import deque
+from pathlib import Path
 from typing import Iterator, List, Sequence, Tuple
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_process_chooses_a_port_again_only_after_all_others() -> None:
 def test_ports_are_none_that_the_kernel_may_take_for_a_connection_if_there_are_others(
     outgoing: Tuple[int, int], expected: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "_outgoing_ports", lambda: outgoing)
+    monkeypatch.setattr(sockets, "outgoing_ports", lambda: outgoing)
     assert set(sockets.free_ports(2000)) <= set(expected)
 
 
@@ -156,3 +157,20 @@ def test_the_ports_that_processes_listen_on_are_found_and_no_others(server: "sub
         assert sockets.listened_by([server.pid]) == [port]
         assert set(sockets.listened_by([server.pid, os.getpid()])) >= {port, ours.getsockname()[1]}
     assert sockets.listened_by([]) == []
+
+
+@pytest.mark.parametrize(
+    ("reserved", "found"),
+    [("", [1000, 1500, 2000]), ("1500", [1000, 2000]), ("3,1000-1500", [2000]), ("1-65535", [])],
+)
+def test_a_port_in_the_range_of_outgoing_connections_is_ephemeral_unless_it_is_reserved(
+    reserved: str, found: List[int], tmp_path: Path
+) -> None:
+    (tmp_path / "ip_local_port_range").write_text("1000\t2000\n")
+    (tmp_path / "ip_local_reserved_ports").write_text(f"{reserved}\n")
+    outgoing, kept = sockets.outgoing_ports(tmp_path), sockets.reserved_ports(tmp_path)
+    assert sockets.ephemeral([999, 1000, 1500, 2000, 2001], outgoing, kept) == found
+
+
+def test_a_kernel_that_tells_nothing_of_ports_has_its_usual_range(tmp_path: Path) -> None:
+    assert (sockets.outgoing_ports(tmp_path), sockets.reserved_ports(tmp_path)) == ((32768, 60999), "")

@@ -57,6 +57,16 @@ def test_a_process_that_sends_and_receives_has_a_rate(pair: Pair) -> None:
     assert rate.into >= 20_000 and rate.out >= 20_000  # other connections of this process count too
 
 
+def test_the_bytes_of_a_task_are_counted_from_its_first_look_in_both_directions(pair: Pair) -> None:
+    traffic, own = Traffic(), {"worker:0": [os.getpid()]}
+    assert traffic.total("worker:0") == 0.0
+    traffic.look(0.0, own)
+    send(*pair, 40_000)
+    eventually("all acknowledged", lambda: counted(pair[0]).out >= 40_000)
+    traffic.look(100.0, own)
+    assert 80_000 <= traffic.total("worker:0") < 90_000  # other connections of this process count too
+
+
 class Kernel:
     """Connections that a test makes up: {inode: bytes so far}, and which process holds which."""
 

@@ -1,7 +1,9 @@
 """A host is silent at once, and lost only when its own agent has surely killed its tasks."""
 
+import pytest
+
 from launch.agent.protocol.messages import Lost
-from launch.agent.protocol.silence import Silences
+from launch.agent.protocol.silence import WAKING_S, LauncherSilence, Silences
 
 
 def test_a_host_whose_link_broke_is_silent_at_once_and_lost_a_margin_after_its_agent_killed_its_tasks() -> None:
@@ -69,3 +71,29 @@ def test_a_host_that_a_boot_brings_back_has_a_patience_of_its_own() -> None:
     assert [lost.host for lost in silences.newly_lost(114.0)] == ["b"]
     assert silences.silent(500.0) == ["b", "c"] and silences.newly_lost(999.0) == []
     assert silences.newly_lost(1001.0) == [Lost("c", 901.0)]
+
+
+def test_the_silence_of_the_launcher_includes_a_suspension_once_it_had_time_to_speak() -> None:
+    silence = LauncherSilence(100.0, 5000.0)
+    assert (silence.length_s(104.0, 5004.0), silence.slept_s) == (4.0, 0.0)
+    assert silence.length_s(105.0, 5065.0) == 5.0  # asleep for 60 s; a launcher on this machine has just woken, too
+    assert silence.length_s(104.9 + WAKING_S, 5064.9 + WAKING_S) == pytest.approx(4.9 + WAKING_S)
+    assert silence.length_s(105.1 + WAKING_S, 5065.1 + WAKING_S) == pytest.approx(65.1 + WAKING_S)
+    assert silence.slept_s == 60.0
+    silence.renew(110.0, 5070.0)
+    assert (silence.length_s(115.0, 5075.0), silence.slept_s) == (5.0, 0.0)
+
+
+def test_a_second_suspension_adds_up() -> None:
+    silence = LauncherSilence(0.0, 0.0)
+    assert silence.length_s(1.0, 11.0) == 1.0
+    assert silence.length_s(2.0, 22.0) == 2.0
+    assert silence.length_s(2.0 + WAKING_S, 22.0 + WAKING_S) == 22.0 + WAKING_S
+
+
+def test_a_launcher_that_pauses_is_not_silent_however_long_the_machine_sleeps() -> None:
+    silence = LauncherSilence(0.0, 0.0)
+    silence.renew(1.0, 1.0, pauses=True)
+    assert not any(silence.length_s(now, now + 1e4) > 0 for now in (10.0, 20.0, 1e5))
+    silence.renew(1e5, 2e5)
+    assert silence.length_s(1e5 + 2.0, 2e5 + 2.0) == 2.0

@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any, Callable, List
 
@@ -16,7 +17,7 @@ from launch.agent.service.keeper import Pulse, granted_s, patience_s
 from launch.agent.state import process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, let_pass
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,36 @@ def test_a_beat_grants_less_where_tasks_must_soon_be_gone() -> None:
         1.0,
         1.0,
     ]
+
+
+@pytest.mark.parametrize(("must_go", "frozen"), [(True, True), (False, False)])
+def test_a_suspension_counts_to_the_freeze_of_an_agent_whose_tasks_must_be_gone(
+    must_go: bool, frozen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere other tasks have taken their places meanwhile; a lead's tasks keep theirs."""
+    asleep_s = [0.0]
+    monkeypatch.setattr(keeper, "since_boot", lambda: time.monotonic() + asleep_s[0])
+    monkeypatch.setattr(keeper, "LOOK_S", 0.05)
+
+    def freeze(mine: Pulse) -> None:
+        left_s = 1000.0 if must_go else math.inf
+        asyncio.run(first_beat(mine, left_s))
+        let_pass(0.2)
+        asleep_s[0] = 60.0
+        let_pass(0.5)
+        mine._write(0)  # too late for the keeper that has given it up
+
+    assert watched(freeze, patience=20.0) == [frozen]
+
+
+async def first_beat(mine: Pulse, left_s: float) -> None:
+    """A beat without the last byte of an orderly end, as of an agent that freezes."""
+    with pytest.MonkeyPatch.context() as patch:
+        beating = asyncio.ensure_future(mine.beat(20.0, lambda: left_s))
+        await asyncio.sleep(0)
+        patch.setattr(Pulse, "_write", lambda *_: None)
+        beating.cancel()
+        await asyncio.wait([beating])
 
 
 def test_an_agent_that_closes_is_not_frozen_however_long_its_end_takes() -> None:

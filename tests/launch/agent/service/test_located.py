@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from launch.agent.service.located import folder_of, located
+from launch.agent.tasks.task_env import own_variables
 from launch.agent.wire.run_request import RunRequest
 from tests.support.agent.requested import RUN, run_request, task_request
 
@@ -35,6 +36,22 @@ def test_each_task_has_the_cluster_and_its_own_place_in_it_among_its_variables(t
     request = asked(tmp_path)
     config = json.loads(located(request, folder_of(request)).tasks[0].env["TF_CONFIG"])
     assert config == {"cluster": json.loads(CLUSTER), "task": {"type": "worker", "index": 1}}
+
+
+def test_words_of_a_command_have_the_home_folder_of_the_host(tmp_path: Path) -> None:
+    words = ("sh", "~/train.sh", "--data=~/data", "a~/b", "~")
+    request = run_request(task_request(argv=words), workdir=str(tmp_path), code=CODE, cluster=CLUSTER)
+    (program,) = located(request, folder_of(request)).tasks
+    assert program.argv == ("sh", f"{Path.home()}/train.sh", f"--data={Path.home()}/data", "a~/b", "~")
+
+
+def test_paths_of_the_launcher_stay_as_they_are_whatever_they_have(tmp_path: Path) -> None:
+    request = asked(tmp_path / "a$HOME$(b)")
+    folder = folder_of(request)
+    (program, _) = located(request, folder).tasks
+    env = own_variables(program.env, {}, 0, folder.path, [], {"HOME": "/h"})
+    assert env["PYTHONPATH"] == f"{folder.task('worker:0')}/work"
+    assert json.loads(env["TF_CONFIG"])["task"]["index"] == 1
 
 
 def test_the_request_itself_stays_as_it_was(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
         "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated", "training_metrics",
             "best", "best_checkpoint", "departed", "hook_problem", "ended_early", "effective", "warnings",
+        "remaining",
     }  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def test_the_status_of_a_task_is_the_contract_and_few_fields_more() -> None:
     assert contract <= task
     assert task - contract == {
         "dropped_gradients", "wait_ms", "straggler", "bytes_in_per_second", "bytes_out_per_second", "gpu_percent",
-        "gpu_memory_bytes", "doing",
+        "gpu_memory_bytes", "doing", "quiet",
     }  # fmt: skip
 
 

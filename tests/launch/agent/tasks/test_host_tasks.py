@@ -475,6 +475,27 @@ def test_to_stop_a_task_that_does_not_run_is_nothing(bench: Bench) -> None:
     assert not bench.tasks.running
 
 
+def test_variables_are_filled_in_on_the_host_and_the_plan_keeps_what_was_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/x")
+    env = {"LD_LIBRARY_PATH": "/opt/x:$LD_LIBRARY_PATH", "DATA": "~/data", "PRICE": "$$5", "NONE": "<$UNSET_HERE>"}
+    bench.sh('echo "$LD_LIBRARY_PATH $DATA $PRICE $NONE $KEY"', env=env, secrets={"KEY": "~/$PATH"})
+    bench.logged(f"/opt/x:/usr/x {Path.home()}/data $5 <> ~/$PATH\n")
+
+
+def test_a_program_is_found_on_a_path_that_extends_the_hosts(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "own-tool").write_text("#!/bin/sh\necho own\n")
+    (tmp_path / "own-tool").chmod(0o700)
+    bench.start("own-tool", env={"PATH": f"{tmp_path}:$PATH"})
+    bench.logged("own\n")
+
+
+def test_a_value_that_linux_would_refuse_ends_the_start(bench: Bench) -> None:
+    assert bench.sh("exec sleep 60", env={"A": "$B$B", "B": "x" * 100_000}) is None
+    assert bench.events == [Exited("worker:0", 0, None, "cannot start A: Argument list too long", kind="not-started")]
+
+
 # -- progress
 
 

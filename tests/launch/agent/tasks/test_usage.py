@@ -46,6 +46,13 @@ def test_the_network_is_that_of_the_tasks_whole_session() -> None:
     assert traffic.pids == {"worker:0": [10, 11, 12]}
 
 
+def test_processes_in_a_session_of_their_own_or_in_a_container_belong_to_the_task_too() -> None:
+    traffic = Seen()
+    usage = Usage({"worker:0": []}, traffic)
+    usage.look(0.0, {"worker:0": 10}, TABLE, {"worker:0": [30, 11, 9]})
+    assert traffic.pids == usage.pids == {"worker:0": [10, 11, 12, 9, 30]}
+
+
 @pytest.mark.parametrize(
     ("gpus", "told"),
     [

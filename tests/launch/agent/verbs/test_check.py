@@ -14,9 +14,10 @@ import pytest
 
 from cluster.protocol.settings import Container
 from cluster.protocol.typed_json import from_values, to_values
+from launch.agent.linux import sockets
 from launch.agent.linux.sockets import can_listen, free_ports
 from launch.agent.verbs import check
-from launch.agent.wire.check_request import CheckFacts, CheckRequest
+from launch.agent.wire.check_request import CheckFacts, CheckRequest, EphemeralPorts
 from launch.agent.wire.host_facts import Disk, FactsRequest, Gpus
 from launch.agent.wire.verb_requests import RunReference
 from tests.support import ROOT
@@ -84,7 +85,15 @@ def test_a_host_opens_its_ports_tells_the_time_and_what_it_sees(agent: Agent, tm
     assert isinstance(seen.disks[str(tmp_path)], Disk)
     assert seen.missing_programs == ["no-such-program"]
     assert seen.proxies == ["http_proxy"]
+    assert seen.ephemeral is None  # as free_ports gives none
     assert seen.run is None and seen.versions and seen.versions.environment_ready
+
+
+def test_a_port_that_the_kernel_may_give_away_is_reported_with_the_kernel_s_range(agent: Agent, tmp_path: Path) -> None:
+    first, last = sockets.outgoing_ports()
+    agent.ask(opening(last, workdir=tmp_path))
+    seen = from_values(CheckFacts, agent.ask(LOOK))
+    assert seen.ephemeral == EphemeralPorts([last], first, last, sockets.reserved_ports())
 
 
 def test_a_container_without_its_runtime_is_reported_in_place_of_a_python(agent: Agent, tmp_path: Path) -> None:

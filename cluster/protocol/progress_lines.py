@@ -1,0 +1,126 @@
+"""Step, loss and rate of a program under ``command:``, read from its lines.
+
+A program prints them into its log, where the regular expression ``progress:`` finds them by the names of its groups.
+Or a program appends lines of JSON, such as ``{"step": 12, "loss": 0.3, "rate": 88.0}``, to the file
+``$LAUNCH_PROGRESS``. Only the newest values count, so reading begins with the newest line.
+"""
+
+import json
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Pattern, Sequence, Union
+
+FILE = "progress.jsonl"  # in the task's folder; LAUNCH_PROGRESS has its path
+STEP, LOSS, RATE = GROUPS = ("step", "loss", "rate")
+LONGEST = 4096  # bytes of a line; a longer line is not read
+_LONGEST_NUMBER = 40  # characters
+_MOST = 2**63
+_EXAMPLE = r"write 'step (?P<step>\d+).*loss (?P<loss>\S+)'"
+_EXPECTED = {STEP: "a whole number from 0", LOSS: "a number", RATE: "examples per second"}
+
+
+class Mistake(NamedTuple):
+    """A mistake in an expression or a line: the expected part, the part found, and the next step."""
+
+    expected: str
+    found: str
+    hint: str = ""
+
+
+def mistake_in(expression: str) -> Optional[Mistake]:
+    """Return the mistake in an expression for ``progress:``; None for an expression without a mistake."""
+    try:
+        groups = list(compiled(expression).groupindex)
+    except ValueError as error:
+        return Mistake("a regular expression of Python", str(error), _EXAMPLE)
+    unknown = [name for name in groups if name not in GROUPS]
+    if unknown:
+        return Mistake(
+            f"the groups {', '.join(GROUPS)}", f"the group '{unknown[0]}'", "(?:…) is a group without a name"
+        )
+    if STEP not in groups:
+        return Mistake("a group named step", ", ".join(groups) or "no named group", _EXAMPLE)
+    return None
+
+
+def compiled(expression: str) -> Pattern[str]:
+    """Return the compiled expression. Raises ValueError with the reason in Python's words."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of notations that a later Python reads differently
+            return re.compile(expression)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+@dataclass
+class Read:
+    """The newest values of some lines, and by name the newest text that is not a number."""
+
+    values: Dict[str, Union[int, float]] = field(default_factory=dict)
+    problems: Dict[str, Mistake] = field(default_factory=dict)
+
+    def take(self, given: Mapping[str, Any]) -> None:
+        """Take the values of a line for which no newer line has one."""
+        for name in GROUPS:
+            value = given.get(name)
+            if value is None or name in self.values:
+                continue
+            number = _number(name, value)
+            if number is not None:
+                self.values[name] = number
+            else:
+                self.problems.setdefault(name, Mistake(_EXPECTED[name], str(value)))
+
+
+def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:
+    """Return the newest step, loss and rate in lines of a log."""
+    read, wanted = Read(), set(expression.groupindex)
+    for line in reversed(lines):
+        match = expression.search(line)
+        if match is not None:
+            read.take(match.groupdict())
+        if wanted.issubset(read.values):
+            break
+    return read
+
+
+def read_json(lines: Sequence[str]) -> Read:
+    """Return the newest step, loss and rate in lines of JSON objects, whose other keys count for nothing."""
+    read = Read()
+    for line in reversed(lines):
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError):
+            values = None
+        if isinstance(values, dict):
+            read.take(values)
+        elif line.strip():
+            read.problems.setdefault(FILE, Mistake("a JSON object on each line", line))
+        if len(read.values) == len(GROUPS):
+            break
+    return read
+
+
+def _number(name: str, value: Any) -> Optional[Union[int, float]]:
+    """Return the value of a group or a key as a number that fits the name; None where it does not."""
+    if isinstance(value, str):
+        value = _parsed(value.strip())
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (math.isfinite(value) and abs(value) >= _MOST):
+        return None
+    if name == LOSS:
+        return float(value)
+    if not math.isfinite(value) or value < 0 or (name == STEP and value != int(value)):
+        return None
+    return int(value) if name == STEP else float(value)
+
+
+def _parsed(text: str) -> Optional[Union[int, float]]:
+    """Return a text such as ``12``, ``1,200`` or ``3e-4`` as a number; None for another text."""
+    text = re.sub(r"(?<=\d),(?=\d{3}(?:\D|$))", "", text[: _LONGEST_NUMBER + 1])
+    try:
+        return None if len(text) > _LONGEST_NUMBER else int(text) if text.isdigit() else float(text)
+    except ValueError:
+        return None

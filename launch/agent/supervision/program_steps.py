@@ -1,0 +1,45 @@
+"""Rule: the steps that a program under ``command:`` reports.
+
+A program may report steps, or not: only its first report shows that. From then on the run expects steps, as of a job.
+A task that reports none itself, such as a ps, is back after a restart with the next step of any worker.
+"""
+
+from typing import Any, Iterable, List, Mapping
+
+from cluster.task import TRAINERS
+from launch.agent.protocol.messages import Advanced, Event, Exited, Order
+from launch.agent.supervision.run_state import SupervisionRule
+
+
+class ProgramSteps(SupervisionRule):
+    """Expect steps of a program that reports them; name a program whose step goes back.
+
+    A step that goes back is a return to a checkpoint in a new process, and while the run has an incident. At all other
+    times the program counts from the start again, as in every epoch, and has lost nothing.
+    """
+
+    def restore(self, programs: Iterable[str]) -> None:
+        """Continue with the tasks that had reported a step under an earlier lead."""
+        self._run.incidents.programs.update(programs)
+        self._run.incidents.has_progress = bool(self._run.incidents.programs)
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Record what a report or an end means for the incidents; no order follows."""
+        if isinstance(event, Advanced) and event.progress.get("reports"):
+            if self._run.roster.find(event) is not None:
+                self._record(event.task, event.progress)
+        elif isinstance(event, Exited) and event.exit_code == 0 and self._run.incidents.programs:
+            task = self._run.roster.find(event)
+            if task is not None and not task.recalled and not task.frozen:
+                self._run.incidents.record_end(event.task, now)
+        return []
+
+    def _record(self, task: str, progress: Mapping[str, Any]) -> None:
+        incidents, step = self._run.incidents, progress["step"]
+        self.restore([task])
+        is_calm = progress["reports"] > 1 and not any(each.open for each in incidents.statuses())
+        last = incidents.stalls.recount(task, step) if is_calm and self._run.tasks[task].plan.role in TRAINERS else None
+        if last is not None:
+            incidents.effective.recount(step - 1)
+            why = f"its step went back from {last} to {step} without a restart; report a count over the whole training"
+            self._run.warnings = self._run.warnings or [f"progress of {task}: {why}"]

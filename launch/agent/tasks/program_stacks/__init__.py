@@ -1,0 +1,4 @@
+"""A folder for PYTHONPATH of programs under ``command:``.
+
+sitecustomize  lets a Python program write the stacks of its threads on request
+"""
