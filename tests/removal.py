@@ -71,6 +71,8 @@ PARTS = [
     Part("GpuFailures", RULES, [r"^ *GpuFailures\(.*\n"]),
     Part("Quietness", RULES, [r"^ *Quietness\(.*\n"]),
     Part("Departures", RULES, [r"^ *self\.departures,.*\n"]),
+    Part("Deadline", RULES, [r"^ *Deadline\(.*\n"]),
+    Part("Together", RULES, [r"^ *Together\(.*\n"]),
     Part("StepTimes", CALLBACKS, [r"^ *times = .*\n", r"(?<=\[)times, ", r", \*\*times\.scalars\(\)"]),
     Part("TrainingMetrics", CALLBACKS, [r"(?<=metrics = )TrainingMetrics\(.*\) if .* else (?=None)"]),
     Part("FirstBatches", CALLBACKS, [r"^ *batches = FirstBatches\(.*\n", r", batches(?=\])"]),

@@ -44,6 +44,8 @@ FOREIGN = (
     Foreign("TensorFlow", LOST_CONNECTION, ("UnavailableError", "AbortedError", "DeadlineExceededError")),
     Foreign("Python", LOST_CONNECTION, ("TimeoutError", "ConnectionError", "ConnectionResetError",
                                         "ConnectionRefusedError", "ConnectionAbortedError", "BrokenPipeError")),
+    Foreign("PyTorch", LOST_CONNECTION, words=re.compile(
+        r"\bConnection (?:closed|reset) by peer\b|\bremote process exited or there was a network error\b")),
 )  # fmt: skip
 _OWN = {error.__name__: error.kind for error in (CheckpointError, NonFiniteError)}
 _NAMED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?::|$)")  # the last line of a traceback

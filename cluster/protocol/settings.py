@@ -40,14 +40,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class Restart:
-    """The number of restarts of a failed task, and the delay after its first failure.
+    """The restarts of failed tasks.
 
-    ``frozen_s``: the minimum time without progress, in seconds, after which a task counts as frozen; None for never.
+    Attributes:
+      max: the number of restarts of a task within ``window_s``.
+      backoff_s: seconds before the restart after the first failure.
+      frozen_s: the minimum time without progress, in seconds, after which a task counts as frozen; None for never.
+      window_s: seconds after which a failure is forgiven; None for never.
+      together: whether all workers restart where one of them does; None where the program decides.
     """
 
     max: int = 3
     backoff_s: float = 1
     frozen_s: Optional[float] = 10
+    window_s: Optional[float] = 86400
+    together: Optional[bool] = None
 
 
 @dataclass(frozen=True)

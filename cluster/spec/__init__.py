@@ -11,7 +11,7 @@ yaml_document  a document that remembers where its values were written; ``--set 
 place          where a value was written: a line, or an override
 schema         the published JSON Schema, and the values of a document that do not fit it
 rules          the rules between the sections
-section_rules  the rules for the sections ``container``, ``elastic``, ``progress`` and ``on``
+section_rules  the rules for the sections ``container``, ``elastic``, ``success``, ``progress`` and ``on``
 env_rules      the rules for the values of ``env:``
 entries        the items of the roles' lists
 host_names     names and ranges of hosts

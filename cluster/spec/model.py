@@ -112,6 +112,8 @@ class Spec(HostSettings, NamedTasks):
     restart: Restart = field(default_factory=Restart)
     elastic: Optional[Elastic] = None
     keep: Keep = DEFAULT_KEEP
+    success: Optional[str] = None
+    deadline_s: Optional[float] = None
     leave_s: float = 10
     python: Optional[str] = None
     before: Tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from cluster.spec.env_rules import env_paths, env_rules
 from cluster.spec.model import ROLE_ORDER, is_local
 from cluster.spec.place import Path
 from cluster.spec.schema import Findings
-from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules, progress_rules
+from cluster.spec.section_rules import container_rules, elastic_rules, hook_rules, progress_rules, success_rules
 from cluster.spec.task_slots import machine_of
 from cluster.spec.yaml_document import Document
 from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
@@ -38,6 +38,7 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
     # Unreadable entries may name workers, too.
     workers = _size(entries, *TRAINERS) if findings.fit("cluster") and all_read else None
     yield from elastic_rules(document, findings, workers)
+    yield from success_rules(document, findings, None if workers is None else _size(entries, "worker"))
     if document.value.get("command") is None and findings.fit("train", "checkpoint", "replicas"):
         yield from _replicas(document, entries if findings.fit("cluster") and all_read else None)
     if findings.fit("train", "mode") and findings.fit("train", "sync"):

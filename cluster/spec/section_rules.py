@@ -1,7 +1,7 @@
 """The rules for the sections ``container``, ``elastic``, ``progress`` and ``on`` beyond the JSON Schema.
 
-``spares`` belongs to ``elastic``. ``on`` has the receivers of a run's events. ``notice`` has the same rules for secrets
-as the receivers.
+``spares`` belongs to ``elastic``, and ``success`` to ``command``. ``on`` has the receivers of a run's events.
+``notice`` has the same rules for secrets as the receivers.
 """
 
 from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
@@ -98,6 +98,24 @@ def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem
     elif backups and least <= backups:
         expected = f"more than train.backup_workers ({backups})"
         yield document.problem(("elastic", "min_workers"), expected, str(least))
+
+
+def success_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:
+    """Refuse ``success`` beside a job, which reports its own success, and a worker that the cluster does not have.
+
+    Args:
+      workers: the number of tasks of the role worker; None where the number is unknown.
+    """
+    success = document.value.get("success")
+    if success is None or not findings.fit("success"):
+        return
+    if document.value.get("command") is None and document.value.get("job") is not None:
+        hint = "leave success out: a job has succeeded when its chief reports success"
+        yield document.problem(("success",), "the key command beside it", "job", hint, at_key=True)
+    index = success.partition(":")[2]
+    if index and workers is not None and int(index) >= workers:
+        expected = f"a worker of cluster: worker:0 to worker:{workers - 1}" if workers else "a worker of cluster"
+        yield document.problem(("success",), expected, f"'{success}'")
 
 
 class WrittenReceiver(NamedTuple):

@@ -1,7 +1,7 @@
 """Select tasks of a hosts file by patterns, separated by commas: ``gpu[01-04]``, ``worker:3``, ``ps:*``."""
 
 from dataclasses import replace
-from typing import Callable, Dict, FrozenSet, List, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
@@ -30,7 +30,7 @@ def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec
         return spec
     kept = chosen(spec.tasks, include, exclude)
     _refuse_too_few(spec, kept)
-    return replace(spec, tasks=renumbered(kept))
+    return replace(spec, tasks=renumbered(kept), success=_success(spec, kept))
 
 
 def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[str]) -> List[TaskSpec]:
@@ -113,6 +113,20 @@ def _refuse_too_few(spec: Spec, kept: Sequence[TaskSpec]) -> None:
             f"--include, --exclude: expected at least elastic.min_workers ({spec.elastic.min_workers}), "
             f"found {workers} left; keep more, or add --set elastic.min_workers={workers}"
         )
+
+
+def _success(spec: Spec, kept: Sequence[TaskSpec]) -> Optional[str]:
+    """Return the key ``success`` with the new name of the worker that it names."""
+    role, _, index = (spec.success or "").partition(":")
+    if not index:
+        return spec.success
+    left = [f"{each.role}:{each.index}" for each in kept if each.role == role]
+    if spec.success not in left:
+        raise UsageError(
+            f"--include, --exclude: expected {spec.success} to be left, which success names; keep it, or add "
+            "--set success=all"
+        )
+    return f"{role}:{left.index(spec.success)}"
 
 
 def _no_spares(tasks: Sequence[TaskSpec]) -> Sequence[TaskSpec]:

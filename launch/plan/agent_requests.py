@@ -94,6 +94,7 @@ def peers(plan: Plan) -> Tuple[str, ...]:
 
 def _run_plan(plan: Plan) -> RunPlan:
     job, elastic, restart = plan.spec.command is None, plan.spec.elastic, plan.spec.restart
+    meets_once = not job and not plan.spec.tasks_of("ps")
     return part_of(
         RunPlan,
         plan.spec,
@@ -103,6 +104,8 @@ def _run_plan(plan: Plan) -> RunPlan:
         steps=plan.spec.train.steps if job else None,
         judge="outcome" if job else "exit",
         restart_max=restart.max,
+        restart_window_s=restart.window_s,
+        restart_together=meets_once if restart.together is None else restart.together,
         backoff_s=restart.backoff_s,
         control=plan.control,
         min_workers=elastic.min_workers if elastic else None,

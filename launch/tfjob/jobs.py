@@ -161,7 +161,8 @@ class _Job:
         given = entry.get(str, "AllWorkers")
         workers = self._roles.get("worker")
         if "chief" not in self._roles and workers is not None and workers.count > 1 and given != ALL_WORKERS:
-            entry.note("the run succeeds when every worker has exited with 0, not when worker 0 has")
+            what = "the run succeeds when every worker has exited with 0, not when worker 0 has"
+            entry.note(f"{what}; success: worker:0 is the manifest's rule")
         policy = self._of_run("cleanPodPolicy")
         if policy.take() == "None":
             policy.note("tasks that still run at the end are ended after leave_s")

@@ -99,7 +99,7 @@ REASONS: Mapping[str, str] = {
     "tolerations": "the hosts that you name count",
     "schedulingPolicy": "the hosts that you name count",
     "schedulerName": "the hosts that you name count",
-    "activeDeadlineSeconds": "a run has no time limit; `timeout` before `launch up` gives it one",
+    "activeDeadlineSeconds": "add the key deadline_s to the hosts file",
     "ttlSecondsAfterFinished": "see the key keep of a hosts file",
     "suspend": "a run starts with `launch up`",
     "ports": "tasks take their ports from TF_CONFIG",

@@ -54,7 +54,7 @@ def cost(world: Any) -> Optional[Cost]:
             return None
         if total.formation and fault.what == "h0" and one.restarts:
             return None  # another lead counts formations from its own first
-        total = _sum(total, one)
+        total = _sum(total, one, world)
     return total
 
 
@@ -63,15 +63,30 @@ def _is_whole(one: Cost) -> bool:
     return one.state == "succeeded" and not (one.lost or one.drained or one.without)
 
 
-def _sum(before: Cost, one: Cost) -> Cost:
+def _failures_of(before: Cost, blame: Blame, world: Any) -> int:
+    """Return how often the blamed task, or a worker that shares its failures, has failed before."""
+    kind, task = blame
+    if world.shape.together and task.startswith("worker"):
+        return sum(other == kind and name.startswith("worker") for other, name in before.blames)
+    return before.blames.count(blame)
+
+
+def _sum(before: Cost, one: Cost, world: Any) -> Cost:
     """Return the cost of a fault after others that left the run whole; each pause of a task is twice the one before."""
-    failures = max((before.blames.count(blame) for blame in one.blames), default=0)
+    failures = max((_failures_of(before, blame, world) for blame in one.blames), default=0)
     stands_s = one.stands_s + 2.0**failures - 1
     return one._replace(
         restarts=[*before.restarts, *one.restarts], blames=[*before.blames, *one.blames],
         lost_steps=before.lost_steps + one.lost_steps, stands_s=max(before.stands_s, stands_s),
         formation=before.formation + one.formation, falls=before.falls + one.falls,
     )  # fmt: skip
+
+
+def _with_others(world: Any, tasks: Sequence[str]) -> List[str]:
+    """Return tasks that restart, with all workers where one of them is a worker and they restart together."""
+    together = world.shape.together and any(name.startswith("worker") for name in tasks)
+    others = [name for name in split(world, []).stay if name.startswith("worker") and together]
+    return [*tasks, *(name for name in others if name not in tasks)]
 
 
 def is_spare(world: Any, name: str) -> bool:
@@ -188,7 +203,8 @@ def _crash(fault: Fault, world: Any) -> Optional[Cost]:
     if is_spare(world, fault.what):
         return None
     lost = MOST_LOST if fault.what.startswith("ps") else 0
-    return Cost(restarts=[fault.what], blames=[("exit", fault.what)], lost_steps=lost, stands_s=AGAIN_S)
+    restarts = _with_others(world, [fault.what])
+    return Cost(restarts=restarts, blames=[("exit", fault.what)], lost_steps=lost, stands_s=AGAIN_S)
 
 
 def _restart(fault: Fault, world: Any) -> Optional[Cost]:
@@ -204,7 +220,8 @@ def _agent(fault: Fault, world: Any) -> Optional[Cost]:
     trained = split(world, []).stay
     tasks = trained if fault.what == "h0" else [name for name in _on(world, fault.what) if name in trained]
     lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
-    return Cost(restarts=tasks, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
+    restarts = _with_others(world, tasks)
+    return Cost(restarts=restarts, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
 
 
 def _stopped(fault: Fault, world: Any) -> Optional[Cost]:

@@ -1,8 +1,9 @@
-"""What agents are ordered to do, looked at as they obey: the servers' processes end after those of the workers."""
+"""What agents are ordered to do: servers end after the workers, and workers that start together meet no former one."""
 
 from typing import Any
 
-from launch.agent.protocol.messages import Stop
+from launch.agent.protocol.messages import Start, Stop
+from launch.agent.service.lead import Lead
 from launch.agent.supervision.elastic import END_S
 from launch.agent.supervision.run_state import Phase
 
@@ -27,6 +28,28 @@ class Orders:
             obey(order, now)
 
         life.tasks.obey = looked_at
+        if isinstance(life.agent, Lead) and self._world.shape.together:
+            self._watch_starts(life.agent._supervisor)
+
+    def _watch_starts(self, supervisor: Any) -> None:
+        handle = supervisor.handle
+
+        def looked_at(event: Any, now: float) -> Any:
+            orders = handle(event, now)
+            for order in orders:
+                if isinstance(order, Start) and order.task.startswith("worker"):
+                    self._workers_start_together(order)
+            return orders
+
+        supervisor.handle = looked_at
+
+    def _workers_start_together(self, order: Start) -> None:
+        """I3: where workers restart together, none is ordered to start while one of the former attempt lives."""
+        cluster, now = order.cluster or self._world.cluster, self._world.agenda.now
+        living = [each for each in self._world.living() if each.task.startswith("worker") and each.formation == cluster]
+        former = sorted(f"{each.task} attempt {each.attempt}" for each in living if each.began < now)
+        if former:
+            self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")
 
     def _servers_end_last(self, order: Stop) -> None:
         """I6: in an orderly end, no worker acts any more when a server is ended."""

@@ -114,7 +114,9 @@ class Promises:
             return
         for name, task in supervisor.tasks.items():
             own = [each for each in self._world.training.processes if each.task == name]
-            ended = sum(each.code is not None for each in own)
+            share = task.plan.role if self._world.shape.together and task.plan.role == "worker" else name
+            sharing = [each for each in self._world.training.processes if each.task.startswith(share)]
+            ended = sum(each.code is not None for each in sharing)
             if task.attempt > len(own) + len(self._world.faults):  # an order may be lost with its link
                 raise Broken(f"I5: {name} has attempt {task.attempt} after {len(own)} processes")
             if task.failures > ended:

@@ -11,6 +11,7 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
+TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
 
 
 class Shape(NamedTuple):
@@ -25,6 +26,7 @@ class Shape(NamedTuple):
     spare: bool  # a ps that waits
     delay_s: float  # of the network, for each piece
     rates: Sequence[float]
+    together: bool = False  # workers restart together
 
 
 def shape(random: Random) -> Shape:
@@ -44,7 +46,7 @@ def plan_of(of: Shape) -> RunPlan:
     rejoin_s = (ELASTIC_REJOIN_S if of.elastic else RETURN_S) if of.returns else None
     return RunPlan(
         RUN, "r", hosts, _tasks(of, hosts), steps=STEPS, restart_max=4, control="h0:2000", frozen_s=None,
-        min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s,
+        min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s, restart_together=of.together,
     )  # fmt: skip
 
 

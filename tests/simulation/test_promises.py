@@ -17,9 +17,11 @@ from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster
+from launch.agent.supervision.together import Together
 from tests.simulation import machines, promises
 from tests.simulation.faults import Fault
 from tests.simulation.promises import Promises
+from tests.simulation.runs import TOGETHER_FROM
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
@@ -177,3 +179,10 @@ def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Lives, "too_many", lambda self, host, now: None)
     ends = [Fault(60.0 + 30.0 * number, "agent", "h1") for number in range(6)]
     assert broken(DETACHED, *ends).startswith("I7: an agent has ended 6 times, and the run is ")
+
+
+def test_a_worker_that_starts_beside_former_ones_where_all_restart_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [Fault(50.0, "stubborn", "worker:0", 60.0), Fault(60.0, "crash", "worker:1")]
+    assert failure(World(TOGETHER_FROM, faults)) is None
+    monkeypatch.setattr(Together, "_hold", lambda together, waiting: None)
+    assert broken(TOGETHER_FROM, *faults).startswith("I3: worker:1 is ordered to start while worker:0 attempt 0")

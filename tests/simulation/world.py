@@ -18,7 +18,7 @@ from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import plan_of, request_of, shape
+from tests.simulation.runs import TOGETHER_FROM, plan_of, request_of, shape
 from tests.simulation.training import Training
 
 BEAT_S, TICK_S, LOOK_S = 3.0, 0.5, 0.5
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, seed: int, faults: Optional[Sequence[Fault]] = None):
         self.seed, self._random = seed, Random(seed)
-        self.shape = shape(self._random)
+        self.shape = shape(self._random)._replace(together=seed >= TOGETHER_FROM)
         self.agenda = Agenda()
         self.network = Network(self.agenda, Random(seed + 1), self.shape.delay_s)
         self.history: List[Entry] = []

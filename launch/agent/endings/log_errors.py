@@ -1,8 +1,8 @@
 """The error that ended a program, found in the last lines of its log.
 
 A foreign program writes no outcome, and its last line is often not its error. A message may continue for lines,
-TensorFlow adds the place where an operation was created, and other threads continue to write. These lines count as
-errors:
+TensorFlow adds the place where an operation was created, and other threads continue to write. PyTorch puts the rank in
+front of each line, and the search leaves it out. These lines count as errors:
 
     Python     the error of a traceback, the last one of a chain; for a group also its first member
     a parser   ``train.py: error: …`` below the usage, as argparse and click write it
@@ -15,6 +15,7 @@ counts. A traceback of a thread, and ``Aborted``, count where the log has no oth
 """
 
 import re
+from itertools import islice
 from typing import Iterator, List, NamedTuple, Optional, Sequence
 
 SEARCHED = 400  # lines
@@ -38,6 +39,11 @@ _CHECK = re.compile(
 )
 _ABORTED = re.compile(r"^(?:Fatal Python error: Aborted|terminate called |(?:.*: line \d+: +\d+ )?Aborted\b)")
 _INTRODUCES = re.compile(r"(?::|\bfound\.)$")
+_RANK = re.compile(r"^(?:\[(?:default|rank)\d+\]: ?)+")  # PyTorch's, in front of a traceback's lines
+# TensorFlow 2 writes below some errors where their operation was defined, and only then what went wrong.
+_DEFINED = re.compile(r"\bdefined at \(most recent call last\):$")
+_NODE = re.compile(r"^Node: ")
+_IN_USER_CODE = ": in user code:"  # AutoGraph's: the error itself follows, indented, below the lines of code
 
 
 class Error(NamedTuple):
@@ -53,7 +59,7 @@ class Error(NamedTuple):
 
 def error_in(lines: Sequence[str]) -> Optional[Error]:
     """Return the error that ended the program with these last ``lines``; None where no error is known."""
-    search = _Search(list(lines[-SEARCHED:]))
+    search = _Search([_RANK.sub("", line) for line in lines[-SEARCHED:]])
     for place in range(len(search.lines)):
         search.look(place)
     error = search.found or search.aside
@@ -153,12 +159,25 @@ def _strip_module(text: str) -> str:
 
 def _join(lines: List[str], place: int) -> str:
     """Return a message as one line, joined with the lines that the message only introduces."""
-    text = lines[place].strip()
-    for line in lines[place + 1 : place + 1 + MOST_JOINED]:
+    text, *further = islice(_without_places(lines[place:]), 1 + MOST_JOINED)
+    if text.endswith(_IN_USER_CODE):
+        return _cut(next((line.strip() for line in lines[place + 1 :] if _is_error(line.strip())), text))
+    for line in further:
         if not _INTRODUCES.search(text):
             break
-        text = f"{text} {line.strip()}"
+        text = f"{text} {line}"
     return _cut(text)
+
+
+def _without_places(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a message, without those that only show where TensorFlow's operation was defined."""
+    is_place = False
+    for line in lines:
+        if _DEFINED.search(line):
+            is_place = True
+        elif not is_place or not (line[:1].isspace() or _NODE.match(line)):
+            is_place = False
+            yield line.strip()
 
 
 def _add_what(lines: List[str], place: int) -> str:

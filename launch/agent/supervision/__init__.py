@@ -15,8 +15,10 @@ formation       the tasks of a run that train together, without the hosts that a
 elastic         rule: the formations of a run: the first, and the next when hosts come and go
 handover        a planned change of the tasks that train, which loses no step
 departures      rule: hosts that leave in an orderly way, before their machines shut down
+failures        the failures that count against restart.max, and errors that repeat
+together        rule: the common restarts of all workers
 restart_policy  rule: the next attempts of tasks, and their times
-ending          rule: the success of a task and of the run, and the order in which tasks end
+ending          rules: the success of a task and of the run, the deadline, and the order in which tasks end
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
 quietness       rule: tasks that do nothing, and the workers that remain once another one has succeeded

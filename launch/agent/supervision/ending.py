@@ -1,4 +1,4 @@
-"""The end of a run and of its tasks: their success, and the order in which they end once the run's result is known.
+"""The end of a run and of its tasks: success, the deadline, and the order of the ends once the run's result is known.
 
 A job's task reports its own success. A foreign program succeeds if it exits with code 0 without an order to end.
 
@@ -35,6 +35,25 @@ class Success(SupervisionRule):
         if self._run.state.phase in (Phase.TRAINING, Phase.REFORMING) and self._run.roster.have_succeeded:
             self._run.close("succeeded", None, now)
         return []
+
+
+class Deadline(SupervisionRule):
+    """Stop the run at its deadline, ``deadline_s`` after its start; restarts of agents and of the lead count, too.
+
+    Args:
+      resume: the command that continues the stopped run.
+    """
+
+    def __init__(self, run: SupervisedRun, resume: str):
+        super().__init__(run)
+        self._resume = resume
+
+    def handle(self, event: Event, now: float) -> List[Order]:
+        """Stop the run in order once its time is over."""
+        deadline_s = self._run.plan.deadline_s
+        if deadline_s is None or self._run.state.is_closing or self._run.incidents.run_time(now) < deadline_s:
+            return []
+        return self._run.stop(f"deadline_s: {deadline_s:g} s are over; continue with `{self._resume}`", now)
 
 
 class Ending(SupervisionRule):

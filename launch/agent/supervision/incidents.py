@@ -6,8 +6,7 @@ Code that notices another problem (a frozen task, a lost host) calls ``begin``, 
 
 An event begins an incident, or is a consequence of an earlier incident; ``root_cause`` decides. An incident is over
 when its task takes part in training again and a step is newer than any before. For a program that reports no progress,
-the incident is over when the next process exists. The cost of an event does not depend on the number of tasks and
-incidents.
+the incident is over when the next process exists. The cost of an event depends on no number of tasks or incidents.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
@@ -73,11 +72,7 @@ class Incidents:
         cause: Optional[str] = None,
         end: Optional[Exited] = None,
     ) -> Incident:
-        """Record a problem of a task, a host, or neither; return the problem's incident.
-
-        Args:
-          end: the end of the task's process, where this end is the problem.
-        """
+        """Record a problem of a task, a host, or neither, with the ``end`` that it may be; return its incident."""
         self._changed = True
         record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
@@ -111,6 +106,10 @@ class Incidents:
         lost = self.blame is not None and self.blame.incident.kind == LOST_CONNECTION
         if lost and event.kind not in (None, LOST_CONNECTION):
             self.record_exit(event, now)
+
+    def awaits_cause(self, now: float) -> bool:
+        """Return whether the end of another task may now be the cause of an unexplained lost connection."""
+        return self._cuts.awaits_cause(self.run_time(now))
 
     def record_action(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
         """Record an action about an incident; without one, about the newest incident."""
@@ -288,10 +287,11 @@ class Incidents:
         self.blame = self.blame or Blame(incident, cause)
         return cause
 
-    def blame_task(self, event: Exited, incident: Incident, attempts: int) -> str:
-        """Record and return the first cause of the run's failure, where a task has no further attempt."""
+    def blame_task(self, event: Exited, incident: Incident, attempts: int, why: str = "") -> str:
+        """Record the first cause of the run's failure, where a task has no further attempt; return it with ``why``."""
         first = self._relapses.first(event.task, incident)
-        return self.blame_incident(*blame(self._tasks[event.task], event, incident, first, attempts))
+        found = blame(self._tasks[event.task], event, incident, first, attempts)
+        return self.blame_incident(found.incident, found.line + why)
 
     def statuses(self) -> List[IncidentStatus]:
         """Return the first and the newest incidents, oldest first; the same list object until something changes."""

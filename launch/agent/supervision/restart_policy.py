@@ -1,14 +1,17 @@
 """The next attempts of tasks, and their times.
 
 While the run trains, each waiting task restarts at its time. A task that failed waits for a pause, which doubles with
-each failure of the task. Tasks that do not wait cost nothing here, whatever their number.
+each failure of the task. ``failures`` decides which failures count, and which are not tried again. Tasks that do not
+wait cost nothing here, whatever their number.
 """
 
 import heapq
 from typing import Collection, List, Tuple
 
+from cluster.protocol.failure_kinds import LOST_CONNECTION
 from launch.agent.protocol.messages import Event, Exited, Order, Stop
 from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.failures import AGAIN, QUICK_S, is_calm
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
 
@@ -63,18 +66,27 @@ class Restarts(SupervisionRule):
         Training continues without an evaluator that has no further attempt.
         """
         plan, incidents = self._run.plan, self._run.incidents
+        task.failed.forgive(now, plan.restart_window_s)
+        repeats = self._repeats(task, event, now)
         incident, attempts = incidents.record_exit(event, now), plan.restart_max + 1
         task.cause = event.cause
-        if may_mend(event) and task.failures < plan.restart_max:
+        if may_mend(event) and not repeats and task.failures < plan.restart_max:
             wait_s = pause_s(task.failures, plan.backoff_s)
             self.put(task, now + wait_s)
-            task.failures += 1
+            task.failed.add(now)
             what = f"{task.plan.name} restarted after {wait_s:.1f} s, attempt {task.failures + 1} of {attempts}"
             incidents.record_action(what, now, incident)
             return
         self._run.roster.turn(task, "failed", process=False)
         if task.plan.role != "evaluator":
-            self._run.close("failed", incidents.blame_task(event, incident, attempts), now)
+            self._run.close("failed", incidents.blame_task(event, incident, attempts, AGAIN if repeats else ""), now)
+
+    def _repeats(self, task: TaskRecord, event: Exited, now: float) -> bool:
+        """Return whether a failure repeats the one before, so that another attempt would end in the same way."""
+        incidents, lived_s = self._run.incidents, now - (now if task.started_at is None else task.started_at)
+        is_own = event.kind != LOST_CONNECTION and lived_s < QUICK_S and may_mend(event)
+        is_same = task.failed.repeats(event.error if is_own else "", incidents.stalls.advances)
+        return is_same and is_calm(task.plan, event.error, incidents.statuses(), incidents.run_time(now))
 
     def pop_due(self, now: float) -> List[TaskRecord]:
         """Remove and return the waiting tasks whose next attempt is due."""

@@ -96,6 +96,10 @@ class Cuts:
         self._newest, self._unexplained = incident, None
         return earlier
 
+    def awaits_cause(self, at_s: float) -> bool:
+        """Return whether the end of another task may now be the cause of an unexplained lost connection."""
+        return self._unexplained is not None and at_s - self._unexplained.at_s <= WINDOW_S
+
     def close(self, incident: Incident, now: float) -> None:
         """Record that an incident is over."""
         if incident is self._newest:

@@ -1,8 +1,8 @@
 """The state of a run: its phase and result, the knowledge that all rules share, and the interface of a rule.
 
 A rule is one object, with the state that only this rule needs. ``supervisor`` has the list of all rules. Each event
-passes the rules in the order of the list, and each rule returns its orders. So a new rule (a deadline, another meaning
-of success) is a module with one class, and a line in that list.
+passes the rules in the order of the list, and each rule returns its orders. So a new rule, such as ``together``, is a
+module with one class, and a line in that list.
 
 Phases of a run, and the phases that may follow each phase:
 

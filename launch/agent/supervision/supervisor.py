@@ -21,7 +21,7 @@ from launch.agent.protocol.messages import (
 from launch.agent.supervision.agents import Gathering, HostEvents
 from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
-from launch.agent.supervision.ending import Ending, Success
+from launch.agent.supervision.ending import Deadline, Ending, Success
 from launch.agent.supervision.hang_detection import Watch
 from launch.agent.supervision.program_steps import ProgramSteps
 from launch.agent.supervision.quietness import Quietness
@@ -29,6 +29,7 @@ from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_events import CheckpointProblems, GpuFailures, TaskEnds, TaskEvents
+from launch.agent.supervision.together import Together
 from launch.agent.wire.run_request import RunPlan
 from launch.status.run import RunStatus
 
@@ -60,11 +61,13 @@ class Supervisor(SupervisedRun):
             Requests(self, self.formations, self.departures, restarts),
             Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
             self.departures,  # after an operator's request of the same moment, which may close the run
+            Deadline(self, resume),
             # The consequences of the state, in the order of the phases: one phase may end, and the next begin, with the
             # same event. Success comes before any rule that starts a task.
             Success(self, self.formations),
             Gathering(self, self.formations),
             self.formations,
+            Together(self, self.formations, restarts),  # before the restarts that it holds
             restarts,  # after the formations: a formation that ends restarts no task
             ending,  # last: once any rule has closed the run, the tasks end from this moment on
         )

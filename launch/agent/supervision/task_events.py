@@ -33,6 +33,7 @@ class TaskEvents(SupervisionRule):
         task = self._run.roster.find(event)
         if task is None:
             return
+        task.started_at = now if task.started_at is None else task.started_at
         if task.pid != event.pid:  # else a lost host has joined again, and reports a process that it has killed since
             self._run.incidents.record_start(event.task, now)
         task.pid, task.gpus, task.log = event.pid, event.gpus, event.log

@@ -8,7 +8,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
+from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
+from launch.agent.supervision.failures import CountedFailures
 from launch.agent.wire.run_request import RunPlan, TaskPlan
 from launch.status.run import ALIVE
 from launch.status.task import QuietStatus, TaskStatus
@@ -53,22 +55,23 @@ class TaskRecord:
     """The known facts about one task.
 
     ``process`` is True where a process of the task may exist. Only ``Roster.turn`` changes ``state`` and ``process``.
-    ``attempt`` counts all restarts, from 0; ``failures`` counts the failures that ``restart.max`` limits. ``recalled``
-    is True where the task's process was ordered to end, so that the next attempt can begin. ``frozen`` is the reason
-    for killing a task that makes no progress. ``quiet`` describes the standstill of a task that does nothing. ``doing``
+    ``attempt`` counts all restarts, from 0; ``failed`` has the failures that ``restart.max`` limits. ``recalled`` is
+    True where the task's process was ordered to end, so that the next attempt can begin. ``frozen`` is the reason for
+    killing a task that makes no progress. ``quiet`` describes the standstill of a task that does nothing. ``doing``
     describes the current part of the task's start.
     """
 
     plan: TaskPlan
     state: str = "starting"
     attempt: int = 0
-    failures: int = 0
+    failed: CountedFailures = field(default_factory=CountedFailures)
     recalled: bool = False
     frozen: Optional[str] = None
     quiet: Optional[QuietStatus] = None
     doing: Optional[str] = None
     process: bool = False
     pid: Optional[int] = None
+    started_at: Optional[float] = None
     exit_code: Optional[int] = None
     gpus: List[int] = field(default_factory=list)
     log: Optional[str] = None
@@ -79,6 +82,11 @@ class TaskRecord:
     )  # from its host, with the fields of ``launch.agent.tasks.task_reports``
     restart_at: Optional[float] = None
     samples: Deque[Sample] = field(default_factory=deque)
+
+    @property
+    def failures(self) -> int:
+        """Return the number of failures that count against ``restart.max``."""
+        return self.failed.count
 
     def record_progress(self, now: float, progress: Dict[str, Any]) -> None:
         """Record a progress report."""
@@ -168,7 +176,8 @@ def record_of(plan: TaskPlan) -> TaskRecord:
 class Roster:
     """The tasks of one run.
 
-    ``processes`` counts, by role, the tasks that may have a process.
+    ``processes`` counts, by role, the tasks that may have a process. With ``restart.together`` the workers share their
+    failures.
     """
 
     def __init__(self, plan: RunPlan):
@@ -176,9 +185,13 @@ class Roster:
         self.by_host: Dict[str, List[TaskRecord]] = {host: [] for host in plan.hosts}
         for task in self.by_name.values():
             self.by_host[task.plan.host].append(task)
+        workers = CountedFailures()
+        for task in self.by_name.values() if plan.restart_together else ():
+            task.failed = workers if task.plan.role in TRAINERS else task.failed
         self.processes: Dict[str, int] = Counter()
         self._states = Counter(task.state for task in self.by_name.values())
-        self._undecided = decisive_tasks(plan)
+        self._decisive = decisive_tasks(plan)
+        self._undecided = set(self._decisive)
 
     def turn(self, task: TaskRecord, state: str, process: bool) -> None:
         """Set the state of a task.
@@ -191,12 +204,14 @@ class Roster:
         task.state, task.process = state, process
         if state == "succeeded":
             self._undecided.discard(task.plan.name)
+        elif state == "restarting" and task.plan.name in self._decisive:  # also with the others, after its success
+            self._undecided.add(task.plan.name)
 
     def begin_attempt(self, task: TaskRecord) -> None:
         """Record that a task is ordered to start, and forget the task's earlier process."""
         self.turn(task, "starting", process=True)
         task.restart_at, task.recalled, task.progress, task.usage = None, False, {}, {}
-        task.pid = task.exit_code = task.cause = task.frozen = task.quiet = task.doing = None
+        task.pid = task.started_at = task.exit_code = task.cause = task.frozen = task.quiet = task.doing = None
 
     def find(self, event: Union[Started, Advanced, Exited]) -> Optional[TaskRecord]:
         """Return the task of an event; None where the event is about an earlier process of the task."""
@@ -249,6 +264,12 @@ class Roster:
 
 
 def decisive_tasks(plan: RunPlan) -> Set[str]:
-    """Return the tasks that must all succeed for the run to succeed."""
-    chief_decides = plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
+    """Return the tasks that must all succeed for the run to succeed, by the key ``success``."""
+    if plan.success not in (None, "chief", "all"):
+        return {task.name for task in plan.tasks if task.name == plan.success}
+    if plan.success == "all":
+        return {task.name for task in plan.tasks if task.role in TRAINERS}
+    chief_decides = (
+        plan.success == "chief" or plan.judge == "outcome" or any(task.role == "chief" for task in plan.tasks)
+    )
     return {task.name for task in plan.tasks if task.chief or (task.role == "worker" and not chief_decides)}

@@ -98,7 +98,12 @@ class RunPlan:
       steps: global steps of the whole run; None for foreign programs.
       judge: the criterion of success. With "outcome", the chief reports success. With "exit", for foreign programs, the
         chief has exited with code 0, or without a chief every worker has.
-      restart_max: the number of restarts of a failed task.
+      success: the tasks whose success is the run's, with "exit": "chief", "all" or the name of a worker; None for the
+        usual tasks of ``judge``.
+      deadline_s: seconds since the run's start after which the run stops; None for no deadline.
+      restart_max: the number of restarts of a failed task, or of all workers that restart together.
+      restart_window_s: seconds after which a failure is forgiven; None for never.
+      restart_together: whether all workers restart where one of them does.
       backoff_s: seconds before the first restart.
       control: ``host:port`` where members dial the lead; None in a run of one host.
       join_s: seconds that members have to dial the lead at the start.
@@ -118,7 +123,11 @@ class RunPlan:
     tasks: List[TaskPlan]
     steps: Optional[int] = None
     judge: str = "outcome"
+    success: Optional[str] = None
+    deadline_s: Optional[float] = None
     restart_max: int = Restart.max
+    restart_window_s: Optional[float] = Restart.window_s
+    restart_together: bool = False
     backoff_s: float = Restart.backoff_s
     control: Optional[str] = None
     join_s: float = JOIN_S

@@ -40,6 +40,13 @@ REAL: Dict[Tuple[str, str], List[str]] = {
         "ConnectionAbortedError: [Errno 103] Software caused connection abort",
         "BrokenPipeError: [Errno 32] Broken pipe",
     ],
+    ("PyTorch", "lost-connection"): [
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:31210",
+        "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:446] . Read error "
+        "[10.0.0.2]:31210: Connection reset by peer",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, remote process exited or there "
+        "was a network error, NCCL version 2.18.5",
+    ],
 }
 
 

@@ -117,3 +117,10 @@ def test_an_elastic_run_keeps_enough_workers_and_a_ps_that_is_no_spare() -> None
     assert "elastic.min_workers (3), found 2 left" in refusal("ps:*,worker:[0-1]", spec=spec)
     assert "at least one ps to be left, found none of 2" in refusal("ps:2,worker:*", spec=spec)
     assert left("ps:*,worker:[0-2]", spec=spec)[2] == "ps:2@cpu02"
+
+
+def test_the_worker_that_success_names_keeps_its_meaning_under_its_new_number() -> None:
+    spec = replace(EIGHT, success="worker:3")
+    assert narrowed(spec, (), ["gpu01"]).success == "worker:1"
+    assert narrowed(replace(EIGHT, success="all"), (), ["gpu01"]).success == "all"
+    assert "expected worker:3 to be left, which success names" in refusal(exclude=["gpu02"], spec=spec)

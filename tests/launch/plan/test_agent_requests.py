@@ -104,3 +104,31 @@ def test_every_host_runs_its_tasks_in_the_container_and_its_agent_outside(read: 
     named = plan_of(read("job: digits\npython: python3.9" + TWO + "\ncontainer: {image: tf}"))
     assert set(named.python.values()) == {"python3.9"}
     assert {named.task_python(host) for host in named.hosts} == {"python3"}
+
+
+@pytest.mark.parametrize(
+    ("text", "together"),
+    [
+        ("command: [a]\ncluster: {worker: [a, b]}", True),
+        ("command: [a]\ncluster: {chief: [a], worker: [b], evaluator: [c]}", True),
+        ("command: [a]\ncluster: {worker: [a, b]}\nrestart: {together: false}", False),
+        ("command: [a]\ncluster: {ps: [a], worker: [b]}", False),
+        ("command: [a]\ncluster: {ps: [a], worker: [b]}\nrestart: {together: true}", True),
+        ("job: digits\ncluster: {ps: [a], worker: [b]}", False),
+        ("job: digits\ncluster: {ps: [a], worker: [b]}\nrestart: {together: true}", True),
+    ],
+)
+def test_the_workers_of_a_program_without_ps_restart_together_unless_the_key_differs(
+    read: Read, text: str, together: bool
+) -> None:
+    run = requests(plan_of(read(text)), CODE, "", {}, resume=False)["a" if "ps" not in text else "b"].run_plan
+    assert run is not None and run.restart_together is together
+
+
+def test_the_rules_of_supervision_have_their_keys(read: Read) -> None:
+    text = "command: [a]\ncluster: {worker: [a, b]}\nsuccess: worker:1\ndeadline_s: 60\nrestart: {window_s: null}"
+    run = requests(plan_of(read(text)), CODE, "", {}, resume=False)["a"].run_plan
+    assert run is not None and (run.success, run.deadline_s, run.restart_window_s) == ("worker:1", 60, None)
+    default = requests(plan_of(read("job: digits" + TWO)), CODE, "", {}, resume=False)["gpu01"].run_plan
+    assert default is not None
+    assert (default.success, default.deadline_s, default.restart_window_s) == (None, None, 86400)

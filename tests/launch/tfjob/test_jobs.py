@@ -145,10 +145,11 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
     ("text", "line"),
     [
         (one(spec="  runPolicy: {activeDeadlineSeconds: 60}\n"),
-         "tfjob.yaml:5:15: spec.runPolicy.activeDeadlineSeconds: not carried over: a run has no time limit; "
-         "`timeout` before `launch up` gives it one"),
+         "tfjob.yaml:5:15: spec.runPolicy.activeDeadlineSeconds: not carried over: add the key deadline_s "
+         "to the hosts file"),
         (one("replicas: 2, "),
-         "tfjob.yaml:4:1: spec.successPolicy: the run succeeds when every worker has exited with 0, not when worker"),
+         "tfjob.yaml:4:1: spec.successPolicy: the run succeeds when every worker has exited with 0, not when worker "
+         "0 has; success: worker:0 is the manifest's rule"),
         (one(spec="  cleanPodPolicy: None\n"), "spec.cleanPodPolicy: tasks that still run at the end are ended after"),
         (one(kind="Master"), "Master: the role is chief, and so it is in TF_CONFIG"),
         (one("restartPolicy: Always, "), "Worker.restartPolicy: a task that exits with 0 is not started again"),

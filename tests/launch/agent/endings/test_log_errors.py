@@ -31,6 +31,13 @@ FOUND: Dict[str, str] = {
     "Check failed: 0 <= new_num_elements (0 vs. -1)",
     "thrown": "terminate called after throwing an instance of 'std::runtime_error' what():  queue closed",
     "destructors": "Stale: the shard moved",
+    "graph_execution": "InvalidArgumentError: Graph execution error: indices[0,1] = 9 is not in [0, 4)",
+    "graph_node": "InvalidArgumentError: Graph execution error: indices[0,1] = 9 is not in [0, 4)",
+    "user_code": "ValueError: Cannot reshape a tensor with 2 elements to shape [4] (4 elements) for '{{node Reshape}} "
+    "= Reshape[T=DT_FLOAT, Tshape=DT_INT32](GatherV2, Reshape/shape)' with input shapes: [2], [1] and with "
+    "input tensors computed as partial shapes: input[1] = [4].",
+    "rank": "RuntimeError: The size of tensor a (32) must match the size of tensor b (31) at non-singleton dimension 0",
+    "without_text": "ValueError",
     "shell": "run.sh: line 2:  1515 Segmentation fault      (core dumped) python train.py",
 }
 NOISE = (

@@ -1,5 +1,7 @@
 """A run succeeds, or is stopped, and its tasks end in their order: replayed histories."""
 
+from typing import List, Optional
+
 import pytest
 
 from launch.agent.protocol.messages import (
@@ -48,6 +50,46 @@ def test_exit_code_0_of_a_chief_without_an_outcome_proves_nothing() -> None:
     replay.up()
     replay.at(1, left("worker:0"))
     assert replay.run.state.result == "failed"
+
+
+PROGRAM = ("ps:0@a", "chief:0@a", "worker:0@a", "worker:1@b", "evaluator:0@a")
+
+
+@pytest.mark.parametrize(
+    ("success", "leave", "tasks"),
+    [
+        (None, ["chief:0"], PROGRAM),
+        ("chief", ["chief:0"], PROGRAM),
+        ("chief", ["worker:0"], ("ps:0@a", "worker:0@a", "worker:1@b")),
+        ("all", ["chief:0", "worker:0", "worker:1"], PROGRAM),
+        ("all", ["worker:0", "worker:1"], ("worker:0@a", "worker:1@b")),
+        ("worker:0", ["worker:0"], ("worker:0@a", "worker:1@b")),
+        ("worker:1", ["worker:1"], PROGRAM),
+    ],
+)
+def test_the_tasks_that_the_key_success_names_decide(
+    success: Optional[str], leave: List[str], tasks: List[str]
+) -> None:
+    replay = Replay(*tasks, judge="exit", success=success, restart_max=0)
+    replay.up()
+    for now, name in enumerate(leave, 1):
+        assert replay.run.state.result is None
+        replay.at(now, left(name))
+    assert replay.run.state.result == "succeeded"
+
+
+def test_a_worker_that_success_does_not_name_still_fails_the_run_and_after_the_success_ends_in_order() -> None:
+    replay = Replay("worker:0@a", "worker:1@b", judge="exit", success="worker:0", leave_s=10.0, restart_max=0)
+    replay.up()
+    replay.at(1, left("worker:0"))
+    assert replay.run.state.result == "succeeded"
+    assert replay.at(10.9) == []
+    assert replay.at(11) == [Stop("worker:1", 10.0)]
+    assert replay.at(12, left("worker:1", code=-15)) == [End("succeeded")]
+    other = Replay("worker:0@a", "worker:1@b", judge="exit", success="worker:0", restart_max=0)
+    other.up()
+    other.at(1, left("worker:1", code=1))
+    assert other.run.state.result == "failed"
 
 
 def test_a_chief_of_its_own_decides_and_not_worker_0() -> None:

@@ -1,0 +1,67 @@
+"""The failures that count against ``restart.max``: of one task, or of all workers that restart together.
+
+A failure older than ``restart.window_s`` is forgiven. A failure *repeats* the one before if both have the same error,
+apart from numbers and addresses, and nothing has changed in between:
+
+    the task made no progress      the attempt lived for less than ``QUICK_S``, and training took no newer step
+    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``
+
+A task that has lost a connection repeats nothing: the other task may be back next time.
+"""
+
+import re
+from typing import List, Optional, Sequence
+
+from launch.agent.wire.run_request import TaskPlan
+from launch.status.incident_status import IncidentStatus
+
+QUICK_S = 30.0  # an attempt that lived for longer has made progress
+CALM_S = 60.0
+AGAIN = "; the same error twice, without progress in between, so it is not tried again"
+_CHANGING = re.compile(r"\w*\d\w*")  # words with digits: counts, addresses, names of temporary files
+
+
+def form(error: str) -> str:
+    """Return an error without its numbers and addresses, which differ between attempts."""
+    return _CHANGING.sub("#", error)
+
+
+def is_calm(task: TaskPlan, error: str, incidents: Sequence[IncidentStatus], at_s: float) -> bool:
+    """Return whether the incidents of the last ``CALM_S`` are only of this task, or of others with the same error."""
+    recent = [each for each in incidents if at_s - each.at_s <= CALM_S]
+    others = [each for each in recent if (each.role, each.index) != (task.role, task.index)]
+    return all(each.error and form(each.error) == form(error) for each in others)
+
+
+class CountedFailures:
+    """The failures of one task, or of all workers that restart together. Times are seconds on any clock."""
+
+    def __init__(self) -> None:
+        self._at: List[float] = []
+        self._form = ""  # of the newest failure's error; "" where that error cannot repeat
+        self._advances = 0
+
+    @property
+    def count(self) -> int:
+        """Return the number of failures that are not forgiven."""
+        return len(self._at)
+
+    def forgive(self, now: float, window_s: Optional[float]) -> None:
+        """Forget failures that are older than ``window_s``; None for none."""
+        if window_s is not None:
+            self._at = [at for at in self._at if now - at <= window_s]
+
+    def add(self, now: float) -> None:
+        """Record a failure after which another attempt follows."""
+        self._at.append(now)
+
+    def repeats(self, error: str, advances: int) -> bool:
+        """Record the error of the newest failure; return whether the failure before had the same error.
+
+        Args:
+          error: the error; "" where it cannot repeat.
+          advances: the number of times that training has taken a newer step; a step in between is progress.
+        """
+        before, self._form = (self._form, self._advances), form(error)
+        self._advances = advances
+        return bool(error) and before == (self._form, advances)
