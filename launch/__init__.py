@@ -27,6 +27,7 @@ In no room:
 
 cli        the group of all verbs; turns errors into exit codes
 errors     the launcher's errors, and their exit codes
+output     stdout and stderr where they are full, closed or not read
 target     the hosts file that a verb is about, narrowed by the verb's options
 fleet      all hosts of a run, to which requests go in parallel
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
