@@ -49,7 +49,7 @@ class Spawner:
         self._containers = TaskContainers(folder, share.container)
 
     def restore_code(self) -> None:
-        """Restore missing files of the launcher's code."""
+        """Restore missing and changed files of the launcher's code."""
         if self._share.shipped is not None:
             self._share.shipped.restore()
 
