@@ -6,6 +6,7 @@
         checkpoint/                     on the chief's host
         ROLE.INDEX/work/                the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
+        ROLE.INDEX/attempt_N.tmp        a link to the attempt's folder for temporary files, while that exists
         ROLE.INDEX/progress.json, outcome.json
         hosts/HOST/plan.json            the request to this agent (mode 0600)
         hosts/HOST/generation.json      a number above the numbers of all earlier runs of this name
