@@ -8,6 +8,7 @@ daemonize   a process that outlives its parent
 sockets     the TCP sockets of this host: free ports, the listener on a port, and the connections of some processes
 traffic     the bytes that tasks send and receive
 kernel_log  the kernel's messages since a run began, and processes that the kernel has just killed for memory
+mounts      the folders at which something is mounted
 open_files  the limit of this process's open files, and a wait for one file
 file_lock   a lock on a file that its holders may remove
 """

@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 from typing import Iterator, List, Optional
 
+from launch.agent.linux.mounts import mounts_in
 from launch.agent.state import plan_file
 from launch.agent.state.log import say_once
 from launch.agent.state.run_folder import RunFolder
@@ -56,7 +57,7 @@ def forget(task: Path, attempt: int) -> None:
 def remove(link: Path) -> None:
     """Remove the folder that a link of ``make`` names, and then the link; log what stays."""
     path = _target(link)
-    if path is None:
+    if path is None or _is_mounted(path):
         return
     shutil.rmtree(path, ignore_errors=True)
     if os.path.lexists(path):  # its task has closed a folder in it
@@ -68,6 +69,17 @@ def remove(link: Path) -> None:
     if _target(link) == path:  # not that of a next attempt with this number
         with contextlib.suppress(FileNotFoundError):
             os.unlink(str(link))
+
+
+def _is_mounted(path: str) -> bool:
+    """Return whether something is mounted in a folder, which the removal of the folder would empty."""
+    try:
+        mounted = mounts_in(Path(path))
+    except OSError as error:
+        mounted = [str(error)]
+    if mounted:
+        say_once(f"cannot remove {path}: {mounted[0]} is a mount")
+    return bool(mounted)
 
 
 def left(folder: RunFolder) -> List[str]:
