@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from cluster.protocol.addresses import LOCAL_NAMES
 from cluster.protocol.outcome import WORK
 from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
@@ -22,10 +23,10 @@ from launch.agent.gpus.assignment import Bookings, GpuTaken
 from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
-from launch.agent.linux import processes, sockets
+from launch.agent.linux import processes
 from launch.agent.network.resolver import exposed
 from launch.agent.service.located import code_of
-from launch.agent.state import boot_unit, plan_file, process_records, runs
+from launch.agent.state import boot_unit, plan_file, port_holders, process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.spawning import TaskShare
@@ -113,7 +114,8 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     """Raise NotReady with all missing programs and taken ports."""
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
-    found = [_taken(task) for task in request.tasks if not sockets.can_listen(task.port)]
+    beside = f"launch up --local {request.file}" if request.host in LOCAL_NAMES else None
+    found = port_holders.refusals(request.tasks, beside)
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
@@ -155,11 +157,6 @@ def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:
     if os.path.dirname(program):
         program = os.path.join(str(sent), program)
     return shutil.which(program, path=path) is not None
-
-
-def _taken(task: TaskRequest) -> str:
-    who = sockets.describe_holder(task.port)
-    return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
 
 
 def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContainers]) -> Tuple[Terms, Booked]:
