@@ -17,6 +17,7 @@ folder down, no other user may own or write a folder on the path to the code.
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: UP031, UP036
 
+import errno
 import json
 import os
 import select
@@ -230,10 +231,22 @@ def has_code(greeting, workdir):
         for kind in sorted(missing):
             unpack(read_exactly(int(read_line())), code[kind], folder)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
+        why = "%s%s" % (getattr(error, "strerror", None) or error, room(error, folder))
         tell({"error": "cannot write the code under %s: %s" % (folder, why), "kind": "disk"})
         return False
     return True
+
+
+def room(error, folder):
+    """Return which disk is full, and what is left there; "" for another error."""
+    if getattr(error, "errno", None) != errno.ENOSPC:
+        return ""
+    folder = os.path.realpath(folder)
+    while not (os.path.exists(folder) and os.path.ismount(folder)):
+        folder = os.path.dirname(folder)
+    disk = os.statvfs(folder)
+    left = disk.f_bavail * disk.f_frsize / 1e6
+    return "; the disk at %s has %.1f MB and %d files left" % (folder, left, disk.f_favail)
 
 
 def run(verb, code):

@@ -159,6 +159,23 @@ def test_a_working_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path:
     assert "Not a directory" in error
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: it mounts a small disk")
+def test_a_full_disk_is_named_with_what_is_left_there(tmp_path: Path) -> None:
+    launcher, disk = launcher_code(), tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True)
+    try:
+        with receiver(disk / "w", launcher) as process:
+            hear(process)
+            send(process, launcher.bundles["launcher"])
+            error = hear(process)["error"]
+        assert not folders(disk / "w")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    expected = f"cannot write the code under {disk}/w/code: No space left on device; the disk at {disk} has 0.3 MB and "
+    assert error.startswith(expected) and error.endswith(" files left")
+
+
 # -- code that is not as it was sent
 
 
