@@ -11,7 +11,7 @@ from cluster.protocol.heartbeat import PULSE, STACKS
 from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
 from cluster.protocol.save_request import HOLD, SAVE
 from cluster.protocol.standby import READY
-from launch.agent.linux.mounts import mounts_in
+from launch.agent.linux.procfs import mounts_in
 from launch.agent.tasks import work_folder
 
 BLOCK = 512  # bytes of a block in a file's status, on any disk

@@ -25,7 +25,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.settings import Keep
 from launch.agent.linux import file_lock
-from launch.agent.linux.mounts import mounts_in
+from launch.agent.linux.procfs import mounts_in
 from launch.agent.retention.measure import measure
 from launch.agent.retention.past_runs import (
     Clocks,

@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Iterator, List, Optional
 
-from launch.agent.linux.mounts import mounts_in
+from launch.agent.linux.procfs import mounts_in
 from launch.agent.state import plan_file
 from launch.agent.state.log import say_once
 from launch.agent.state.run_folder import RunFolder

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from launch.agent.linux.mounts import mounts_in
+from launch.agent.linux.procfs import mounts_in
 
 LINES = """27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 66 27 254:0 /data {0}/run/my\\040data rw,relatime shared:3 - ext4 /dev/vda rw

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from cluster.protocol.settings import DEFAULT_KEEP, Keep
-from launch.agent.linux import file_lock, mounts
+from launch.agent.linux import file_lock, procfs
 from launch.agent.retention import past_runs, pruning
 from launch.agent.retention.measure import measure
 from launch.agent.retention.pruning import PrunedPlace, look, prune
@@ -185,9 +185,9 @@ def test_a_run_in_which_something_is_mounted_stays_with_the_path(
     past: PastRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     four(past)
-    monkeypatch.setattr(mounts, "TABLE", past.workdir / "mountinfo")
+    monkeypatch.setattr(procfs, "MOUNTS", past.workdir / "mountinfo")
     point = past.workdir / "runs" / RUNS[0] / "data"
-    mounts.TABLE.write_text(f"66 27 254:0 /data {point} rw - ext4 /dev/vda rw\n")
+    procfs.MOUNTS.write_text(f"66 27 254:0 /data {point} rw - ext4 /dev/vda rw\n")
     found = prune(place(past, TWO), past.clocks)
     assert names(found) == [RUNS[1]] and past.left() == [RUNS[0], *RUNS[2:]]
     assert [(each.run, each.needed) for each in found.spared] == [
