@@ -28,6 +28,7 @@ In no room:
 
 cli        the group of all verbs; turns errors into exit codes
 errors     the launcher's errors, and their exit codes
+output     stdout and stderr where they are full, closed or not read
 target     the hosts file that a verb is about, narrowed by the verb's options
 calls      calls to several hosts at a time, and the deadline of a verb
 fleet      all hosts of a run, to which requests go in parallel

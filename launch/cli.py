@@ -120,8 +120,8 @@ def verbs() -> Dict[str, click.Command]:
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="launch-ps")
-@click.pass_obj
-def cli(loaded: Optional[Callable[[], None]]) -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Start, watch and stop parameter-server training on one machine or many.
 
     \b
@@ -131,19 +131,20 @@ def cli(loaded: Optional[Callable[[], None]]) -> None:
               launch status hosts.yaml    show step, rate and loss
               launch down hosts.yaml      end the run
     """
-    if loaded:
-        loaded()
+    if ctx.obj:
+        ctx.obj(ctx.invoked_subcommand or "")
 
 
-def main(arguments: Optional[List[str]] = None, loaded: Callable[[], None] = lambda: None) -> None:
+def main(arguments: Optional[List[str]] = None, loaded: Callable[[str], None] = lambda verb: None) -> None:
     """Run a verb; turn every error into a message and an exit code.
 
     Args:
       arguments: the arguments after the program's name; None for those of this process.
-      loaded: a function to call between loading a verb's module and running the verb.
+      loaded: a function to call with the verb, between loading its module and running it.
     """
     try:
         code = cli.main(args=arguments, prog_name="launch", standalone_mode=False, obj=loaded)
+        sys.stdout.flush()  # here, where a failure is reported
     except SpecError as error:
         complain(str(error))
         code = USAGE
@@ -160,5 +161,6 @@ def main(arguments: Optional[List[str]] = None, loaded: Callable[[], None] = lam
 
 
 def complain(text: str) -> None:
-    """Print an error's text on stderr."""
-    click.echo(without_controls(text), err=True)
+    """Print an error's text on stderr, if the error has one."""
+    if text:
+        click.echo(without_controls(text), err=True)

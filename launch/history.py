@@ -14,13 +14,17 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from cluster.protocol.typed_json import to_values
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.agent.wire.verb_table import RUNS
-from launch.errors import CannotStart, HostProblem, UsageError
+from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.hosts.conversation import as_run
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 from launch.view.console import fold
 
 ANSWER_S = 60.0  # for a host to look through its runs
+LOST = (  # the problems of a host that may be lost; another problem is one to mend there
+    ProblemKind.UNREACHABLE, ProblemKind.UNKNOWN_NAME, ProblemKind.SSHD, ProblemKind.SLOW, ProblemKind.SILENT,
+    ProblemKind.BROKEN,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -241,7 +245,7 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
     try:
         found, missed, run = locate(fleet)
     except CannotStart as error:
-        if len(fleet.hosts) == 1:
+        if len(fleet.hosts) == 1 or not any(each.host == fleet.lead and each.kind in LOST for each in error.problems):
             raise
         advice = (
             f"if {fleet.lead} is lost, continue without it with `launch up --resume {asked} --exclude {fleet.lead}`"

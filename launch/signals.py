@@ -1,5 +1,6 @@
 """Record signals that ask the launcher to stop or to pause, instead of raising an exception."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -92,8 +93,9 @@ class Interrupts:
 
 def leave_at_once(number: int) -> None:
     """End this process by the signal itself, even while the process waits."""
-    if sys.stdout.isatty():
-        os.write(1, SHOW_CURSOR)  # a live view hides the cursor
-    os.write(2, GOING.format(signal.Signals(number).name).encode())
+    with contextlib.suppress(OSError):  # nobody may be there to read
+        if sys.stdout.isatty():
+            os.write(1, SHOW_CURSOR)  # a live view hides the cursor
+        os.write(2, GOING.format(signal.Signals(number).name).encode())
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

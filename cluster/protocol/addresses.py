@@ -7,6 +7,7 @@ import ipaddress
 from typing import Dict, List, Mapping, Optional, Sequence, Union
 
 EXPECTED = "an address that the internet cannot reach"
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")  # hosts that mean this machine
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")  # variables; with a proxy, servers hang
 ADVICE = "give it a private address, or set guard: nftables, or allow_public: true"
 

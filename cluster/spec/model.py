@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
+from cluster.protocol.addresses import LOCAL_NAMES
 from cluster.protocol.command_template import STATE_FOLDER, names_in
 from cluster.protocol.settings import DEFAULT_KEEP, Elastic, Hook, HostSettings, Keep, Limits, Restart
 from cluster.task import Train
 
 ROLE_ORDER = ("ps", "chief", "worker", "evaluator")
-LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 # Indices; "all" GPUs of the host; or "share", an equal share with the host's other tasks without the key.
 Gpus = Union[Tuple[int, ...], str]

@@ -7,15 +7,17 @@ reads a line with a length, and then that number of bytes of tar.gz. Then the pr
 and stdout, in the same process, which saves a start of Python on every host. Finally the program waits at most "stay"
 seconds for the next JSON line: a launcher that was cut off sends nothing, not even an end.
 
-Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. Code is complete
-when every file exists with its size; before a run starts, the contents must match, too. The launcher sends missing,
-truncated or changed code again, and the program replaces it. The program runs no code that another user may have put
-there: from the working folder down, no other user may own or write a folder on the path to the code.
+Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. The launcher's
+own code must match to the byte before any verb runs it. Of a job's code, every file must exist with its size; before a
+run starts, the contents must match, too. The launcher sends missing, truncated or changed code again, and the program
+replaces it, after the disk has it. The program runs no code that another user may have put there: from the working
+folder down, no other user may own or write a folder on the path to the code.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: UP031, UP036
 
+import errno
 import json
 import os
 import select
@@ -140,7 +142,7 @@ def renew(folder):
 
 
 def hashed(data):
-    import hashlib  # loads OpenSSL, which most verbs do not need
+    import hashlib  # loads OpenSSL, which a refusal does not need
 
     return hashlib.sha256(data).hexdigest()
 
@@ -164,6 +166,7 @@ def unpack(data, digest, folder):
             archive.extractall(partial)
         if not is_whole(partial, digest, True):
             raise ValueError("the code arrived damaged")
+        sync(partial)
         put(partial, os.path.join(folder, digest), digest)
     except (tarfile.TarError, zlib.error):
         raise ValueError("the code arrived damaged")  # noqa: B904 (Python 2 has no "from")
@@ -171,10 +174,33 @@ def unpack(data, digest, folder):
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def sync(folder):
+    """Bring a folder and its files to the disk.
+
+    Otherwise a power cut could leave files of the right size without their content. The files go in parallel: the disk
+    then writes its journal a few times, not once for each file.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    found = [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+    folders = [parent for parent, _, _ in os.walk(folder)]
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(to_disk, found + folders))
+
+
+def to_disk(path):
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def put(partial, target, digest):
     """Move code to its place; replace the files of a damaged copy there."""
     try:
         os.rename(partial, target)
+        to_disk(os.path.dirname(target))
         return
     except OSError:
         if not os.path.isdir(target):
@@ -196,18 +222,31 @@ def has_code(greeting, workdir):
         if why:
             tell(why)
             return False
-        code, to_the_byte = greeting["code"], greeting["verb"] == "start"
+        code = greeting["code"]
         for kind in code:
             renew(os.path.join(folder, code[kind]))
-        missing = [kind for kind in code if not is_whole(os.path.join(folder, code[kind]), code[kind], to_the_byte)]
+        read = list(code) if greeting["verb"] == "start" else ["launcher"]  # each byte of these
+        missing = [kind for kind in code if not is_whole(os.path.join(folder, code[kind]), code[kind], kind in read)]
         tell({"missing": sorted(missing), "python": sys.version.split()[0]})
         for kind in sorted(missing):
             unpack(read_exactly(int(read_line())), code[kind], folder)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
+        why = "%s%s" % (getattr(error, "strerror", None) or error, room(error, folder))
         tell({"error": "cannot write the code under %s: %s" % (folder, why), "kind": "disk"})
         return False
     return True
+
+
+def room(error, folder):
+    """Return which disk is full, and what is left there; "" for another error."""
+    if getattr(error, "errno", None) != errno.ENOSPC:
+        return ""
+    folder = os.path.realpath(folder)
+    while not (os.path.exists(folder) and os.path.ismount(folder)):
+        folder = os.path.dirname(folder)
+    disk = os.statvfs(folder)
+    left = disk.f_bavail * disk.f_frsize / 1e6
+    return "; the disk at %s has %.1f MB and %d files left" % (folder, left, disk.f_favail)
 
 
 def run(verb, code):

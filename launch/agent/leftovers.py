@@ -22,7 +22,7 @@ from launch.agent.containers import control
 from launch.agent.gpus.nvidia_smi import memory_of
 from launch.agent.limits import control_groups
 from launch.agent.linux import processes, sockets
-from launch.agent.state import boot_unit, locks, plan_file, process_records
+from launch.agent.state import boot_unit, locks, plan_file, process_records, temporary
 from launch.agent.state.locks import last_holder, lock_holder
 from launch.agent.state.run_folder import RunFolder, lock_path
 from launch.agent.state.runs import runs
@@ -80,7 +80,7 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
 
 
 def end(folder: RunFolder) -> None:
-    """Kill the processes on the run's records; remove containers and groups, and the lock and socket of a dead agent.
+    """Kill the processes on the run's records; remove containers, groups and temporary files, and a dead agent's lock.
 
     The unit that starts the agent at a boot stays.
     """
@@ -90,6 +90,7 @@ def end(folder: RunFolder) -> None:
     end_all(lambda: process_records.tasks_of(folder))
     control_groups.remove_left(folder)
     control.forget_gone(folder)
+    temporary.remove_left(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper has removed the file first
             path.unlink()
@@ -177,7 +178,8 @@ def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
     try:
         living = process_records.agent_of(run) or process_records.tasks_of(run, table)
-        return bool(living or control_groups.left(run) or boot_unit.files(run) or process_records.container_names(run))
+        files = control_groups.left(run) or boot_unit.files(run) or temporary.left(run)
+        return bool(living or files or process_records.container_names(run))
     except (OSError, ValueError, KeyError):  # a damaged record identifies no process
         return False
 

@@ -147,6 +147,16 @@ class Conversation:
         except OSError:
             return ""
 
+    def last_error(self, timeout_s: float) -> Optional[HostProblem]:
+        """Return the reason that a program sent before it accepted no more bytes; None where it sent none."""
+        try:
+            answer = self._channel.receive_line(timeout_s)
+            while answer is not None and "error" not in answer:
+                answer = self._channel.receive_line(timeout_s)
+        except (Silence, OSError):
+            return None
+        return None if answer is None else HostProblem.reported(self.host, answer)
+
     def end(self) -> None:
         """Close the sending side; answers can still be received. Raises HostProblem."""
         with self._breaks_explained():

@@ -16,6 +16,7 @@ from launch.hosts.conversation import Conversation, Words
 
 ANSWER_S = 60.0
 STAY_S = 20.0
+LAST_ANSWER_S = 5.0  # for the reason of a program that has ended
 NO_SUCH_PROGRAM = (
     "not found",
     "No such file",
@@ -142,6 +143,9 @@ def _explain(host: Host, problem: HostProblem, conversation: Conversation, begin
         return problem.with_advice(STARTUP_FILES)
     if problem.kind not in (ProblemKind.BROKEN, ProblemKind.PYTHON_ENDED):
         return problem
+    answered = conversation.last_error(LAST_ANSWER_S) if begins and problem.kind is ProblemKind.BROKEN else None
+    if answered is not None:
+        return answered
     complaint = conversation.complaint()
     refusal = host.refusal(complaint)
     if refusal is not None:

@@ -1,22 +1,76 @@
-"""An HTTP server on this machine that answers while a verb runs."""
+"""An HTTP server on this machine that answers while a verb runs, whatever its clients send or leave out."""
 
+import contextlib
 import socket
+import sys
+import threading
 from socketserver import ThreadingMixIn
-from typing import Any, Callable
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from typing import Any, Callable, Iterator, cast
+from wsgiref.handlers import SimpleHandler
+from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer, make_server
 
 from launch.errors import CannotStart, HostProblem
 
 LOOK_S = 0.2
-REQUEST_S = 10.0  # in which a client must send its request
+REQUEST_S = 10.0  # in which a client must send its request, and then take the answer
+LONGEST = 1 << 16  # bytes of the first line
+MOST_THREADS = 128  # of this process; a further client is refused
 
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    request_queue_size = MOST_THREADS
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Return whether a thread is left to answer the client."""
+        return threading.active_count() < MOST_THREADS
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report a mistake of ours, and not a client that has gone."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Answer(ServerHandler):
+    def log_exception(self, exc_info: Any) -> None:
+        """Report a mistake of ours, and not a client that has gone."""
+        if not isinstance(exc_info[1], OSError):
+            super().log_exception(exc_info)
+
+    def close(self) -> None:
+        """End the answer without a line for it, which would need a status: a client that has gone has none."""
+        SimpleHandler.close(self)
 
 
 class _Quiet(WSGIRequestHandler):
-    timeout = REQUEST_S
+    timeout = REQUEST_S  # without a byte
+
+    def handle(self) -> None:
+        """Answer one request that arrives in time; a client that sends a byte now and then has no more time."""
+        with self._in_time():
+            self.raw_requestline = self.rfile.readline(LONGEST + 1)
+            if len(self.raw_requestline) > LONGEST:
+                self.requestline, self.request_version, self.command = "", "", ""
+                self.send_error(414)
+            if len(self.raw_requestline) > LONGEST or not self.parse_request():
+                return
+        answer: Any = _Answer(self.rfile, self.wfile, self.get_stderr(), self.get_environ())
+        answer.request_handler, server = self, cast(WSGIServer, self.server)
+        answer.run(server.get_app())
+
+    @contextlib.contextmanager
+    def _in_time(self) -> Iterator[None]:
+        end = threading.Timer(REQUEST_S, self._cut)
+        end.daemon = True
+        end.start()
+        try:
+            yield
+        finally:
+            end.cancel()
+
+    def _cut(self) -> None:
+        with contextlib.suppress(OSError):  # the client was faster
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def log_message(self, *_: Any) -> None:
         """Print nothing, because a line for every request is of no use."""

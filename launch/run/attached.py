@@ -14,7 +14,8 @@ from concurrent.futures import wait as wait_for
 from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from launch.agent.supervision.agents import Ends
+from cluster.protocol.quantity import quantity
+from launch.agent.supervision.agents import WINDOW_S, Ends
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet
@@ -145,7 +146,11 @@ class Attached(Follower):
 
         The agent stays dead after a signal, and where the agent keeps dying.
         """
-        if self._interrupts.received or not self._restarts.start_lead():
+        if self._interrupts.received:
+            return False
+        refused = self._restarts.start_lead()
+        if refused:
+            self._view.note(f"{self._lead}: {refused}")
             return False
         self._view.note(f"{self._lead}: the lead agent died; restarted it")
         return True
@@ -225,18 +230,20 @@ class AgentRestarts:
             return []
         return _news(host, self._tries.pop(host))
 
-    def start_lead(self) -> bool:
-        """Restart the dead agent of the lead; return False where it has died too often.
+    def start_lead(self) -> Optional[str]:
+        """Restart the dead agent of the lead; return None, or the reason why it stays dead: it has died too often.
 
         Raises:
           HostProblem: the agent cannot be started now.
         """
         now = self._clock()
-        if self._ends.too_many(now):
-            return False
+        times = self._ends.too_many(now)
+        if times:
+            often = f"the lead agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s"
+            return f"{often}, so this launcher restarts it no more; see agent.log of this run there"
         if not self._start(self._fleet.hosts[self._fleet.lead]).get("lives"):
             self._ends.add(now)
-        return True
+        return None
 
     def _start(self, host: Host) -> Dict[str, Any]:
         host.close()

@@ -20,6 +20,7 @@ from launch.status.task import TaskStatus
 from launch.view.plain_view import View
 
 BEAT_S = 1.0
+STOPPED_S = 1.0  # a shorter stop is none: `timeout -s INT` sends SIGCONT, too
 SILENT_S = 5.0  # the lead answers beats: after this time without an answer, connect again
 
 
@@ -143,7 +144,7 @@ class Follower:
         The time in which this process was stopped does not count, since a stopped process receives nothing.
         """
         now, continued_at = time.monotonic(), self._fleet.interrupts.continued_at
-        if continued_at > self._looked_at:
+        if continued_at > self._looked_at + STOPPED_S:
             self._view.note(f"this launcher was stopped for {continued_at - self._looked_at:.0f} s and continues")
             self._received_at = max(self._received_at, continued_at)
         self._looked_at = now

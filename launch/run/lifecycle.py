@@ -24,6 +24,7 @@ from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
 from launch.run.follower import SILENT_S
 from launch.run.graph_check import GraphCheck, is_useful
+from launch.run.outliving import prove_outliving
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
 from launch.signals import Interrupts
@@ -89,6 +90,7 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
             attached = Attached(fleet, run.plan, run.requests, view, start.detach)
             status = attached.go()
         if status.state == "running":
+            say(*prove_outliving(fleet, run.plan.run, run.plan.hosts))
             _report_detached(fleet, run, target)
             return Ended(SUCCEEDED, status)
         out_of_reach = _take_down(fleet, run.plan, status, ending)

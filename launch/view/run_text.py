@@ -52,9 +52,12 @@ def left(status: RunStatus) -> Optional[float]:
 
 
 def progress(status: RunStatus) -> str:
-    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``."""
+    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``.
+
+    Asynchronous workers may take a few steps beyond the last one.
+    """
     step, steps = status.global_step or 0, status.steps
-    parts = [f"step {step}" if not steps else f"step {step}/{steps} ({100 * step // steps} %)"]
+    parts = [f"step {step}" if not steps else f"step {step}/{steps} ({min(100, 100 * step // steps)} %)"]
     if status.steps_per_second:
         parts.append(f"{status.steps_per_second:.1f} steps/s")
     if status.steps_per_second and status.examples_per_second:  # some programs report no examples

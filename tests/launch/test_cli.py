@@ -61,8 +61,8 @@ def test_a_verb_is_loaded_before_ctrl_c_is_an_exception(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("launch.cli.load", load)
     with pytest.raises(SystemExit):
-        main(["plan"], loaded=lambda: order.append("loaded"))
-    assert order[-1] == "loaded" and "plan" in order
+        main(["plan"], loaded=lambda verb: order.append(f"loaded {verb}"))
+    assert order[-1] == "loaded plan" and "plan" in order
 
 
 def test_a_verb_that_the_tab_key_completes_loads_no_schema_library() -> None:

@@ -56,6 +56,7 @@ NAMES = (
     "launch.agent.tasks.host_tasks.say",
     "launch.agent.tasks.spawning.LogTimes",
     "launch.agent.tasks.spawning.os",
+    "launch.agent.tasks.spawning.temporary",
     "launch.agent.tasks.stacks.open_to_read",
     "launch.agent.tasks.stacks.os",
     "launch.agent.tasks.stacks.threads",

@@ -64,6 +64,7 @@ class Inside(NamedTuple):
       reads: whether the program reads its standard input.
       nofile: the limit of open files; None for the runtime's limit.
       once: whether the runtime removes the container as soon as the program ends.
+      temporary: a folder of the host for temporary files, where the container has none of its own.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Inside(NamedTuple):
     reads: bool = False
     nofile: Optional[int] = None
     once: bool = False
+    temporary: Optional[str] = None
 
 
 class Command(NamedTuple):
@@ -112,7 +114,8 @@ def _apptainer(container: RunContainers, inside: Inside) -> List[str]:
     Without ``--no-eval`` a shell would evaluate the values of variables. ``--pid`` is left out: this option would hide
     the pid that the agent knows, and make the task process 1.
     """
-    binds = [word for folder in container.folders for word in ("--bind", folder)]
+    folders = [*container.folders, *filter(None, [inside.temporary])]
+    binds = [word for folder in folders for word in ("--bind", folder)]
     given = ["exec", "--cleanenv", "--no-eval", "--no-home", "--pwd", inside.folder, *binds]
     return [container.program, *given, *(["--nv"] if inside.has_gpus else []), *container.args,
             container.image, *inside.argv]  # fmt: skip

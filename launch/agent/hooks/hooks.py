@@ -21,7 +21,7 @@ class Hooks(Outbox):
 
     Args:
       request: the request to the lead, which has the receivers and the values of secrets.
-      restore_code: restores missing files of this agent's own code.
+      restore_code: restores missing or changed files of this agent's own code.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, restore_code: Callable[[], None]):

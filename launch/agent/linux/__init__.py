@@ -1,7 +1,7 @@
 """The state and the processes of this machine, from ``/proc``, sockets and the kernel; no module here knows a run.
 
 procfs      small files that may be missing or unreadable; the threads and the work of a process; this machine's
-            memory, load, limits, and a clock that includes suspension
+            memory, load, limits, mounts, and a clock that includes suspension
 processes   process groups and identities, signalled without any risk for other processes
 program     a program that reads a text, and must end in time
 daemonize   a process that outlives its parent

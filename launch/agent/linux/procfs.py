@@ -8,6 +8,7 @@ task that hangs; the work that a task has done meanwhile does.
 
 import os
 import platform
+import re
 import resource
 import time
 from pathlib import Path
@@ -175,3 +176,21 @@ def _system() -> str:
 def since_boot() -> float:
     """Return the seconds since this machine booted, including its suspension."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+MOUNTS = Path("/proc/self/mountinfo")  # also folders of the same disk, which no file's status shows
+LONGEST_TABLE = 1 << 24  # characters
+_MOUNT_POINT = 4  # the field of the folder, in which a space is \040
+
+
+def mounts_in(folder: Path, table: Optional[Path] = None) -> List[str]:
+    """Return the paths at which something is mounted in a folder, or at the folder itself. Raises OSError."""
+    whole = os.path.realpath(str(folder))
+    with open(str(table or MOUNTS), errors="surrogateescape") as file:
+        lines = file.read(LONGEST_TABLE).split("\n")
+    points = [_unescaped(line.split(" ")[_MOUNT_POINT]) for line in lines if line.count(" ") > _MOUNT_POINT]
+    return sorted(point for point in points if point == whole or point.startswith(whole + os.sep))
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)

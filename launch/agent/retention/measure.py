@@ -12,6 +12,7 @@ from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
 from cluster.protocol.progress_lines import FILE as LINES
 from cluster.protocol.save_request import HOLD, SAVE
 from cluster.protocol.standby import READY
+from launch.agent.linux.procfs import mounts_in
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.stacks import PROGRAM_STACKS
 
@@ -29,7 +30,7 @@ class MeasuredFolder(NamedTuple):
         from, counts for each name in equal parts.
       used_at: the newest modification time in the folder, in seconds since 1970.
       has_results: whether the folder has more than logs and records.
-      mount: a folder below that lies on another disk; None for none.
+      mount: a folder in it at which something is mounted, or that lies on another disk; None for none.
     """
 
     bytes: int
@@ -41,12 +42,13 @@ class MeasuredFolder(NamedTuple):
 def measure(folder: Path) -> MeasuredFolder:
     """Measure a run's folder. Raises OSError for a missing folder."""
     root = os.lstat(str(folder))
-    size, used_at, has_results, mount = 0.0, root.st_mtime, False, None
+    size, used_at, has_results = 0.0, root.st_mtime, False
+    mount = next(iter(mounts_in(folder)), None)
     copies: Set[str] = set()
     for path, status in _everything(folder):
         used_at = max(used_at, status.st_mtime)
-        if status.st_dev != root.st_dev:
-            mount = mount or path
+        if status.st_dev != root.st_dev:  # also without a mount: a subvolume of btrfs
+            mount = mount or str(folder / path)
         if stat.S_ISDIR(status.st_mode):
             if _has_work(path):
                 copies |= {f"{path}/{WORK}/{name}" for name in work_folder.unchanged(folder / path)}

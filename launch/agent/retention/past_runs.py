@@ -100,7 +100,7 @@ def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = 
         except OSError:
             continue
         age_s = max(0.0, min(clocks.here - size.used_at, clocks.launcher - run.generation))
-        reason = why.get(run.run) or (f"{size.mount} in it is another disk" if size.mount else None)
+        reason = why.get(run.run) or (f"{size.mount} in it is a mount or another disk" if size.mount else None)
         reason = reason or ("used within the last hour" if clocks.here - size.used_at < USED_S else None)
         found.append(PastRun(run.run, size.bytes, age_s, size.has_results, reason))
     return found

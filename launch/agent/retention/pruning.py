@@ -8,12 +8,14 @@ and training must not wait. Where the agent ends earlier, the next removal conti
 
 A folder disappears at once for all readers, and its files are removed afterwards: the removal first renames the folder
 to a name that no run and no code has. So no verb ever sees a part of the folder, also when this process is killed: the
-next removal continues with the remainder. Links in the folder are removed, and their targets stay.
+next removal continues with the remainder. Links in the folder are removed, and their targets stay. A folder in which
+something is mounted stays, too.
 """
 
 import contextlib
 import os
 import secrets
+import shlex
 import shutil
 import stat
 import threading
@@ -23,6 +25,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.settings import Keep
 from launch.agent.linux import file_lock
+from launch.agent.linux.procfs import mounts_in
 from launch.agent.retention.measure import measure
 from launch.agent.retention.past_runs import (
     Clocks,
@@ -157,6 +160,9 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
     if used or path.is_symlink():
         return "it has been used since"
     try:
+        mounted = mounts_in(path)
+        if mounted:
+            return f"{mounted[0]} in it is a mount"
         hide(path)
     except FileNotFoundError:  # another host that shares the folder was faster
         return ""
@@ -214,6 +220,12 @@ def remove(rest: Path) -> Optional[str]:
     """Remove the remainder of a folder; return the reason why a part stays, or None."""
     if rest.is_symlink():
         return f"{rest}: expected a folder, found a link"
+    try:
+        mounted = mounts_in(rest)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    if mounted:  # the removal would empty what is mounted there
+        return f"{mounted[0]}: something is mounted there; end that with `umount {shlex.quote(mounted[0])}`"
     _open_up(rest)
     shutil.rmtree(str(rest), ignore_errors=True)
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.addresses import LOCAL_NAMES
 from cluster.protocol.env_values import on_this_host
 from cluster.protocol.outcome import WORK
 from cluster.protocol.progress_lines import mistake_in
@@ -25,10 +26,10 @@ from launch.agent.gpus.assignment import Bookings, GpuTaken
 from launch.agent.limits import control_groups
 from launch.agent.limits.enforcement import Terms, agree, this_host, wishes
 from launch.agent.limits.processors import Booked
-from launch.agent.linux import processes, sockets
+from launch.agent.linux import processes
 from launch.agent.network.resolver import exposed, unresolved
 from launch.agent.service.located import code_of
-from launch.agent.state import boot_unit, plan_file, process_records, runs
+from launch.agent.state import boot_unit, plan_file, port_holders, process_records, runs
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import state_folder, work_folder
 from launch.agent.tasks.spawning import TaskShare
@@ -121,7 +122,8 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     """Raise NotReady with all missing programs and taken ports."""
     sent = code_of(request, folder, "job") if "job" in request.code else folder.path
-    found = [_taken(task) for task in request.tasks if not sockets.can_listen(task.port)]
+    beside = f"launch up --local {request.file}" if request.host in LOCAL_NAMES else None
+    found = port_holders.refusals(request.tasks, beside)
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
     found += [] if request.again else _missing_commands(request, sent)
@@ -188,11 +190,6 @@ def _unread_progress(expression: Optional[str]) -> List[str]:
     return (
         [] if mistake is None else [f"progress: expected {mistake.expected} {python_version()}, found {mistake.found}"]
     )
-
-
-def _taken(task: TaskRequest) -> str:
-    who = sockets.describe_holder(task.port)
-    return f"port {task.port} of {task.name} is taken by {who}; end it or choose another port"
 
 
 def _limit(request: RunRequest, folder: RunFolder, container: Optional[RunContainers]) -> Tuple[Terms, Booked]:

@@ -6,6 +6,7 @@
         checkpoint/                     on the chief's host
         ROLE.INDEX/work/                with ``folder: task`` the task's working folder: see work_folder.py
         ROLE.INDEX/attempt_N.log        stdout and stderr of the task's N-th attempt
+        ROLE.INDEX/attempt_N.tmp        a link to the attempt's folder for temporary files, while that exists
         ROLE.INDEX/progress.json, outcome.json
         ROLE.INDEX/progress.jsonl       lines that a program under ``command:`` may write
         hosts/HOST/plan.json            the request to this agent (mode 0600)

@@ -60,7 +60,7 @@ class HostTasks:
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
-        """Restore missing files of the launcher's code."""
+        """Restore missing and changed files of the launcher's code."""
         self._spawner.restore_code()
 
     def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:

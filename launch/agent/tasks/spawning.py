@@ -12,6 +12,7 @@ from launch.agent.endings.exits import Excess
 from launch.agent.limits.enforcement import Terms
 from launch.agent.limits.task_limits import TaskLimits
 from launch.agent.linux import processes
+from launch.agent.state import temporary
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env
 from launch.agent.tasks.attempt import Attempt, Kin
@@ -53,7 +54,7 @@ class Spawner:
         self._containers = TaskContainers(folder, share.container)
 
     def restore_code(self) -> None:
-        """Restore missing files of the launcher's code."""
+        """Restore missing and changed files of the launcher's code."""
         if self._share.shipped is not None:
             self._share.shipped.restore()
 
@@ -67,19 +68,27 @@ class Spawner:
         self.restore_code()
         os.makedirs(str(folder), 0o700, exist_ok=True)
         besides = {**further, **self._secrets}
-        env = task_env.own_variables(task.env, besides, attempt, folder, gpus, self._containers.outside)
+        scratch = None if "TMPDIR" in {**task.env, **besides} else self._temporary(folder, attempt)
+        own = {} if scratch is None else {"TMPDIR": scratch}
+        outside = {**self._containers.outside, **own}
+        env = task_env.own_variables(task.env, {**own, **besides}, attempt, folder, gpus, outside)
         enforced = self._limits.of(name, attempt)
         container = self._containers.name(name, attempt)
         if self._share.quiet_s is not None and container is None and not task_env.writes_stacks(argv):
             env = task_env.with_stacks(env)  # not in a container, whose image may set PYTHONPATH itself
         inside = Inside(
             container or "", argv, env, task.folder, has_gpus=bool(gpus), reads=source == subprocess.PIPE,
-            nofile=enforced.limits.nofile,
+            nofile=enforced.limits.nofile, temporary=scratch,
         )  # fmt: skip
         command = self._containers.command(inside)
         process = processes.start(command.argv, command.env, Path(task.folder), log, source, enforced.before_program)
         kin = Kin(os.getpid(), process.pid, folder, attempt, container)
         return Attempt(name, attempt, process, LogTimes(log), kin, bound=LogBound(log), container=container)
+
+    def _temporary(self, folder: Path, attempt: int) -> Optional[str]:
+        """Make the attempt's folder for temporary files; return None where its container has its own /tmp."""
+        container = self._share.container
+        return None if container is not None and container.is_named else temporary.make(folder, attempt)
 
     def look(self, now: float, running: Iterable[Attempt]) -> None:
         """End the attempts that exceed their memory limit, and continue the removal of containers."""
@@ -108,7 +117,8 @@ class Spawner:
         return self._containers.pids
 
     def ended(self, attempt: Attempt) -> Optional[Excess]:
-        """Remove the control group of an ended attempt; return the limit that the attempt has reached, or None."""
+        """Remove what an ended attempt has left; return the limit that the attempt has reached, or None."""
+        temporary.forget(self._folder.task(attempt.task), attempt.number)
         return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
 
     def forget(self, standby: Attempt) -> None:

@@ -22,6 +22,7 @@ ENVIRONMENT = {  # of every task, beyond its agent's variables, `env` and `secre
     "LAUNCH_TASK_DIR": "Folder of the task on its host, with its logs.",
     "LAUNCH_PROGRESS": "File of the task for lines of JSON with `step`, `loss` and `rate`, which `status` shows.",
     "LAUNCH_CONTAINER": "Name of the attempt's container; unset outside a container.",
+    "TMPDIR": "Folder for temporary files, gone with the attempt; unset in podman and docker. `env` may set another.",
     "LAUNCH_JOB_DIR": "Folder of the job or program on the launcher's machine, of which the task has a copy.",
     "GLIBC_TUNABLES": "`glibc.malloc.hugetlb=1` for a job's ps, unless `env` sets it: large memory in large pages.",
     "PYTHONPATH": "Folder of the code, for a job that is a dotted module. For a program under `command`, a folder"

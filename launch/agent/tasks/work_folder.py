@@ -10,7 +10,8 @@ attempts of a task share a copy, so a restarted task finds the files of the earl
 run is over, the agent removes the unchanged copies; the files that the tasks wrote stay.
 
 All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
-keeps the code in memory while it may start a task. The agent restores missing files, and keeps the run's files young.
+keeps the code in memory while it may start a task. The agent restores missing or changed files, and keeps the run's
+files young.
 """
 
 import contextlib
@@ -186,9 +187,9 @@ class Shipped:
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
 
     def restore(self) -> None:
-        """Restore missing files; log a failure once, without ending the run."""
+        """Restore missing and changed files; log a failure once, without ending the run."""
         for path, file in self._files.items():
-            if not os.path.exists(path):
+            if not _has(path, file.content):
                 try:
                     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
                     _write(Path(path), file)
@@ -209,6 +210,13 @@ class Shipped:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _has(path: str, content: bytes) -> bool:
+    try:
+        return _read(path) == content
+    except OSError:
+        return False
 
 
 def _write(path: Path, file: _File) -> None:

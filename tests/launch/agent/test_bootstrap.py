@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 
 from launch import agent
-from launch.hosts.bundle import Bundle, Code, launcher_code
+from launch.hosts.bundle import Bundle, Code, launcher_code, pack
 from tests.support.launch.machine import living_under
 from tests.support.waiting import PATIENCE_S, eventually
 
@@ -159,6 +159,23 @@ def test_a_working_folder_that_cannot_be_made_is_named_with_the_reason(tmp_path:
     assert "Not a directory" in error
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: it mounts a small disk")
+def test_a_full_disk_is_named_with_what_is_left_there(tmp_path: Path) -> None:
+    launcher, disk = launcher_code(), tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True)
+    try:
+        with receiver(disk / "w", launcher) as process:
+            hear(process)
+            send(process, launcher.bundles["launcher"])
+            error = hear(process)["error"]
+        assert not folders(disk / "w")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    expected = f"cannot write the code under {disk}/w/code: No space left on device; the disk at {disk} has 0.3 MB and "
+    assert error.startswith(expected) and error.endswith(" files left")
+
+
 # -- code that is not as it was sent
 
 
@@ -225,15 +242,63 @@ def test_a_file_that_was_cut_short_or_replaced_is_sent_again(
     assert path.read_bytes() == RECEIVER.with_name("__main__.py").read_bytes()
 
 
-def test_a_changed_byte_is_found_before_a_run_starts(tmp_path: Path, unpacked: Path, launcher: Code) -> None:
-    path = unpacked / "jobs" / "digits.py"
-    path.write_bytes(path.read_bytes()[::-1])
-    assert ask_once(tmp_path, launcher) == []  # one that only looks does not read every byte
-    with receiver(tmp_path, launcher, verb="start") as process:
-        assert hear(process)["missing"] == ["launcher"]
+@pytest.mark.parametrize("verb", ["status", "down", "start"])
+def test_a_changed_byte_of_the_launchers_code_is_found_before_any_verb_runs_it_and_mended(
+    tmp_path: Path, unpacked: Path, launcher: Code, verb: str
+) -> None:
+    for name in ("launch/agent/__main__.py", "jobs/digits.py"):
+        path = unpacked / name
+        whole = path.read_bytes()
+        path.write_bytes(b"(" + whole[1:])
+        with receiver(tmp_path, launcher, verb=verb) as process:
+            assert hear(process)["missing"] == ["launcher"]
+        assert ask_once(tmp_path, launcher) == ["launcher"]
+        assert path.read_bytes() == whole and ask_once(tmp_path, launcher) == []
     (unpacked / ".manifest").write_text("{}")
-    with receiver(tmp_path, launcher, verb="start") as process:
+    with receiver(tmp_path, launcher, verb=verb) as process:
         assert hear(process)["missing"] == ["launcher"]
+
+
+def test_a_changed_byte_of_a_jobs_code_is_found_before_a_run_starts(tmp_path: Path, launcher: Code) -> None:
+    source = tmp_path / "data.bin"
+    source.write_bytes(b"one")
+    code = Code({**launcher.bundles, "job": pack([(source, "data.bin")])})
+    assert ask_once(tmp_path, code) == ["job", "launcher"]
+    (tmp_path / "code" / code.hashes["job"] / "data.bin").write_bytes(b"two")
+    assert ask_once(tmp_path, code) == []  # it may be large, and nothing of it runs
+    with receiver(tmp_path, code, verb="start") as process:
+        assert hear(process)["missing"] == ["job"]
+
+
+RECORDED = r"""
+import os
+fsync, rename = os.fsync, os.rename
+
+def synced(handle):
+    os.write(2, b"sync %s\n" % os.fsencode(os.readlink("/proc/self/fd/%d" % handle)))
+    fsync(handle)
+
+def renamed(source, target):
+    rename(source, target)
+    os.write(2, b"rename\n")
+
+os.fsync, os.rename = synced, renamed
+"""
+
+
+def test_the_disk_has_all_code_before_the_code_gets_its_name(tmp_path: Path, launcher: Code) -> None:
+    sent, above = json.dumps({"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status"}), tmp_path / "code"
+    data = launcher.bundles["launcher"].data
+    ran = subprocess.run(
+        [sys.executable, "-c", RECORDED + RECEIVER.read_text()], input=b"%s\n%d\n%s" % (sent.encode(), len(data), data),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=PATIENCE_S,
+    )  # fmt: skip
+    before, after = ran.stderr.decode().split("rename\n")
+    (folder,) = above.iterdir()
+    synced = {line.split("/code/", 1)[1].partition("/")[2] for line in before.splitlines()}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if "__pycache__" not in path.parts}
+    assert synced == {"", *files} and len(files) > 100
+    assert after == f"sync {above}\n"
 
 
 # -- folders of others

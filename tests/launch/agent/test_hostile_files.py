@@ -19,7 +19,7 @@ from cluster.protocol.typed_json import to_values
 from launch.agent.diagnosis.evidence import logs, values
 from launch.agent.endings.exits import HANG_S
 from launch.agent.protocol.messages import Event, Exited, Go, Joined, Started, decode, encode
-from launch.agent.state import plan_file
+from launch.agent.state import plan_file, temporary
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import LINGER_S, HostTasks
@@ -84,6 +84,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
     while host.tasks.running:
         host.tasks.stop_all(0.0, 0.0)
         host.tasks.poll(1e6)
+    for link in host.folder.path.glob("*/attempt_*.tmp"):
+        temporary.remove(link)
 
 
 def plant(host: Host, name: str, kind: str) -> None:

@@ -206,3 +206,20 @@ def test_a_connection_that_breaks_is_told() -> None:
     )
     assert refusal(FakeChannel(broken, complaint="bye")) == "h1: the connection broke: Socket is closed; bye"
     assert refusal(FakeChannel(NOTHING_MISSING, broken)) == "h1: the connection broke during `status`: Socket is closed"
+
+
+class Full(FakeChannel):
+    """A program that ends, with its reason, while its code is sent to it."""
+
+    def send(self, data: bytes) -> None:
+        if data == b"the code":
+            raise BrokenPipeError(32, "Broken pipe")
+        super().send(data)
+
+
+def test_a_program_that_takes_no_more_of_its_code_is_told_with_its_own_reason() -> None:
+    reason = b'{"error": "cannot write the code under /w/code: No space left on device", "kind": "disk"}\n'
+    missing = b'{"missing": ["launcher"]}\n'
+    assert refusal(Full(missing, reason)) == "h1: cannot write the code under /w/code: No space left on device"
+    assert refusal(Full(missing)) == "h1: the connection broke: [Errno 32] Broken pipe"
+    assert refusal(Full(missing, Silence())) == "h1: the connection broke: [Errno 32] Broken pipe"

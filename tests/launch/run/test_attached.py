@@ -130,6 +130,18 @@ def test_the_lead_of_a_paused_run_that_is_lost_has_no_successor_since_its_lease_
     assert followed.watch.lead_lost_at is None
 
 
+def test_a_sigcont_without_a_stop_as_timeout_sends_it_is_no_stop() -> None:
+    followed, leads = scene(())
+
+    def go_on() -> bytes:
+        followed.fleet.interrupts.continued_at = time.monotonic()
+        return change(SUCCEEDED)
+
+    leads[0]._script += [change(status()), go_on, END]
+    assert followed.follow() == SUCCEEDED
+    assert "was stopped" not in followed.output.getvalue()
+
+
 def test_a_launcher_that_was_stopped_looks_what_became_of_the_run_before_it_gives_its_host_up() -> None:
     """SIGSTOP cannot be caught: only that the process goes on is known."""
     followed, leads = scene((), (answer(status(state="stopped", cause="not heard from for 18 s")),))

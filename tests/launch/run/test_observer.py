@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from launch.errors import CannotStart, UsageError
+from launch.errors import CannotStart, ProblemKind, UsageError
 from launch.history import newest_status
 from launch.run import follower
 from launch.run.follower import Follower
@@ -85,3 +85,12 @@ def test_where_the_chiefs_host_is_out_of_reach_it_is_told_how_to_go_on_without_i
         newest_status(fleet, "r.yaml")
     advice = "if gpu01 is lost, continue without it with `launch up --resume r.yaml --exclude gpu01`"
     assert str(caught.value).splitlines()[-1] == advice
+
+
+@pytest.mark.parametrize("kind", [ProblemKind.DISK, ProblemKind.FOLDER, ProblemKind.OLD_PYTHON])
+def test_a_host_that_can_be_mended_is_not_called_lost(kind: ProblemKind) -> None:
+    refused = Lead(line({"error": "no", "kind": kind.value}))
+    fleet = fleet_of({"gpu01": FakeHost("gpu01", refused), "gpu02": FakeHost("gpu02")})
+    with pytest.raises(CannotStart) as caught:
+        newest_status(fleet, "r.yaml")
+    assert "gpu01: no" in str(caught.value) and "--exclude" not in str(caught.value)

@@ -30,6 +30,7 @@ BEGAN = "2026-11-23T12:00:00+00:00"
          "step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21"),
         ({"global_step": 7, "steps": None}, "step 7"),
         ({"global_step": 0, "steps": 10}, "step 0/10 (0 %)"),
+        ({"global_step": 61, "steps": 60}, "step 61/60 (100 %)"),  # two workers' last steps, at once
         ({"global_step": 10, "steps": 10, "loss": 0.0}, "step 10/10 (100 %), loss 0"),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any, Callable, Dict, List, Optional, Type, TypeVar
 
 from launch.agent.limits.enforcement import Terms
 from launch.agent.protocol.messages import Event, Started
+from launch.agent.state import temporary
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.tasks.spawning import TaskShare
@@ -64,3 +65,5 @@ class Bench:
         while tasks is not None and tasks.running:
             tasks.stop_all(0.0, self.now)
             tasks.poll(self.now + 1e6)
+        for link in self.folder.path.glob("*/attempt_*.tmp"):
+            temporary.remove(link)

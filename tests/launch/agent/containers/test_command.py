@@ -28,6 +28,11 @@ def test_apptainer_shows_the_folders_of_the_run_and_nothing_of_the_home_folder()
     assert "KEY" not in env  # the runtime's own process is none of the container's
 
 
+def test_apptainer_which_has_the_hosts_tmp_shows_the_attempts_own_folder_in_it() -> None:
+    argv, _ = command(container("apptainer"), INSIDE._replace(temporary="/tmp/launch-1"), {})
+    assert argv[argv.index("/tmp/launch-1") - 1] == "--bind"
+
+
 def test_podman_and_docker_run_a_named_container_on_the_hosts_network_with_the_hosts_pids() -> None:
     for runtime in ("podman", "docker"):
         argv, env = command(container(runtime), INSIDE, {"HOST": "own"})

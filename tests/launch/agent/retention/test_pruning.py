@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from cluster.protocol.settings import DEFAULT_KEEP, Keep
-from launch.agent.linux import file_lock
+from launch.agent.linux import file_lock, procfs
 from launch.agent.retention import past_runs, pruning
 from launch.agent.retention.measure import measure
 from launch.agent.retention.pruning import PrunedPlace, look, prune
@@ -179,3 +179,17 @@ def test_another_host_of_a_shared_folder_may_be_faster(past: PastRuns, monkeypat
 def test_without_a_working_folder_there_is_nothing(tmp_path: Path) -> None:
     past = PastRuns(tmp_path / "none")
     assert prune(place(past, TWO), past.clocks) == PruneAnswer(0, 0, [], [], []) and not past.workdir.exists()
+
+
+def test_a_run_in_which_something_is_mounted_stays_with_the_path(
+    past: PastRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four(past)
+    monkeypatch.setattr(procfs, "MOUNTS", past.workdir / "mountinfo")
+    point = past.workdir / "runs" / RUNS[0] / "data"
+    procfs.MOUNTS.write_text(f"66 27 254:0 /data {point} rw - ext4 /dev/vda rw\n")
+    found = prune(place(past, TWO), past.clocks)
+    assert names(found) == [RUNS[1]] and past.left() == [RUNS[0], *RUNS[2:]]
+    assert [(each.run, each.needed) for each in found.spared] == [
+        (RUNS[0], f"{point} in it is a mount or another disk")
+    ]

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import subprocess
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Iterator, List
 
 import pytest
 
 from launch.agent.retention import pruning
+from launch.agent.retention.measure import measure
 
 
 def full(folder: Path) -> Path:
@@ -74,3 +77,29 @@ def test_what_cannot_be_removed_is_named_with_its_reason(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(shutil, "rmtree", refuse)
     assert pruning.remove(rest) == "file: Operation not permitted"
+
+
+@pytest.mark.not_fast
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: it mounts a folder")
+def test_a_folder_of_the_same_disk_that_is_mounted_in_a_rest_is_not_emptied(tmp_path: Path) -> None:
+    kept, run = full(tmp_path / "kept"), full(tmp_path / "run")
+    point = run / "my data"
+    point.mkdir()
+    with mounted(kept, point):
+        assert measure(run).mount == str(point)
+        rest = pruning.hide(run)
+        asked = pruning.remove(rest)
+        assert asked == f"{rest}/my data: something is mounted there; end that with `umount '{rest}/my data'`"
+        assert (kept / "a" / "b" / "file").exists() and (rest / "a" / "b" / "file").exists()
+    assert pruning.remove(rest) is None and (kept / "a" / "b" / "file").exists()
+
+
+@contextmanager
+def mounted(folder: Path, point: Path) -> Iterator[None]:
+    """A folder that is also at ``point``, wherever that has moved in the end."""
+    subprocess.run(["mount", "--bind", str(folder), str(point)], check=True)
+    try:
+        yield
+    finally:
+        for each in (point, *point.parents[1].glob(f"{pruning.REMOVED}*/{point.name}")):
+            subprocess.run(["umount", str(each)], stderr=subprocess.DEVNULL)

@@ -526,3 +526,26 @@ def test_progress_that_cannot_be_read_is_passed_over(bench: Bench, text: str) ->
     bench.sh(f"""printf %s '{text}' > $LAUNCH_TASK_DIR/progress.json""")
     assert bench.comes(Exited).exit_code == 0
     assert not [event for event in bench.events if isinstance(event, Advanced)]
+
+
+# -- temporary files
+
+
+def test_what_a_killed_task_leaves_in_its_tmpdir_is_gone_with_it_and_the_next_attempt_has_its_own(bench: Bench) -> None:
+    bench.sh("f=$(mktemp --suffix .py) && echo $f; exec sleep 60")
+    bench.logged(".py\n")
+    left = Path(bench.folder.log("worker:0", 0).read_text().strip())
+    assert left.parent.name.startswith("launch-") and left.exists()
+    os.kill(bench.tasks.running["worker:0"].process.pid, signal.SIGKILL)
+    bench.comes(Exited)
+    eventually("its folder gone", lambda: not left.parent.exists())
+    bench.tasks.start("worker:0", 1)
+    bench.logged(".py\n", attempt=1)
+    second = Path(bench.folder.log("worker:0", 1).read_text().strip()).parent
+    assert second.exists() and second != left.parent
+
+
+def test_a_users_own_tmpdir_wins(bench: Bench, tmp_path: Path) -> None:
+    bench.sh("echo $TMPDIR; exec sleep 60", env={"TMPDIR": str(tmp_path)})
+    bench.logged(f"{tmp_path}\n")
+    assert not list(bench.folder.task("worker:0").glob("*.tmp"))

@@ -43,12 +43,14 @@ def test_what_is_purged_is_put_back_as_it_was(code: Path) -> None:
     assert (code / "jobs" / "main.py").read_text() == "jobs/main.py"
 
 
-def test_what_is_there_is_not_written_again(code: Path) -> None:
-    (code / "jobs" / "main.py").write_text("other")
+def test_what_is_as_it_was_sent_is_not_written_again_and_a_changed_byte_is_mended(code: Path) -> None:
     kept = shipped(code)
-    (code / "jobs" / "main.py").write_text("changed since")
+    same, changed = code / "jobs" / "main.py", code / "launch" / "agent" / "__main__.py"
+    node = same.stat().st_ino
+    changed.write_text(changed.read_text().replace("agent", "agenT"))
     kept.restore()
-    assert (code / "jobs" / "main.py").read_text() == "changed since"
+    assert same.stat().st_ino == node
+    assert changed.read_text() == "launch/agent/__main__.py" and changed.stat().st_mode & 0o777 == 0o700
 
 
 def test_files_of_a_run_that_are_older_than_a_day_become_young_and_others_keep_their_time(

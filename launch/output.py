@@ -1,0 +1,117 @@
+"""The launcher's stdout and stderr: what becomes of a verb when one of them is full, closed, or no longer read.
+
+A verb that trains, or that changes hosts, goes on: a run of days must not end for a line on a full disk. Such a verb
+reports once, on stderr, that it cannot print. Any other verb ends: its output is all that it is for. The end of a pipe
+then ends the verb without a word, as it ends any tool.
+"""
+
+import errno
+import io
+import os
+import select
+import signal
+import sys
+from typing import Any, Callable
+
+from launch.errors import LaunchError
+
+STALL_S = 3.0  # for a reader that stands still; far below the lease of an attached run
+GOES_ON = frozenset(("down", "drain", "prune", "restart", "setup", "sweep", "up", "verify"))
+
+
+class OutputLost(LaunchError):
+    """The output of a verb cannot be written; the text is empty where its reader has ended."""
+
+    def __init__(self, why: str, number: int):
+        super().__init__("" if number == errno.EPIPE else why)
+        self.exit_code = 128 + signal.SIGPIPE if number == errno.EPIPE else self.exit_code
+
+
+class Output(io.RawIOBase):
+    """An open file that the launcher prints to.
+
+    Attributes:
+      goes_on: whether a failed write counts as done. ``lost`` then receives the first reason; otherwise the write
+        raises ``OutputLost``.
+    """
+
+    def __init__(self, handle: int, name: str, lost: Callable[[str], None], goes_on: bool = False):
+        super().__init__()
+        self._handle, self._name, self._lost, self.goes_on = handle, name, lost, goes_on
+        self._failed = False
+
+    def fileno(self) -> int:
+        return self._handle
+
+    def isatty(self) -> bool:
+        return os.isatty(self._handle)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write the beginning of ``data``, and return its length; where the verb goes on, do not wait for a reader."""
+        try:
+            if self.goes_on and not self._is_read():
+                raise OSError(errno.EAGAIN, f"its reader has stood still for {STALL_S:.0f} s")
+            return os.write(self._handle, data[: select.PIPE_BUF] if self.goes_on else data)
+        except OSError as error:
+            why = "it is closed" if error.errno == errno.EBADF else error.strerror
+            self._fail(f"cannot print to {self._target()}: {why}", error.errno or 0)
+        return len(data)
+
+    def _is_read(self) -> bool:
+        """Return whether a write of ``PIPE_BUF`` bytes ends at once; wait for that only before the first failure."""
+        poll = select.poll()
+        poll.register(self._handle, select.POLLOUT)
+        return bool(poll.poll(0 if self._failed else STALL_S * 1000))
+
+    def _fail(self, why: str, number: int) -> None:
+        first, self._failed = not self._failed, True
+        if not self.goes_on:
+            if first:  # the exit of Python flushes again
+                raise OutputLost(why, number)
+        elif first:
+            self._lost(f"{why}; this command continues without it")
+
+    def _target(self) -> str:
+        """Return the name of the file, with its path where it has one."""
+        try:
+            path = os.readlink(f"/proc/self/fd/{self._handle}")
+        except OSError:
+            return self._name
+        return f"{path} ({self._name})" if path.startswith("/") and path != os.devnull else self._name
+
+
+def install() -> Output:
+    """Print to stdout and stderr by way of ``Output`` from here on, and return the one of stdout."""
+    _fill()
+    errors = Output(2, "stderr", lambda why: None, goes_on=True)
+    sys.stderr = _text(errors, sys.stderr)
+    output = Output(1, "stdout", _report)
+    sys.stdout = _text(output, sys.stdout)
+    return output
+
+
+def _report(why: str) -> None:
+    print(why, file=sys.stderr, flush=True)
+
+
+def _fill() -> None:
+    """Open a file in the place of each closed one of 0, 1 and 2, so that no socket takes its number.
+
+    The file can be read, which ends at once, and not be written.
+    """
+    for handle in (0, 1, 2):
+        try:
+            os.fstat(handle)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # the lowest free number
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 (as long as this process)
+
+
+def _text(output: Output, former: Any) -> io.TextIOWrapper:
+    """Return a text stream with the encoding of the former one, which is None where the file was closed."""
+    encoding, errors = getattr(former, "encoding", None), getattr(former, "errors", None)
+    by_line = bool(getattr(former, "line_buffering", False)) or output.isatty() or output.goes_on
+    return io.TextIOWrapper(io.BufferedWriter(output), encoding, errors or "backslashreplace", line_buffering=by_line)

@@ -1,0 +1,63 @@
+"""The proof that a detached run outlives the logins that started it.
+
+Some hosts end all processes of a login with it: systemd's logind with ``KillUserProcesses=yes``, or an sshd in a
+container. So the launcher closes every connection, waits a moment, and asks each agent over a second connection.
+"""
+
+import time
+from typing import Any, Dict, List, Mapping, Sequence
+
+from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.fleet import Fleet
+from launch.history import status_in
+from launch.hosts.channel import Host
+from launch.status.run import ENDED
+from launch.teardown import take_down
+
+SETTLE_S = 2.0  # for what the end of a login ends; logind sends SIGTERM at once
+ANSWER_S = 30.0
+ENDED_THERE = "the run's processes there end with the login that started them"
+ADVICE = (
+    "let root set KillUserProcesses=no in /etc/systemd/logind.conf, or name your user in KillExcludeUsers;"
+    " or leave out -d, which keeps the login"
+)
+
+
+def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
+    """Prove that a detached run lives on without its logins; return a line for each host that gave no proof.
+
+    Raises:
+      CannotStart: the run ends with the logins; the error names the hosts, and nothing of the run is left.
+    """
+    remote = [host for host in hosts if not fleet.spec.is_here(host)]
+    if not remote or fleet.slurm_job:  # the job of Slurm has the processes
+        return []
+    for host in remote:
+        fleet.hosts[host].close()
+    time.sleep(SETTLE_S)
+
+    def ask(host: Host) -> Dict[str, Any]:
+        host.connect()
+        return fleet.ask_host(host, "status", fleet.reference(host.name, run), ANSWER_S)
+
+    answers, problems = fleet.each(ask, remote, interruptible=False)
+    ended = ended_with_login(answers)
+    if ended:
+        take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
+        raise CannotStart([HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended], ADVICE)
+    return [f"{problem}; it may have ended with its login" for problem in problems]
+
+
+def ended_with_login(answers: Mapping[str, Mapping[str, Any]]) -> List[str]:
+    """Return the hosts on which a run ends with its login, by their answers to ``status``.
+
+    A run that has ended by itself counts nowhere. An agent that received SIGTERM has reported that its host leaves.
+    """
+    known = [status_in(host, answer) for host, answer in answers.items()]
+    status = next((each for each in known if each is not None), None)
+    died = any(answer.get("died") for answer in answers.values())
+    if status is not None and status.departed is not None:
+        return [status.departed]  # the other hosts' agents end with the run
+    if status is not None and status.state in ENDED and not died:
+        return []
+    return [host for host, answer in answers.items() if not answer.get("lives")]

@@ -1,0 +1,87 @@
+"""A detached run is up once it has outlived its logins: asked over second connections, on every host at once."""
+
+from typing import Any, Dict, List
+
+import pytest
+
+from launch.errors import CannotStart
+from launch.run import outliving
+from launch.run.outliving import ADVICE, ended_with_login, prove_outliving
+from tests.launch.run.leads import Lead, answer, line
+from tests.support.launch.fakes import FakeHost, fleet_of
+from tests.support.launch.statuses import status
+
+KNOWN: Dict[str, Any] = {"run": "r-1", "generation": 1, "lead": "gpu01"}
+LEADS = answer(status(), **KNOWN, lives=True)
+LEAVES = answer(status(departed="gpu02"), **KNOWN, lives=True)
+MEMBER, GONE = (line({"status": None, **KNOWN, "lives": lives}) for lives in (True, False))
+DIED = answer(status(state="failed"), **KNOWN, lives=False, agent=False, died=True)
+DOWN = line(
+    {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": [],
+     "after": None}
+)  # fmt: skip
+ENDS = "the run's processes there end with the login that started them"
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outliving, "SETTLE_S", 0.0)
+
+
+class Scene:
+    """Two hosts, each with what it answers over its second connection, and then to ``down``."""
+
+    def __init__(self, *answers: bytes):
+        self.order: List[str] = []
+        self.hosts = [FakeHost(f"gpu0{number + 1}", Lead(said), Lead(DOWN)) for number, said in enumerate(answers)]
+        for host in self.hosts:
+            host._connect = lambda name: self.order.append(f"connect {name}, closed {self.closed(name)}")
+        self.fleet = fleet_of({host.name: host for host in self.hosts})
+
+    def closed(self, name: str) -> int:
+        return next(host.closed for host in self.hosts if host.name == name)
+
+    def prove(self) -> List[str]:
+        with self.fleet:
+            self.order.clear()
+            return prove_outliving(self.fleet, "r-1", [host.name for host in self.hosts])
+
+
+def test_each_login_is_closed_before_a_second_one_asks() -> None:
+    scene = Scene(LEADS, MEMBER)
+    assert scene.prove() == []
+    assert sorted(scene.order) == ["connect gpu01, closed 1", "connect gpu02, closed 1"]
+
+
+@pytest.mark.parametrize(
+    ("lead", "member", "named"),
+    [
+        (LEADS, GONE, ["gpu02"]),  # killed
+        (LEAVES, MEMBER, ["gpu02"]),  # its agent has received SIGTERM and ends its tasks
+        (DIED, GONE, ["gpu01", "gpu02"]),
+    ],
+)
+def test_a_run_that_ends_with_its_logins_is_taken_down_and_the_way_out_is_named(
+    lead: bytes, member: bytes, named: List[str]
+) -> None:
+    scene = Scene(lead, member)
+    with pytest.raises(CannotStart) as caught:
+        scene.prove()
+    assert str(caught.value).splitlines() == [*(f"{host}: {ENDS}" for host in named), ADVICE]
+    assert not any(host.channels for host in scene.hosts), "both were asked to end it"
+
+
+def test_a_run_that_has_ended_by_itself_meanwhile_is_not_blamed_on_the_login() -> None:
+    succeeded = answer(status(state="succeeded"), **KNOWN, lives=False, agent=False, died=False)
+    assert Scene(succeeded, GONE).prove() == []
+
+
+def test_a_host_that_cannot_be_asked_is_named_and_the_run_stays() -> None:
+    scene = Scene(LEADS, MEMBER)
+    scene.hosts[1].channels.clear()
+    assert scene.prove() == ["gpu02: out of reach; it may have ended with its login"]
+    assert len(scene.hosts[0].channels) == 1
+
+
+def test_hosts_without_a_status_of_the_run_are_judged_by_their_agents() -> None:
+    assert ended_with_login({"a": {"status": None, "lives": True}, "b": {"status": None, "lives": False}}) == ["b"]

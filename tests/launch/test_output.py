@@ -1,0 +1,144 @@
+"""Output that cannot be printed: a run goes on and reports it once on stderr; a verb that only prints ends."""
+
+import io
+import os
+import subprocess
+from contextlib import ExitStack
+from typing import Iterator, List, Tuple
+
+import pytest
+
+from launch import output
+from launch.cli import VERBS
+from launch.output import GOES_ON, Output, OutputLost
+from tests.support import ROOT
+from tests.support.launch.launcher import LAUNCH, Launcher
+from tests.support.waiting import PATIENCE_S
+
+
+@pytest.fixture
+def lost() -> List[str]:
+    """What is reported elsewhere."""
+    return []
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """A file on a full disk."""
+    handle = os.open("/dev/full", os.O_WRONLY)
+    yield handle
+    os.close(handle)
+
+
+@pytest.fixture
+def pipe() -> Iterator[Tuple[int, int]]:
+    """A pipe that no process but this one has."""
+    with ExitStack() as stack:
+        ends = os.pipe()
+        for end in ends:
+            stack.callback(_close, end)
+        yield ends
+
+
+def _close(handle: int) -> None:
+    try:
+        os.close(handle)
+    except OSError:
+        return
+
+
+def test_a_verb_that_goes_on_reports_a_full_disk_once_with_the_file(full: int, lost: List[str]) -> None:
+    printed = Output(full, "stdout", lost.append, goes_on=True)
+    assert [printed.write(b"line\n") for _ in range(3)] == [5, 5, 5]
+    reason = "cannot print to /dev/full (stdout): No space left on device"
+    assert lost == [f"{reason}; this command continues without it"]
+
+
+def test_a_verb_that_only_prints_ends_on_a_full_disk_with_the_file(full: int, lost: List[str]) -> None:
+    with pytest.raises(OutputLost) as caught:
+        Output(full, "stdout", lost.append).write(b"line\n")
+    assert str(caught.value) == "cannot print to /dev/full (stdout): No space left on device"
+    assert (caught.value.exit_code, lost) == (1, [])
+
+
+def test_a_verb_that_only_prints_ends_without_a_word_where_its_pipe_ends(
+    pipe: Tuple[int, int], lost: List[str]
+) -> None:
+    os.close(pipe[0])
+    printed = Output(pipe[1], "stdout", lost.append)
+    with pytest.raises(OutputLost) as caught:
+        printed.write(b"line\n")
+    assert (str(caught.value), caught.value.exit_code, lost) == ("", 141, [])
+    printed.write(b"the flush at the exit of Python\n")
+
+
+def test_a_closed_file_is_called_closed(pipe: Tuple[int, int], lost: List[str]) -> None:
+    os.close(pipe[1])
+    Output(pipe[1], "stdout", lost.append, goes_on=True).write(b"line\n")
+    assert lost == ["cannot print to stdout: it is closed; this command continues without it"]
+
+
+def test_a_reader_that_stands_still_stops_no_run_and_gets_what_it_has_room_for_later(
+    pipe: Tuple[int, int], lost: List[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "STALL_S", 0.01)
+    read, write = pipe
+    printed = io.BufferedWriter(Output(write, "stdout", lost.append, goes_on=True))
+    for _ in range(40):  # 64 KiB fit into a pipe
+        printed.write(b"x" * 4096)
+        printed.flush()
+    reason = "cannot print to stdout: its reader has stood still for 0 s"
+    assert lost == [f"{reason}; this command continues without it"]
+    while len(os.read(read, 1 << 20)) == 1 << 20:
+        pass
+    printed.write(b"later")
+    printed.flush()
+    assert os.read(read, 100) == b"later" and len(lost) == 1
+
+
+def test_the_verbs_that_go_on_are_verbs() -> None:
+    assert set(VERBS) > GOES_ON
+
+
+RUNS = {
+    "full": (">/dev/full", "cannot print to /dev/full (stdout): No space left on device; this command continues"),
+    "closed": (">&-", "cannot print to stdout: it is closed; this command continues"),
+    "a pipe that ends": ("> >(head -1 >/dev/null)", "cannot print to stdout: Broken pipe; this command continues"),
+}
+
+
+@pytest.mark.not_fast
+@pytest.mark.parametrize("where", RUNS)
+def test_a_run_goes_on_to_its_end_where_its_launcher_cannot_print(launch: Launcher, where: str) -> None:
+    launch.write("test {role} = ps && exec sleep 1000; sleep 2; echo trained; exit {index}")
+    to, reported = RUNS[where]
+    code, errors = in_bash(launch, "up", to)
+    assert (code, errors) == (1, f"{reported} without it\n"), "worker 1 fails by itself"
+    assert "exit code 1" in launch.status()["cause"]
+    assert launch.log("worker:0") == "trained\n" and launch.left() == []
+
+
+@pytest.mark.not_fast
+def test_a_run_goes_on_where_no_output_of_its_launcher_is_open(launch: Launcher) -> None:
+    launch.write("test {role} = ps && exec sleep 1000; sleep 1; echo trained")
+    assert in_bash(launch, "up", ">&- 2>&- <&-") == (0, "")
+    assert launch.log("worker:0") == "trained\n" and launch.left() == []
+
+
+@pytest.mark.not_fast
+def test_other_verbs_end_by_a_pipe_quietly_and_by_a_full_disk_with_its_name(launch: Launcher) -> None:
+    launch.write("exit 0")
+    assert in_bash(launch, "plan", "> >(true)") == (141, "")
+    full = "cannot print to /dev/full (stdout): No space left on device\n"
+    assert in_bash(launch, "plan", "--json >/dev/full") == (1, full)
+    assert in_bash(launch, "plan", "2>/dev/full >/dev/null") == (0, "")
+
+
+def in_bash(launch: Launcher, verb: str, words: str) -> Tuple[int, str]:
+    """Exit code and stderr of a verb, with redirections."""
+    command = f'exec "$@" "$FILE" {words}'
+    ran = subprocess.run(
+        ["bash", "-c", command, "bash", *LAUNCH, verb], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env={**os.environ, "FILE": str(launch.file)}, cwd=str(ROOT), timeout=PATIENCE_S, text=True,
+    )  # fmt: skip
+    return ran.returncode, ran.stderr
