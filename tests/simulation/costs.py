@@ -98,6 +98,11 @@ def _nothing(fault: Fault, world: Any) -> Cost:
     return Cost()
 
 
+def _habit(fault: Fault, world: Any) -> Optional[Cost]:
+    """A process that leaves late costs nothing by itself, and prolongs whatever ends it after that."""
+    return Cost() if fault is world.faults[-1] else None
+
+
 def _disk(fault: Fault, world: Any) -> Optional[Cost]:
     """A full disk is no matter, unless the end finds it full."""
     return Cost() if fault.at + fault.seconds < UNTIL_S else None
@@ -270,7 +275,8 @@ def _stuck(fault: Fault, world: Any) -> Cost:
 
 
 _RULES: Dict[str, Callable[[Fault, Any], Optional[Cost]]] = {
-    **dict.fromkeys(("reset", "clock", "stubborn", "late", "save", "children", "busy", "queue"), _nothing),
+    **dict.fromkeys(("reset", "clock", "save", "children", "busy", "queue"), _nothing),
+    **dict.fromkeys(("stubborn", "late"), _habit),
     **dict.fromkeys(("cut", "cut in", "cut out", "sleep"), _cut),
     **dict.fromkeys(("stop", "kill", "twice"), _stop),
     "disk": _disk, "power": _power, "gone": _gone, "reboot": _reboot, "crash": _crash, "restart": _restart,

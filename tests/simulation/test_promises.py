@@ -124,6 +124,12 @@ def test_two_faults_cost_what_each_does(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.startswith("I13: 100.0 crash worker:1, 300.0 crash worker:1: ") and "a pause of 6.0 s" in found
 
 
+def test_a_task_that_leaves_late_pauses_longer_where_another_fault_ends_it() -> None:
+    """Its three seconds were no fault of the run: found by seed 214087."""
+    faults = [Fault(210.0, "late", "worker:0"), Fault(330.0, "crash", "worker:0")]
+    assert failure(World(214087, faults)) is None
+
+
 def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Incidents, "go_on", lambda self, now: None)
     assert "I13: 100.0 leave h3: expected that training went on after incident 1, found None s" in broken(
