@@ -25,6 +25,8 @@
     │   ├── Busy             another process uses, builds or removes the environment
     │   ├── NotBuilt         the environment cannot be built
     │   └── Broken           a file did not arrive whole
+    ├── a program
+    │   └── TooLong          a search in its log took too much time
     ├── a checkpoint
     │   ├── CopyError        a checkpoint did not arrive
     │   └── NotExported      no SavedModel of a checkpoint exists

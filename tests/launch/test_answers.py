@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 
 import pytest
 
-from launch.agent.protocol.messages import Lost
+from launch.agent.protocol.messages import Exited, Lost
+from launch.agent.supervision.quietness import REMAIN_S
 from launch.check.report import as_values as verdict_values
 from launch.check.report import judge
 from launch.cli import verbs
@@ -26,6 +27,7 @@ from launch.verbs.export import ExportAnswer
 from launch.verbs.prune import Pruned
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.sweep import as_values as sweep_values
+from tests.launch.agent.supervision.test_quietness import Program
 from tests.launch.environments.test_builder import order_for
 from tests.launch.hosts.good_conversations import EXPORTED
 from tests.launch.teardown.test_down import SOMETHING, left_of
@@ -76,7 +78,7 @@ def of_a_run(verb: str) -> Callable[[Launcher, Path], Iterator[Answer]]:
 
 
 def of_status(launch: Launcher, folder: Path) -> Iterator[Answer]:
-    """Of a run that is up, and of an elastic one in which something went wrong."""
+    """Of a run that is up, an elastic one in which something went wrong, and a program that stands still."""
     yield from of_a_run("status")(launch, folder)
     replay = Replay(min_workers=1)
     replay.up()
@@ -84,6 +86,11 @@ def of_status(launch: Launcher, folder: Path) -> Iterator[Answer]:
     replay.at(2, started("worker:1", 1), failed("worker:1", 1))
     replay.at(3, Lost("b", 13.0))
     yield replay.status()
+    program = Program()
+    program.measure(100.0, "worker:0")
+    program.at(103.0, Exited("worker:1", 0, 0))
+    program.at(104.0 + REMAIN_S)
+    yield program.status()
 
 
 def of_down(launch: Launcher, folder: Path) -> Iterator[Answer]:

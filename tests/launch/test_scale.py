@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 
-from launch import fleet
+from launch import calls
 from launch.agent.supervision.run_state import RunState
 from tests.benchmarks import scale
 
@@ -36,7 +36,7 @@ def lines_of(tasks: int) -> Dict[str, int]:
 
 @pytest.mark.not_fast
 def test_four_times_the_tasks_run_hardly_more_than_four_times_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "LOOK_S", 60.0)  # one look at all hosts, however long a busy machine takes for them
+    monkeypatch.setattr(calls, "LOOK_S", 60.0)  # one look at all hosts, however long a busy machine takes for them
     lines_of(20)  # what is imported and made once
     few, many = lines_of(60), lines_of(240)
     # On a busy machine threads look for each other more often: 4.6 was seen. What grows by the square has 16.

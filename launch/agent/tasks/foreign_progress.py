@@ -20,6 +20,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional
 from cluster.protocol.outcome import Progress
 from cluster.protocol.progress_lines import FILE, LONGEST, LOSS, RATE, STEP, Read, compiled, read_json, read_log
 from cluster.protocol.shared_files import open_to_read
+from launch.agent.errors import AgentError
 from launch.agent.protocol.messages import Advanced
 from launch.agent.state.log import say_once
 from launch.agent.state.run_folder import RunFolder
@@ -34,7 +35,7 @@ SHOWN = 40  # characters of a text that is no number
 MANY = 1000  # lines of a log: where none of so many matches, the operator should know
 
 
-class TooLong(Exception):
+class TooLong(AgentError):
     """A search was ended because of its time."""
 
 

@@ -29,7 +29,7 @@ def test_a_run_trains_in_containers_heals_and_leaves_nothing(launch: Launcher, p
     launch.write(
         command=None, job="polynomial", cluster={"ps": [ps], "worker": [worker]}, container=podman.key(),
         train={"steps": 1_000_000, "batch_size": 8, "towers": 1, "checkpoint": {"every_s": 1}},
-        restart={"max": 3, "backoff_s": 0.1}, env={"all": {"NOTE": "a $HOME"}},
+        restart={"max": 3, "backoff_s": 0.1}, env={"all": {"NOTE": "a $$HOME"}},
     )  # fmt: skip
     checked = launch("check")
     assert checked.returncode == 0, checked.stdout

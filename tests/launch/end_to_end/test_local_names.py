@@ -23,7 +23,7 @@ ABOUT_A_RUN: Dict[str, Tuple[str, ...]] = {
     "status": (), "logs": (), "report": (), "sweep": (), "diagnose": ("--json",), "restart": ("gpu03",),
 }  # fmt: skip
 SERVES = {"view": "status.json", "metrics": ""}
-PREPARES = {"up", "plan", "check", "verify", "setup"}
+PREPARES = {"up", "run", "plan", "check", "verify", "setup"}
 ELSEWHERE = {"down", "board", "export", "drain", "runs", "prune", "manifest"}  # below; and what names no host
 
 

@@ -117,8 +117,8 @@ class Standstill(NamedTuple):
 
 
 STANDSTILLS = {
+    "close": Standstill({"worker:0": ("trains", "leaves")}, workers=1),  # TensorFlow gives up after 120 s
     "uneven": Standstill({"worker:0": ("trains", "batch 2")}, ["worker:0"]),
-    "close": Standstill({"worker:0": ("trains", "leaves")}, workers=1),
     # TensorFlow logs every 10 s that it still waits: a line that repeats another one is no sign of work.
     "late": Standstill(
         {"worker:0": ("trains", None), "worker:1": ("waits_for_peer", "waits for its data")}, quiet_s=13
@@ -140,7 +140,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dict[str, Launche
     started: Dict[str, Launcher] = {}
     beginning = {}
     try:
-        for how in [*STANDSTILLS, "computes"]:
+        for how in ["computes", *reversed(list(STANDSTILLS))]:
             launch = started[how] = Launcher(tmp_path_factory.mktemp(how))
             _write(launch, how)
             beginning[how] = launch.begin("up", "-d")

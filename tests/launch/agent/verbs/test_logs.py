@@ -32,7 +32,9 @@ def test_where_nothing_ran_there_is_no_log(run: Run) -> None:
 
 def test_logs_have_every_line_of_every_attempt_with_its_task(run: Run) -> None:
     script = "echo one $LAUNCH_ATTEMPT; printf 'no newline'; exit 3"
-    agents = run({"worker:0@localhost": script, "worker:1@localhost": "echo other; sleep 1000"}, Restart(1, 0.01))
+    agents = run(
+        {"worker:0@localhost": script, "worker:1@localhost": "echo other; sleep 1000"}, Restart(1, 0.01, together=False)
+    )
     agents.start()
     agents.tell({"do": "go"})
     agents.ended()

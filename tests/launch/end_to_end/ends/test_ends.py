@@ -28,6 +28,11 @@ read code <&3; kill $!; wait $!; exit $code
 """
 
 
+# Folders of temporary files, and the records of them: gone with each attempt, in the order in which attempts end. And
+# the file by which Python finds out where temporary files can be written.
+TEMPORARY = re.compile(r"\|remove\|(?:/tmp/(?:launch-)?\w{8}|.*/attempt_\d+\.tmp)$")
+
+
 class Noted(NamedTuple):
     who: str
     what: str
@@ -84,7 +89,7 @@ class Ends(Launcher):
         """What was noted: of signals the tasks, without the order where that is by pids or by a folder's listing."""
         text = self.record.read_text() if self.record.exists() else ""
         text = re.sub(r"\br-\d{8}-\d{6}\b", "RUN", text.replace(str(self.workdir), ""))
-        noted = [Noted(*line.split("|")) for line in text.splitlines()]
+        noted = [Noted(*line.split("|")) for line in text.splitlines() if not TEMPORARY.search(line)]
         found: List[str] = []
         for (who, what, _), group in groupby(noted, key=Noted.together):
             whom = [each.whom.split(" of ")[-1] for each in group]
