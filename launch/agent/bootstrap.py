@@ -26,7 +26,7 @@ import sys
 
 GREETING_S = 60.0  # for the first line
 MANIFEST = ".manifest"
-FOLDERS = ("code", "envs", "locks", "runs")
+FOLDERS = ("code", "envs", "locks", "runs", "state")
 ELSEWHERE = "give the key workdir a folder of your own"
 
 

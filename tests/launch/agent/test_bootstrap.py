@@ -321,7 +321,7 @@ def test_a_planted_folder_of_another_user_is_not_run_and_its_owner_is_named(tmp_
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: it gives folders to another user")
-@pytest.mark.parametrize("name", ["runs", "locks", "envs", "code"])
+@pytest.mark.parametrize("name", ["runs", "locks", "envs", "code", "state"])
 def test_no_folder_of_a_run_may_be_another_users_also_by_a_link(tmp_path: Path, launcher: Code, name: str) -> None:
     tmp_path.chmod(0o1777)
     (tmp_path / "theirs").mkdir()
@@ -351,7 +351,7 @@ def test_in_a_folder_where_everybody_may_make_one_all_are_made_at_once_and_close
     tmp_path.chmod(0o1777)
     assert ask_once(tmp_path, launcher) == ["launcher"]
     assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
-        ("code", "envs", "locks", "runs"), 0o700
+        ("code", "envs", "locks", "runs", "state"), 0o700
     )
 
 
