@@ -192,6 +192,9 @@ def to_disk(path):
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot do this for a folder
+            raise
     finally:
         os.close(handle)
 

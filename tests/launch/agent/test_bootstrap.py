@@ -301,6 +301,29 @@ def test_the_disk_has_all_code_before_the_code_gets_its_name(tmp_path: Path, lau
     assert after == f"sync {above}\n"
 
 
+NOT_OF_FOLDERS = r"""
+import errno, os, stat
+fsync = os.fsync
+
+def synced(handle):
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        raise OSError(errno.EINVAL, "Invalid argument")
+    fsync(handle)
+
+os.fsync = synced
+"""
+
+
+def test_a_disk_that_syncs_no_folder_gets_code_all_the_same(tmp_path: Path, launcher: Code) -> None:
+    sent = json.dumps({"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status"})
+    data = launcher.bundles["launcher"].data
+    ran = subprocess.run(
+        [sys.executable, "-c", NOT_OF_FOLDERS + RECEIVER.read_text()],
+        input=b"%s\n%d\n%s" % (sent.encode(), len(data), data), stdout=subprocess.PIPE, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert b"error" not in ran.stdout and folders(tmp_path) == [launcher.hashes["launcher"]]
+
+
 # -- folders of others
 
 
