@@ -36,6 +36,11 @@ def names_in(value: str) -> List[str]:
     return [match[2] or match[3] for match in _DOLLAR.finditer(value) if not match[1]]
 
 
+def has_home(value: str) -> bool:
+    """Return whether a value names the home folder."""
+    return _HOME.search(value) is not None
+
+
 def literal(value: str) -> str:
     """Return a value of ``env:`` that stands for exactly this text."""
     return value.replace("$", "$$")
