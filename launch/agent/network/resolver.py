@@ -83,10 +83,14 @@ def unresolved(
     """Return a line for every name that this host's agent or tasks will dial, and that has no address here."""
     names = _dialled(request)
     unknown: Dict[str, Meaning] = dict.fromkeys(names, "")
+    until = time.monotonic() + LOOKUP_S  # of all turns: the start of an agent has a bound
     for turn in range(LOOKUPS):
         if turn and unknown:
             pause(PAUSE_S)
-        found = resolve(list(unknown), LOOKUP_S) if unknown else {}
+        left_s = until - time.monotonic()
+        if not unknown or left_s <= 0:
+            break
+        found = resolve(list(unknown), left_s)
         unknown = {name: meaning for name, meaning in found.items() if isinstance(meaning, str)}
     return [
         f"the name {name} of {names[name]} has no address on this host ({why}); see `getent ahosts {name}` here, or "
