@@ -114,7 +114,9 @@ def _dialled(request: RunRequest) -> Dict[str, str]:
     names = {}
     if request.lead.address is not None:
         names[host_of(request.lead.address)] = f"the lead on {request.lead.host}"
-    own = [] if request.container else [role for task in request.tasks for role in reached[task.role]]
+    is_alone = sum(map(len, cluster.values())) == 1  # a single task has nobody to dial: its name may be one of SSH
+    dialling = () if request.container or is_alone else request.tasks
+    own = [role for task in dialling for role in reached[task.role]]
     for role in dict.fromkeys(own):
         for index, address in enumerate(cluster.get(role, ())):
             names.setdefault(host_of(address), f"{role}:{index}")

@@ -50,6 +50,10 @@ def test_a_task_in_a_container_may_know_other_names_and_the_lead_of_one_host_nee
     assert lines("worker", container=Container("image"), lead=LeadAddress("c", None)) == []
 
 
+def test_a_single_task_dials_nobody_so_its_host_may_have_a_name_that_only_ssh_knows() -> None:
+    assert lines("worker", {"worker": ["alias:1"]}, lead=LeadAddress("alias", None)) == []
+
+
 def test_a_name_server_that_is_busy_for_a_moment_is_asked_again_about_what_it_did_not_know() -> None:
     asked: List[Sequence[str]] = []
     paused: List[float] = []
