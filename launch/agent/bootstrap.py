@@ -252,29 +252,27 @@ def room(error, folder):
     return "; the disk at %s has %.1f MB and %d files left" % (folder, left, disk.f_favail)
 
 
-def heal_imports():
-    """Let imports replace bytecode that a full disk has cut short; else Python before 3.14 ends with EOFError."""
-    from importlib import machinery
+def outlive_cut_bytecode():
+    """Let imports do without bytecode that a full disk has cut short; Python before 3.14 ends with EOFError.
 
-    read = machinery.SourceFileLoader.get_code
+    The agent of the next run removes it.
+    """
+    from importlib.machinery import SourceFileLoader
+
+    read = SourceFileLoader.get_code
 
     def get_code(self, name):
         try:
             return read(self, name)
         except (EOFError, ValueError, TypeError):
-            import contextlib
-            from importlib import util
-
             path = self.get_filename(name)
-            with contextlib.suppress(OSError):  # another user's, or gone
-                os.unlink(util.cache_from_source(path))
             return self.source_to_code(self.get_data(path), path)
 
-    machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
 
 
 def run(verb, code):
-    heal_imports()
+    outlive_cut_bytecode()
     os.chdir(code)
     if code not in sys.path:
         sys.path.insert(0, code)
