@@ -36,6 +36,11 @@ def names_in(value: str) -> List[str]:
     return [match[2] or match[3] for match in _DOLLAR.finditer(value) if not match[1]]
 
 
+def has_home(value: str) -> bool:
+    """Return whether a value names the home folder."""
+    return _HOME.search(value) is not None
+
+
 def literal(value: str) -> str:
     """Return a value of ``env:`` that stands for exactly this text."""
     return value.replace("$", "$$")
@@ -63,7 +68,7 @@ def expanded(values: Mapping[str, str], outside: Callable[[str], str], home: str
             def replaced(match: "Match[str]") -> str:
                 return dollar if match[1] else value_of(match[2] or match[3], below)
 
-            done[name] = _DOLLAR.sub(replaced, _HOME.sub(lambda _: home, values[name]))
+            done[name] = _DOLLAR.sub(replaced, _HOME.sub(lambda _: literal(home), values[name]))
             if len(done[name]) > LONGEST:
                 raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), name)
         return done[name]

@@ -10,7 +10,7 @@ import os
 import shlex
 import stat
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from cluster.errors import Problem, SpecError
 from cluster.protocol.settings import RUN_FOLDER, TASK_FOLDER, Limits
@@ -95,11 +95,17 @@ def _hosts_files(folder: Path) -> List[str]:
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
     """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
+    expected = unfit_for_name(path.stem) if document.value.get("name") is None else None
+    if expected is not None:
+        yield document.problem(("name",), expected, f"the file's name '{path.stem}'", "add the key name")
+
+
+def unfit_for_name(text: str) -> Optional[str]:
+    """Return what a run's name has to be, where a text cannot be one; else None."""
     from jsonschema import Draft7Validator  # only here: completion with the Tab key reads no file
 
     node = keys()["name"]
-    if document.value.get("name") is None and not Draft7Validator(node).is_valid(path.stem):
-        yield document.problem(("name",), in_words(node), f"the file's name '{path.stem}'", "add the key name")
+    return None if Draft7Validator(node).is_valid(text) else in_words(node)
 
 
 def assemble(document: Document, path: Path, slots: Sequence[Slot]) -> Spec:

@@ -26,7 +26,7 @@ import sys
 
 GREETING_S = 60.0  # for the first line
 MANIFEST = ".manifest"
-FOLDERS = ("code", "envs", "locks", "runs")
+FOLDERS = ("code", "envs", "locks", "runs", "state")
 ELSEWHERE = "give the key workdir a folder of your own"
 
 
@@ -192,6 +192,9 @@ def to_disk(path):
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot do this for a folder
+            raise
     finally:
         os.close(handle)
 
@@ -249,7 +252,27 @@ def room(error, folder):
     return "; the disk at %s has %.1f MB and %d files left" % (folder, left, disk.f_favail)
 
 
+def outlive_cut_bytecode():
+    """Let imports do without bytecode that a full disk has cut short; Python before 3.14 ends with EOFError.
+
+    The agent of the next run removes it.
+    """
+    from importlib.machinery import SourceFileLoader
+
+    read = SourceFileLoader.get_code
+
+    def get_code(self, name):
+        try:
+            return read(self, name)
+        except (EOFError, ValueError, TypeError):
+            path = self.get_filename(name)
+            return self.source_to_code(self.get_data(path), path)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+
 def run(verb, code):
+    outlive_cut_bytecode()
     os.chdir(code)
     if code not in sys.path:
         sys.path.insert(0, code)

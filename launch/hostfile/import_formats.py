@@ -53,8 +53,9 @@ def from_text(text: str) -> List[Listed]:
 
 
 def split(text: str) -> List[str]:
-    """Split a text such as ``gpu[01,03],cpu01`` at the commas outside of ranges."""
-    return re.findall(r"(?:\[[^\]]*\]|[^,])+", text)
+    """Split a text such as ``gpu[01,03],cpu01`` at the commas outside of ranges; blank pieces do not count."""
+    pieces = (piece.strip() for piece in re.findall(r"(?:\[[^\]]*\]|[^,])+", text))
+    return [piece for piece in pieces if piece]
 
 
 def lines_of(path: Path) -> List[Line]:
@@ -64,7 +65,7 @@ def lines_of(path: Path) -> List[Line]:
       SpecError: the file cannot be read.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()  # Windows may write a mark at the beginning
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "something else"
         raise SpecError([Problem(str(path), None, None, "", "a text file that can be read", reason.lower())]) from error
@@ -110,7 +111,7 @@ def slot_count(text: str) -> int:
     Raises:
       WrongEntry: the text is no such number.
     """
-    if not text.isdigit() or not 1 <= int(text) <= MOST_SLOTS:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_SLOTS:
         raise WrongEntry(_SLOTS, f"'{text}'", "")
     return int(text)
 

@@ -162,7 +162,7 @@ class _Maker:
     def _value(self, role: str, env: Mapping[str, str], key: str) -> str:
         """Return the value of a variable; refuse one that only a host knows."""
         value = env_values.with_names(env, key) or ""
-        found = [f"${name}" for name in env_values.names_in(value)] + (["~/"] if value.startswith("~/") else [])
+        found = [f"${name}" for name in env_values.names_in(value)] + (["~/"] if env_values.has_home(value) else [])
         for each in found[:1]:
             at = [section for section in (role, "all") if key in self._document.section("env", section)]
             path: Path = ("env", at[0], key) if at else ("cluster", role)

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from cluster.errors import SpecError
 from cluster.protocol.shared_files import replace_file
 from cluster.spec import load
-from cluster.spec.reading import text_of
+from cluster.spec.reading import text_of, unfit_for_name
 from launch.errors import UsageError
 from launch.hostfile.import_formats import from_text
 from launch.hostfile.schedulers import Hosts
@@ -80,6 +80,9 @@ def _write(path: Path, text: str) -> None:
     before = text_of(path) if path.exists() else ""
     if before and not before.startswith(f"# From {SOURCE}"):
         raise UsageError(f"{path}: expected no file, or one of `launch run`, found another; see --save")
+    expected = unfit_for_name(path.stem)
+    if expected is not None:
+        raise UsageError(f"--save: expected {expected} before .yaml, found {path.stem!r}")
     gone = _hosts(path) if before else ()
     try:
         replace_file(path, text)

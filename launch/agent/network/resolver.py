@@ -83,10 +83,14 @@ def unresolved(
     """Return a line for every name that this host's agent or tasks will dial, and that has no address here."""
     names = _dialled(request)
     unknown: Dict[str, Meaning] = dict.fromkeys(names, "")
+    until = time.monotonic() + LOOKUP_S  # of all turns: the start of an agent has a bound
     for turn in range(LOOKUPS):
         if turn and unknown:
             pause(PAUSE_S)
-        found = resolve(list(unknown), LOOKUP_S) if unknown else {}
+        left_s = until - time.monotonic()
+        if not unknown or left_s <= 0:
+            break
+        found = resolve(list(unknown), left_s)
         unknown = {name: meaning for name, meaning in found.items() if isinstance(meaning, str)}
     return [
         f"the name {name} of {names[name]} has no address on this host ({why}); see `getent ahosts {name}` here, or "
@@ -110,7 +114,9 @@ def _dialled(request: RunRequest) -> Dict[str, str]:
     names = {}
     if request.lead.address is not None:
         names[host_of(request.lead.address)] = f"the lead on {request.lead.host}"
-    own = [] if request.container else [role for task in request.tasks for role in reached[task.role]]
+    is_alone = sum(map(len, cluster.values())) == 1  # a single task has nobody to dial: its name may be one of SSH
+    dialling = () if request.container or is_alone else request.tasks
+    own = [role for task in dialling for role in reached[task.role]]
     for role in dict.fromkeys(own):
         for index, address in enumerate(cluster.get(role, ())):
             names.setdefault(host_of(address), f"{role}:{index}")

@@ -30,7 +30,8 @@ class MeasuredFolder(NamedTuple):
         from, counts for each name in equal parts.
       used_at: the newest modification time in the folder, in seconds since 1970.
       has_results: whether the folder has more than logs and records.
-      mount: a folder in it at which something is mounted, or that lies on another disk; None for none.
+      mount: a path in it at which something is mounted, or a folder in it on another disk; None for none. The files of
+        an overlay may have another disk's number than its folders, so files do not count.
     """
 
     bytes: int
@@ -47,9 +48,9 @@ def measure(folder: Path) -> MeasuredFolder:
     copies: Set[str] = set()
     for path, status in _everything(folder):
         used_at = max(used_at, status.st_mtime)
-        if status.st_dev != root.st_dev:  # also without a mount: a subvolume of btrfs
-            mount = mount or str(folder / path)
         if stat.S_ISDIR(status.st_mode):
+            if status.st_dev != root.st_dev:  # also without a mount: a subvolume of btrfs
+                mount = mount or str(folder / path)
             if _has_work(path):
                 copies |= {f"{path}/{WORK}/{name}" for name in work_folder.unchanged(folder / path)}
             continue

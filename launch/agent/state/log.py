@@ -5,6 +5,7 @@ An error of writing the log, as on a full disk, must not end a run.
 
 import asyncio
 import contextlib
+import sys
 import time
 from typing import Any, Callable, Dict, Set, Tuple
 
@@ -14,9 +15,9 @@ _seldom: Dict[str, Tuple[float, int]] = {}  # {kind: (time of the last line, lin
 
 
 def say(text: str) -> None:
-    """Print a line to the agent's log."""
+    """Print a line to the agent's log, or to the stderr of a verb, whose stdout has its answers."""
     with contextlib.suppress(OSError):
-        print(text, flush=True)
+        print(text, file=sys.stderr, flush=True)
 
 
 def say_once(text: str) -> None:

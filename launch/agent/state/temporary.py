@@ -46,6 +46,15 @@ def make(task: Path, attempt: int) -> Optional[str]:
     return path
 
 
+def freshen(task: Path) -> None:
+    """Renew the times of a task's folders: a cleanup by age, as of systemd, would remove an idle one after days."""
+    for link in task.glob("attempt_*.tmp"):
+        path = _target(link)
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.utime(path, follow_symlinks=False)
+
+
 def forget(task: Path, attempt: int) -> None:
     """Remove the folder of an ended attempt, in a separate thread: it may have many files.
 

@@ -17,7 +17,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env
 from launch.agent.tasks.attempt import Attempt, Kin
 from launch.agent.tasks.task_log import LogBound, LogTimes
-from launch.agent.tasks.work_folder import Shipped
+from launch.agent.tasks.work_folder import LOOK_S, Shipped
 from launch.agent.wire.run_request import TaskRequest
 
 
@@ -50,6 +50,7 @@ class Spawner:
 
     def __init__(self, folder: RunFolder, share: TaskShare, secrets: Mapping[str, str]):
         self._folder, self._share, self._secrets = folder, share, secrets
+        self._freshen_at = 0.0
         self._limits = TaskLimits(folder, share.terms)
         self._containers = TaskContainers(folder, share.container)
 
@@ -97,6 +98,10 @@ class Spawner:
                 if attempt.killed_at is None:
                     self._end_in_excess(attempt, now)
         self._containers.look()
+        if now >= self._freshen_at:
+            self._freshen_at = now + LOOK_S
+            for name in self._share.gpus:
+                temporary.freshen(self._folder.task(name))
         if self._share.shipped is not None:
             self._share.shipped.look(now)
 

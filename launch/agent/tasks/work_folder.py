@@ -17,9 +17,11 @@ files young.
 import contextlib
 import fcntl
 import json
+import marshal
 import os
 import shutil
 import time
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence
 
@@ -161,6 +163,7 @@ def _is_below(name: str) -> bool:
 
 
 LOOK_S = 3600.0
+_HEAD = 16  # bytes of bytecode before the code
 OLD_S = 24 * 3600.0  # once a day at most: Python recompiles a file with a new time
 
 
@@ -181,13 +184,15 @@ class Shipped:
     """
 
     def __init__(self, folder: Path, own: Path, homes: Sequence[Path]):
-        self._own, self._homes, self._look_at = own, homes, 0.0
+        self._folder, self._own, self._homes, self._look_at = folder, own, homes, 0.0
+        self._complete: Dict[str, int] = {}  # bytecode that is complete, with its time
         manifest = json.loads((folder / MANIFEST).read_text())
         modes = {**{name: sent[0] for name, sent in manifest.items()}, MANIFEST: 0o600}
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
 
     def restore(self) -> None:
         """Restore missing and changed files; log a failure once, without ending the run."""
+        self._drop_cut_bytecode()
         for path, file in self._files.items():
             if not _has(path, file.content):
                 try:
@@ -195,6 +200,16 @@ class Shipped:
                     _write(Path(path), file)
                 except OSError as error:
                     say_once(f"cannot put {path} back: {os.strerror(error.errno or 0)}")
+
+    def _drop_cut_bytecode(self) -> None:
+        """Remove new bytecode that a full disk has cut short: a restarted task could not import it."""
+        for parent, _, names in os.walk(str(self._folder)):
+            for path in (os.path.join(parent, name) for name in names if name.endswith(".pyc")):
+                with contextlib.suppress(OSError):
+                    written = os.stat(path).st_mtime_ns
+                    if self._complete.get(path) != written and not _is_whole(_read(path)):
+                        os.unlink(path)
+                    self._complete[path] = written
 
     def look(self, now: float) -> None:
         """Restore the code and keep it and the run's files young, once an hour; ``now`` is the agent's clock."""
@@ -205,6 +220,17 @@ class Shipped:
                 _freshen(path)
             for home in self._homes:
                 touch(home, time.time())
+
+
+def _is_whole(bytecode: bytes) -> bool:
+    """Return whether bytecode is complete; True for another Python's, which this Python cannot read."""
+    if bytecode[:4] != MAGIC_NUMBER:
+        return True
+    try:
+        marshal.loads(bytecode[_HEAD:])
+    except (EOFError, ValueError, TypeError):
+        return False
+    return True
 
 
 def _read(path: str) -> bytes:

@@ -42,6 +42,7 @@ def test_names_mean_the_other_variables_first_whatever_their_order() -> None:
 
 def test_what_a_name_stands_for_is_not_read_again() -> None:
     assert expanded({"X": "$SHELL_CODE"}, lambda name: "$(rm) $HOME ~/", "/h") == {"X": "$(rm) $HOME ~/"}
+    assert expanded({"X": "~/a:$B"}, lambda name: "b", "/h/$B$$") == {"X": "/h/$B$$/a:b"}
 
 
 def test_a_value_that_linux_would_refuse_is_not_made() -> None:

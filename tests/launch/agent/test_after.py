@@ -38,12 +38,12 @@ def test_each_runs_in_the_runs_folder_with_its_name_and_the_secrets_also_after_o
     assert problem == "`echo no $KEY; exit 3`: exit code 3; no (secret); `kill -9 $$`: killed by SIGKILL"
     assert (folder.own / "one").read_text() == "r-1 hunter2!\n"
     assert (folder.own / "three").read_text() == f"{os.path.realpath(str(folder.own))}\n"
-    assert capsys.readouterr().out.count("after: `") == 2
+    assert capsys.readouterr().err.count("after: `") == 2
 
 
 def test_commands_that_succeed_leave_no_problem(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert problem_of(folder, "true", "echo fine") is None
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 def test_all_have_one_time_together_and_what_they_have_started_ends(

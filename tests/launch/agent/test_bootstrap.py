@@ -259,6 +259,20 @@ def test_a_changed_byte_of_the_launchers_code_is_found_before_any_verb_runs_it_a
         assert hear(process)["missing"] == ["launcher"]
 
 
+def test_bytecode_that_a_full_disk_has_cut_short_keeps_no_verb_from_running(
+    tmp_path: Path, unpacked: Path, launcher: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert ask_once(tmp_path, launcher) == []
+    kept = [path for path in unpacked.rglob("*.pyc") if path.name.startswith(("__main__.", "status."))]
+    assert len(kept) >= 2
+    for path in kept:
+        os.truncate(str(path), 200)
+    with receiver(tmp_path, launcher) as process:
+        assert hear(process)["missing"] == []
+        assert ask_status(process, tmp_path) == {"status": None}
+
+
 def test_a_changed_byte_of_a_jobs_code_is_found_before_a_run_starts(tmp_path: Path, launcher: Code) -> None:
     source = tmp_path / "data.bin"
     source.write_bytes(b"one")
@@ -301,6 +315,29 @@ def test_the_disk_has_all_code_before_the_code_gets_its_name(tmp_path: Path, lau
     assert after == f"sync {above}\n"
 
 
+NOT_OF_FOLDERS = r"""
+import errno, os, stat
+fsync = os.fsync
+
+def synced(handle):
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        raise OSError(errno.EINVAL, "Invalid argument")
+    fsync(handle)
+
+os.fsync = synced
+"""
+
+
+def test_a_disk_that_syncs_no_folder_gets_code_all_the_same(tmp_path: Path, launcher: Code) -> None:
+    sent = json.dumps({"workdir": str(tmp_path), "code": launcher.hashes, "verb": "status"})
+    data = launcher.bundles["launcher"].data
+    ran = subprocess.run(
+        [sys.executable, "-c", NOT_OF_FOLDERS + RECEIVER.read_text()],
+        input=b"%s\n%d\n%s" % (sent.encode(), len(data), data), stdout=subprocess.PIPE, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert b"error" not in ran.stdout and folders(tmp_path) == [launcher.hashes["launcher"]]
+
+
 # -- folders of others
 
 
@@ -321,7 +358,7 @@ def test_a_planted_folder_of_another_user_is_not_run_and_its_owner_is_named(tmp_
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root: it gives folders to another user")
-@pytest.mark.parametrize("name", ["runs", "locks", "envs", "code"])
+@pytest.mark.parametrize("name", ["runs", "locks", "envs", "code", "state"])
 def test_no_folder_of_a_run_may_be_another_users_also_by_a_link(tmp_path: Path, launcher: Code, name: str) -> None:
     tmp_path.chmod(0o1777)
     (tmp_path / "theirs").mkdir()
@@ -351,7 +388,7 @@ def test_in_a_folder_where_everybody_may_make_one_all_are_made_at_once_and_close
     tmp_path.chmod(0o1777)
     assert ask_once(tmp_path, launcher) == ["launcher"]
     assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == dict.fromkeys(
-        ("code", "envs", "locks", "runs"), 0o700
+        ("code", "envs", "locks", "runs", "state"), 0o700
     )
 
 

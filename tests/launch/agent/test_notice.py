@@ -58,5 +58,5 @@ def test_a_command_that_does_not_work_is_no_notice_and_one_line_of_the_log(
 ) -> None:
     monkeypatch.setattr(module, "TRY_S", 0.3)
     assert left_by(tmp_path, *command, patience_s=60.0 if line else 0.8) == []
-    printed = capsys.readouterr().out
-    assert printed.startswith(line) and printed.count("\n") == (1 if line else 0)
+    printed = [each for each in capsys.readouterr().err.splitlines(keepends=True) if each.startswith("notice: ")]
+    assert len(printed) == (1 if line else 0) and "".join(printed).startswith(line)

@@ -72,6 +72,7 @@ def test_a_line_may_name_a_user(tmp_path: Path, line: str, user: str) -> None:
         ("gpu01 slots=0", "expected a number of slots from 1 to 1024, found '0'"),
         ("gpu01 slots", "expected a number of slots from 1 to 1024, found ''"),
         ("gpu01:", "expected a number of slots from 1 to 1024, found ''"),
+        ("gpu01:²", "expected a number of slots from 1 to 1024, found '²'"),
         ("gpu01 4", "expected HOST slots=N, found '4'"),
         ("gpu01 user=-me", "expected HOST slots=N, found 'user=-me'"),
         ("gpu01 user=", "expected HOST slots=N, found 'user='"),
@@ -107,3 +108,14 @@ def test_horovods_list_is_read_and_refused_alike() -> None:
     assert from_text("me@a:1,b:1,me@a:2") == [Listed("a", 3, "me"), Listed("b", 1)]
     with pytest.raises(SpecError, match=r"^--hosts: expected one user for a, found me and you$"):
         from_text("me@a:1,you@a:2")
+    with pytest.raises(SpecError, match=r"^--hosts: expected at least one host, found none$"):
+        from_text(" , ")
+
+
+def test_a_blank_piece_of_a_list_is_no_host() -> None:
+    assert pairs(from_text("gpu01:4, ,gpu02:4, ")) == [("gpu01", 4), ("gpu02", 4)]
+
+
+def test_a_file_of_windows_is_read(tmp_path: Path) -> None:
+    (tmp_path / "hf").write_bytes(b"\xef\xbb\xbfgpu01 slots=2\r\ngpu02 slots=2\r\n")
+    assert pairs(from_file(tmp_path / "hf")) == [("gpu01", 2), ("gpu02", 2)]

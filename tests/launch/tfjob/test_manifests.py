@@ -128,6 +128,7 @@ TWO = "name: m\ncommand: [a]\ncluster:\n  worker: [{host: a, gpus: none}, {host:
         (ONE + "env: {all: {A: \"/x:$PATH\"}}", "hosts.yaml:4:16: env.all.A: expected a value that a pod knows, found "
          "$PATH — write the value itself"),
         (ONE + "env: {worker: {A: ~/x}}", "env.worker.A: expected a value that a pod knows, found ~/"),
+        (ONE + "env: {worker: {A: /x:~/y}}", "env.worker.A: expected a value that a pod knows, found ~/"),
         (ONE.replace("[a]", "[a, --data=~/x]"), "hosts.yaml:2:14: command[1]: expected a word without ~/, found"),
     ],
 )  # fmt: skip

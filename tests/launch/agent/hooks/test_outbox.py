@@ -81,7 +81,7 @@ def test_what_is_refused_for_good_is_not_tried_again_and_is_the_problem(capsys: 
     sent = Sent(chat=[REFUSED, TAKEN], pager=[TAKEN])
     assert run(sent, to_the_end).problem == "chat: 404"
     assert sent.tries.count("chat") == 1
-    assert capsys.readouterr().out == "hook chat: 404; gave up after 1 try\n"
+    assert capsys.readouterr().err == "hook chat: 404; gave up after 1 try\n"
 
 
 def test_what_is_never_taken_is_given_up_after_a_time_and_the_log_has_two_lines(
@@ -89,7 +89,7 @@ def test_what_is_never_taken_is_given_up_after_a_time_and_the_log_has_two_lines(
 ) -> None:
     sent = Sent(dead=[LATER] * 1000)
     assert run(sent, to_the_end, DEAD).problem == "dead: no answer"
-    first, last = capsys.readouterr().out.splitlines()
+    first, last = capsys.readouterr().err.splitlines()
     assert first == "hook dead: no answer; trying again"
     assert last == f"hook dead: no answer; gave up after {len(sent.tries)} tries"
     assert 5 < len(sent.tries) < 1000

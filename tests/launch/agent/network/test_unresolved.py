@@ -1,12 +1,14 @@
 """A host refuses a run whose names it cannot resolve, and names them, in place of waiting for what cannot come."""
 
 import json
+import time
 from typing import Any, Dict, List, Sequence
 
 import pytest
 
 from cluster.protocol.settings import Container
-from launch.agent.network.resolver import LOOKUPS, Meaning, unresolved
+from launch.agent.network.resolver import LOOKUP_S, LOOKUPS, Meaning, unresolved
+from launch.agent.service.beginning import START_S
 from launch.agent.wire.run_request import LeadAddress
 from tests.support.agent.requested import run_request, task_request
 
@@ -48,6 +50,10 @@ def test_a_task_in_a_container_may_know_other_names_and_the_lead_of_one_host_nee
     assert lines("worker", container=Container("image"), lead=LeadAddress("c", None)) == []
 
 
+def test_a_single_task_dials_nobody_so_its_host_may_have_a_name_that_only_ssh_knows() -> None:
+    assert lines("worker", {"worker": ["alias:1"]}, lead=LeadAddress("alias", None)) == []
+
+
 def test_a_name_server_that_is_busy_for_a_moment_is_asked_again_about_what_it_did_not_know() -> None:
     asked: List[Sequence[str]] = []
     paused: List[float] = []
@@ -59,3 +65,21 @@ def test_a_name_server_that_is_busy_for_a_moment_is_asked_again_about_what_it_di
     request = run_request(task_request(), cluster=json.dumps(CLUSTER), lead=LeadAddress("c", "c:2"))
     assert unresolved(request, resolve, paused.append) == []
     assert [list(names) for names in asked] == [["c", "p0", "p1"], ["p1"], ["p1"]] and len(paused) == 2
+
+
+def test_a_name_server_that_does_not_answer_is_named_before_the_start_of_the_agent_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def resolve(names: Sequence[str], timeout_s: float) -> Dict[str, Meaning]:
+        now[0] += timeout_s
+        return dict.fromkeys(names, "no answer")
+
+    def pause(pause_s: float) -> None:
+        now[0] += pause_s
+
+    request = run_request(task_request(), cluster=json.dumps(CLUSTER), lead=LeadAddress("c", "c:2"))
+    assert len(unresolved(request, resolve, pause)) == 3
+    assert now[0] - 1000.0 + LOOKUP_S < START_S  # the lead resolves once more, for ``exposed``

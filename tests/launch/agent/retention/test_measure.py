@@ -2,7 +2,9 @@
 
 import json
 import os
+import stat
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
@@ -90,3 +92,18 @@ def test_the_newest_modification_of_anything_is_the_last_use(past: PastRuns) -> 
     assert past.now - measure(folder.path).used_at > 9 * 86400
     (folder.task("worker:0") / "progress.json").write_text(json.dumps({}))
     assert past.now - measure(folder.path).used_at < 100
+
+
+@pytest.mark.parametrize(("is_of_another_disk", "is_mount"), [(os.path.isdir, True), (os.path.isfile, False)])
+def test_a_folder_of_another_disk_is_one_and_a_file_is_not_as_in_an_overlay(
+    past: PastRuns, monkeypatch: pytest.MonkeyPatch, is_of_another_disk: Callable[[str], bool], is_mount: bool
+) -> None:
+    folder, lstat = past.make(RUN, 10), os.lstat
+
+    def of_disks(path: str) -> os.stat_result:
+        status = list(lstat(path))
+        status[stat.ST_DEV] += path != str(folder.path) and is_of_another_disk(path)
+        return os.stat_result([*status, *([0.0] * 3), *([0] * 3), 4096, 0, 0][:19])
+
+    monkeypatch.setattr(os, "lstat", of_disks)
+    assert (measure(folder.path).mount is not None) == is_mount

@@ -105,7 +105,7 @@ def test_a_disk_that_is_full_does_not_end_the_record(
     record = process_records.ProcessRecord(folder, os.getpid())
     for _ in range(3):
         record.began(start("exec sleep 60"))
-    assert capsys.readouterr().out.count("cannot write") == 1
+    assert capsys.readouterr().err.count("cannot write") == 1
     (folder.own / f".{process_records.TASKS}.partial").rmdir()
     record.note(table())
     assert len(pids_of(folder)) == 3

@@ -95,3 +95,13 @@ def test_a_long_path_that_would_break_programs_sockets_is_not_used(
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     assert temporary.make(task, 0) is None
     assert not os.path.lexists(str(task / "attempt_0.tmp")) and not list(long.iterdir())
+
+
+def test_what_stays_is_a_line_of_the_log_and_none_of_a_verbs_answers(
+    task: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = made(task)
+    monkeypatch.setattr(temporary, "mounts_in", lambda folder: [f"{folder}/m"])
+    temporary.remove(task / "attempt_0.tmp")
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", f"cannot remove {path}: {path}/m is a mount\n") and path.exists()

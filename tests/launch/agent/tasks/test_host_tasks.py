@@ -18,6 +18,7 @@ from launch.agent.protocol.messages import Advanced, Exited, GpuFailed, Measured
 from launch.agent.tasks import attempt, spawning
 from launch.agent.tasks.host_tasks import LINGER_S
 from launch.agent.tasks.task_log import LogBound, gap_of
+from launch.agent.tasks.work_folder import LOOK_S
 from tests.support.agent.bench import Bench
 from tests.support.launch.machine import lives
 from tests.support.waiting import eventually
@@ -543,6 +544,20 @@ def test_what_a_killed_task_leaves_in_its_tmpdir_is_gone_with_it_and_the_next_at
     bench.logged(".py\n", attempt=1)
     second = Path(bench.folder.log("worker:0", 1).read_text().strip()).parent
     assert second.exists() and second != left.parent
+
+
+def test_an_idle_tmpdir_stays_young_so_that_a_cleanup_by_age_leaves_it(bench: Bench) -> None:
+    bench.sh("echo $TMPDIR/; exec sleep 60")
+    bench.logged("/\n")
+    path = bench.folder.log("worker:0", 0).read_text().strip()
+    bench.tasks.poll(bench.now)
+    os.utime(path, (0, 0))
+    bench.now += LOOK_S / 2
+    bench.tasks.poll(bench.now)
+    assert os.stat(path).st_mtime == 0
+    bench.now += LOOK_S
+    bench.tasks.poll(bench.now)
+    assert min(os.stat(path).st_atime, os.stat(path).st_mtime) > 1e9
 
 
 def test_a_users_own_tmpdir_wins(bench: Bench, tmp_path: Path) -> None:

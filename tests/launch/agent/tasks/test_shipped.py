@@ -2,6 +2,7 @@
 
 import json
 import os
+import py_compile
 import shutil
 import time
 from pathlib import Path
@@ -51,6 +52,20 @@ def test_what_is_as_it_was_sent_is_not_written_again_and_a_changed_byte_is_mende
     kept.restore()
     assert same.stat().st_ino == node
     assert changed.read_text() == "launch/agent/__main__.py" and changed.stat().st_mode & 0o777 == 0o700
+
+
+def test_bytecode_that_a_full_disk_has_cut_short_is_gone_before_a_task_starts(code: Path) -> None:
+    kept = shipped(code)
+    source = code / "jobs" / "one.py"
+    source.write_text("x = 1\n")
+    cut, whole, foreign = (code / "jobs" / "__pycache__" / f"{name}.pyc" for name in ("cut", "whole", "foreign"))
+    py_compile.compile(str(source), str(whole))
+    for turn in range(2):
+        kept.restore()
+        cut.write_bytes(whole.read_bytes()[: -5 - turn])
+        foreign.write_bytes(b"....")  # of another Python
+        kept.restore()
+        assert not cut.exists() and whole.exists() and foreign.exists()
 
 
 def test_files_of_a_run_that_are_older_than_a_day_become_young_and_others_keep_their_time(
