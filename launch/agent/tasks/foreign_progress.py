@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -161,7 +162,13 @@ class ForeignProgress:
         secrets: Mapping[str, str],
     ):
         self._folder, self._emit, self._secrets = folder, emit, secrets
-        self._expression = None if expression is None else compiled(expression)
+        self._expression: Optional[Pattern[str]] = None
+        self._refused: List[str] = []  # the reason, where this host's Python does not know the launcher's notation
+        try:
+            self._expression = None if expression is None else compiled(expression)
+        except ValueError as error:
+            version = ".".join(map(str, sys.version_info[:2]))
+            self._refused = [f"Python {version} of its host cannot read the expression: {error}"]
         self._followed: Dict[str, Followed] = {}
         self._late = 0
 
@@ -184,7 +191,7 @@ class ForeignProgress:
         if followed.file.exists:
             followed.bound.look(now)
         followed.writes_file = followed.writes_file or STEP in read.values
-        noted: List[str] = []
+        noted = [] if followed.writes_file else self._refused
         if self._expression is not None and not followed.writes_file:
             found, noted = self._search(followed, self._expression)
             read = Read({**found.values, **read.values}, {**found.problems, **read.problems})

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -61,6 +62,18 @@ def test_the_newest_step_of_the_log_is_reported_once_a_second(program: Program) 
     (report,) = program.reports(1.5)
     assert some(report, "step", "loss", "reports", "step_time_ms") == [6, 0.4, 2, 500.0]
     assert program.reports() == []
+
+
+def test_an_expression_that_only_the_launchers_python_can_read_is_a_remark_and_no_crash(tmp_path: Path) -> None:
+    program = Program(tmp_path, r"step (?P<step>\d+")  # as \d++ is for Python 3.7
+    program.prints("step 2\n")
+    (report,) = program.reports()
+    python = f"Python {sys.version_info[0]}.{sys.version_info[1]} of its host"
+    (warning,) = report["warnings"]
+    assert report["step"] is None
+    assert warning.startswith(f"progress of worker:0: {python} cannot read the expression: missing )")
+    program.writes('{"step": 3}\n')
+    assert some(program.reports()[-1], "step", "warnings") == [3, []]
 
 
 @pytest.mark.parametrize("has_ended", [False, True])
