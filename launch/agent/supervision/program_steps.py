@@ -1,7 +1,8 @@
 """Rule: the steps that a program under ``command:`` reports.
 
 A program may report steps, or not: only its first report shows that. From then on the run expects steps, as of a job.
-A task that reports none itself, such as a ps, is back after a restart with the next step of any worker.
+A task that reports none itself, such as a ps, is back after a restart with the next step of any worker. Only steps of
+workers are training: those of an evaluator are shown, and nothing waits for them.
 """
 
 from typing import Any, Iterable, List, Mapping
@@ -20,7 +21,8 @@ class ProgramSteps(SupervisionRule):
 
     def restore(self, programs: Iterable[str]) -> None:
         """Continue with the tasks that had reported a step under an earlier lead."""
-        self._run.incidents.programs.update(programs)
+        tasks = self._run.tasks
+        self._run.incidents.programs.update(name for name in programs if tasks[name].plan.role in TRAINERS)
         self._run.incidents.has_progress = bool(self._run.incidents.programs)
 
     def handle(self, event: Event, now: float) -> List[Order]:

@@ -9,16 +9,16 @@ from launch.agent.protocol.messages import Joined, Tick
 from launch.agent.service.recovery import Earlier, continue_run
 from launch.agent.supervision.status import judge_rates
 from launch.view import run_text
-from tests.support.agent.histories import Replay, advanced, in_words, incidents, killed, left, started
+from tests.support.agent.histories import Replay, advanced, ended, in_words, incidents, killed, left, started
 
 WORKERS = ("worker:0", "worker:1")
 
 
 class Program(Replay):
-    """A program of one ps and two workers, which run from 0 on."""
+    """A program of one ps and two workers, unless others are named, which run from 0 on."""
 
-    def __init__(self) -> None:
-        super().__init__(judge="exit", steps=None)
+    def __init__(self, *tasks: str) -> None:
+        super().__init__(*tasks, judge="exit", steps=None)
         for order in self.begin():
             self.at(0.0, started(order.task))  # type: ignore[union-attr]
         self._reports: Dict[Any, int] = {}
@@ -80,6 +80,16 @@ def test_a_program_that_reports_nothing_is_as_before() -> None:
     program.at(7, started("worker:1", 1))
     assert program.told("global_step", "effective", "loss") == [None, None, None]
     assert in_words(incidents(program)[0]).endswith("unknown whether it continued from a checkpoint")
+
+
+def test_where_an_evaluator_alone_reports_steps_no_worker_is_awaited() -> None:
+    program = Program("worker:0@a", "worker:1@b", "evaluator:0@a")
+    program.steps(1, 100, "evaluator:0")
+    program.at(5, killed("worker:1"), killed("evaluator:0"))
+    program.at(7, Tick(), started("worker:1", 1), started("evaluator:0", 1))
+    assert [told["open"] for told in incidents(program)] == [False, False]
+    program.at(5000, ended("worker:1", "exception", "another problem", 1))
+    assert [told["cause"] for told in incidents(program)][2:] == ["another problem"]
 
 
 def test_after_a_restart_it_trains_again_and_what_it_lost_is_known(program: Program) -> None:
