@@ -139,6 +139,30 @@ def test_a_step_that_begins_anew_in_every_epoch_is_no_loss_and_is_named(program:
     assert not incidents(program)[0]["open"]
 
 
+def test_a_count_of_each_epoch_goes_on_after_a_failure_at_the_end_of_one(program: Program) -> None:
+    program.at(10.5, killed("worker:1"))
+    program.at(11.5, Tick(), started("worker:1", 1))
+    for epoch in range(4):  # no step is newer than the last before the failure
+        for number in range(1, 11):
+            program.steps(11 + 10 * epoch + number, number, "worker:1", attempt=1)
+    (told,) = incidents(program)
+    assert (told["open"], told["lost_steps"]) == (False, 10)
+    assert program.status()["effective"]["rolled_back_s"] <= 10.0
+
+
+def test_a_ps_that_fails_again_takes_the_worker_that_has_restarted_meanwhile_back(program: Program) -> None:
+    program.at(10.5, killed("ps:0"))
+    program.at(11.5, Tick(), started("ps:0", 1))
+    program.at(12, killed("worker:1"))
+    program.at(13, Tick(), started("worker:1", 1))
+    program.steps(14, 7, "worker:1", attempt=1)
+    program.steps(25, 9, "worker:1", attempt=1)
+    program.at(26, killed("ps:0", 1))
+    program.at(28, Tick(), started("ps:0", 2))
+    program.steps(30, 8, "worker:1", attempt=1)
+    assert program.told("warnings") == [[]]
+
+
 def test_a_restart_by_hand_loses_what_the_new_process_takes_again(program: Program) -> None:
     program.run.tasks["worker:1"].attempt = 1
     program.at(11, started("worker:1", 1))
