@@ -95,7 +95,7 @@ class Quietness(SupervisionRule):
 
     def _named_roles(self, works: bool) -> Sequence[str]:
         """Return the roles whose tasks are named; ``works`` is True where the chief or any worker works."""
-        if self._run.silent or self._run.roster.number("restarting"):
+        if self._run.misses_a_host or self._run.roster.number("restarting"):
             return ()
         if not works:
             return ROLES

@@ -86,7 +86,7 @@ class Restarts(SupervisionRule):
         incidents, lived_s = self._run.incidents, now - (now if task.started_at is None else task.started_at)
         is_own = event.kind != LOST_CONNECTION and lived_s < QUICK_S and may_mend(event)
         is_same = task.failed.repeats(event.error if is_own else "", incidents.stalls.advances)
-        heard = not self._run.silent  # a host that boots may be silent for minutes before it counts as lost
+        heard = not self._run.misses_a_host  # a host that boots may be silent for minutes before it counts as lost
         return is_same and heard and is_calm(task.plan, event.error, incidents.statuses(), incidents.run_time(now))
 
     def pop_due(self, now: float) -> List[TaskRecord]:
