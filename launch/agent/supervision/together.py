@@ -36,6 +36,8 @@ class Together(SupervisionRule):
         if not waiting and not any(task.recalled for task in workers):
             return []
         self._hold(waiting)
+        if isinstance(event, RestartRequested) and any(task.plan.name in event.tasks for task in waiting):
+            self._at = now  # an operator's restart ends the pause of all
         if not any(task.process for task in workers):
             return self._start(workers)
         orders = self._restarts.recall([task.plan.name for task in workers if task.process], now)

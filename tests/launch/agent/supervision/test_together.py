@@ -143,6 +143,14 @@ def test_a_restart_by_the_operator_is_one_of_all_and_counts_nothing() -> None:
     assert {task.failures for task in replay.run.tasks.values()} == {0}
 
 
+def test_a_restart_by_the_operator_ends_the_pause_of_all_workers_and_of_no_others() -> None:
+    replay = meeting("ps:0@a", "worker:0@a", "worker:1@b", backoff_s=50.0)
+    replay.at(10, broken("worker:1"), terminated("worker:0"))
+    assert not any(isinstance(order, Start) for order in replay.at(20, RestartRequested(["ps:0"])))
+    orders = replay.at(30, RestartRequested(["worker:1"]))
+    assert sorted(orders, key=str) == [Start("worker:0", 1), Start("worker:1", 1)]
+
+
 def test_a_ps_and_an_evaluator_restart_alone_and_workers_without_them() -> None:
     replay = meeting("ps:0@a", "chief:0@a", "worker:0@b", "evaluator:0@a")
     assert replay.at(10, broken("ps:0")) == []
