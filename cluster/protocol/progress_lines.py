@@ -71,7 +71,8 @@ class Read:
             if number is not None:
                 self.values[name] = number
             else:
-                self.problems.setdefault(name, Mistake(_EXPECTED[name], str(value)))
+                found = str(value).encode(errors="replace").decode()  # JSON may have half a character
+                self.problems.setdefault(name, Mistake(_EXPECTED[name], found))
 
 
 def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:

@@ -47,6 +47,10 @@ def test_a_whole_number_of_hundreds_of_digits_is_a_problem_and_no_crash(name: st
     assert read.values == {"step": 3, "loss": 1.0, "rate": 1.0} and list(read.problems) == [name]
 
 
+def test_half_a_character_in_json_is_a_problem_whose_text_every_log_can_have() -> None:
+    assert read_json(['{"step": "\\ud800"}']).problems["step"].found == "?"
+
+
 @pytest.mark.parametrize("loss", ["1e30", "1" + 30 * "0", "-2.5e19"])
 def test_a_loss_that_diverges_is_a_number_however_large(loss: str) -> None:
     for read in (read_json([f'{{"loss": {loss}}}']), of(r"(?P<step>\d+) (?P<loss>\S+)", f"7 {loss}")):
