@@ -188,6 +188,8 @@ class ForeignProgress:
 
     def _take(self, now: float, task: str, followed: Followed) -> None:
         read = followed.read(followed.file, read_json)
+        if followed.has_ended and followed.reports:
+            read.problems.pop(FILE, None)  # a program that was killed may have written half of its last line
         if followed.file.exists:
             followed.bound.look(now)
         followed.writes_file = followed.writes_file or STEP in read.values

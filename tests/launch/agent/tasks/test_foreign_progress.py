@@ -64,6 +64,13 @@ def test_the_newest_step_of_the_log_is_reported_once_a_second(program: Program) 
     assert program.reports() == []
 
 
+def test_half_a_line_that_a_killed_program_has_left_is_no_mistake_of_its_author(program: Program) -> None:
+    program.writes('{"step": 1}\n{"step": 2}\n')
+    program.reports()
+    program.writes('{"step": 3}\n{"st')
+    assert some(program.reports(has_ended=True)[-1], "step", "warnings") == [3, []]
+
+
 def test_an_expression_that_only_the_launchers_python_can_read_is_a_remark_and_no_crash(tmp_path: Path) -> None:
     program = Program(tmp_path, r"step (?P<step>\d+")  # as \d++ is for Python 3.7
     program.prints("step 2\n")
