@@ -48,6 +48,7 @@ class Tail:
         self._at, self._of = 0, (0, 0)  # the offset of the next line; device and inode
         self._torn = False  # whether the next byte is in the middle of a line
         self._kept: List[str] = []
+        self.ends_within_a_line = False
         self.exists = False
         self.count = 0  # of lines so far
 
@@ -68,6 +69,7 @@ class Tail:
             return kept
         end = len(data) if to_end else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         skips = len(data) - end > LONGEST  # a line without end: its rest is skipped, too
+        self.ends_within_a_line = data[:end][-1:] not in (b"", b"\n", b"\r")
         whole = data[:end].replace(b"\r", b"\n").split(b"\n")
         if self._torn and end:
             del whole[0]
@@ -118,12 +120,19 @@ class Followed:
     def read(self, tail: Tail, read: Callable[[Sequence[str]], Read]) -> Read:
         """Return the values of a file's newest lines; before the first step, only those up to that step."""
         lines = tail.lines(self.has_ended)
+        if tail.ends_within_a_line and lines and self._is_cut(lines, read):
+            lines.pop()
         if not self.reports:
             for number, line in enumerate(lines, 1):
                 if STEP in read([line]).values:
                     tail.keep(lines[number:])
                     return read(lines[:number])
         return read(lines)
+
+    def _is_cut(self, lines: Sequence[str], read: Callable[[Sequence[str]], Read]) -> bool:
+        """Return whether the last line seems to lack the end of its step: a program was killed while it wrote."""
+        before = read(lines[:-1]).values.get(STEP, self.values.get(STEP, 0))
+        return read(lines[-1:]).values.get(STEP, before) < before
 
     def advance(self, now: float, values: Mapping[str, Any]) -> None:
         """Take the newest values."""

@@ -105,6 +105,14 @@ def test_half_a_line_waits_for_its_rest_and_counts_at_the_end(program: Program) 
     assert program.reports(has_ended=True) == []
 
 
+@pytest.mark.parametrize("before", ["step 1230\n", ""])
+def test_half_a_number_that_a_killed_program_has_left_is_no_step_back(program: Program, before: str) -> None:
+    program.prints("step 1228\nstep 1229\n")
+    program.reports()
+    program.prints(f"{before}step 12")  # of 1231
+    assert [each["step"] for each in program.reports(has_ended=True)] == [1230 if before else 1229]
+
+
 def test_a_progress_bar_ends_its_lines_by_going_back(program: Program) -> None:
     program.prints("\rstep 1 loss 3\rstep 2 loss 2\rstep 3 lo")
     assert [some(each, "step", "loss") for each in program.reports()] == [[1, 3.0]]
