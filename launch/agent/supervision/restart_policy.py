@@ -78,8 +78,11 @@ class Restarts(SupervisionRule):
             incidents.record_action(what, now, incident)
             return
         self._run.roster.turn(task, "failed", process=False)
+        why = AGAIN if repeats else ""
         if task.plan.role != "evaluator":
-            self._run.close("failed", incidents.blame_task(event, incident, attempts, AGAIN if repeats else ""), now)
+            self._run.close("failed", incidents.blame_task(event, incident, attempts, why), now)
+        elif why:
+            task.cause = f"{event.cause}{why}"
 
     def _repeats(self, task: TaskRecord, event: Exited, now: float) -> bool:
         """Return whether a failure repeats the one before, so that another attempt would end in the same way."""

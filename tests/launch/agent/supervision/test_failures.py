@@ -172,6 +172,17 @@ def test_a_host_that_is_silent_may_be_the_reason() -> None:
     assert replay.run.state.result is None
 
 
+def test_an_evaluator_that_is_not_tried_again_has_the_reason_in_its_cause() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a", restart_max=5)
+    replay.up()
+    for attempt in (0, 1):
+        replay.at(5 + 5 * attempt, broken("evaluator:0", attempt, "ValueError: a"))
+        replay.at(9 + 5 * attempt)
+        replay.at(9 + 5 * attempt, started("evaluator:0", attempt + 1))
+    assert replay.states()["evaluator:0"] == "failed" and replay.run.state.result is None
+    assert replay.run.tasks["evaluator:0"].cause == "ValueError: a" + AGAIN
+
+
 def test_an_evaluator_that_has_failed_for_good_is_no_reason() -> None:
     replay = Replay("ps:0@a", "worker:0@a", "worker:1@b", "evaluator:0@a", restart_max=5)
     replay.up()
