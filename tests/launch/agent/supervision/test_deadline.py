@@ -38,6 +38,14 @@ def test_a_run_that_ends_before_is_as_without_a_deadline() -> None:
     assert (replay.run.state.result, replay.run.state.cause) == ("succeeded", None)
 
 
+def test_a_success_that_is_reported_only_after_the_deadline_counts() -> None:
+    replay = Replay(deadline_s=60.0)
+    replay.up()
+    step(replay, 1, 100)
+    replay.at(3600, succeeded("worker:0"))  # the lead's host was suspended
+    assert replay.run.state.result == "succeeded"
+
+
 def test_without_the_key_no_run_is_too_long() -> None:
     replay = Replay()
     replay.up()
