@@ -53,6 +53,8 @@ def test_workers_of_a_job_that_wait_for_another_one_are_not_named_and_a_whole_jo
     assert run.quiet() == {}
     run.measure(420.0, "ps:0", "worker:0", "worker:1")
     assert set(run.quiet()) == {"ps:0", "worker:0", "worker:1"}
+    run.measure(440.0, "ps:0", "worker:1")
+    assert run.quiet() == {}
 
 
 def test_while_a_task_restarts_or_a_host_is_silent_others_may_wait_for_it() -> None:
@@ -62,9 +64,19 @@ def test_while_a_task_restarts_or_a_host_is_silent_others_may_wait_for_it() -> N
     assert run.states()["worker:1"] == "restarting" and run.quiet() == {}
     run.at(495.0, started("worker:1", 1))
     run.measure(500.0, "worker:0")
-    assert set(run.quiet()) == {"worker:0"}
+    run.measure(501.0)
     run.run.silent = ["b"]
     run.measure(510.0, "worker:0")
+    assert run.quiet() == {}
+
+
+def test_a_task_that_is_named_stays_so_while_a_link_is_broken_until_it_works() -> None:
+    run = Program()
+    run.measure(400.0, "worker:0")
+    run.run.silent = ["b"]
+    run.measure(410.0, "worker:0")
+    assert set(run.quiet()) == {"worker:0"}
+    run.measure(420.0)
     assert run.quiet() == {}
 
 
