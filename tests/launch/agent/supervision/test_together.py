@@ -1,10 +1,12 @@
 """Workers that meet only at the start restart together: replayed histories."""
 
+from dataclasses import replace
 from typing import Any, List, Sequence
 
 import pytest
 
 from launch.agent.protocol.messages import (
+    End,
     Exited,
     Joined,
     KillRequested,
@@ -110,6 +112,16 @@ def test_the_worker_whose_error_came_after_the_lost_connection_that_it_caused_is
         "ValueError: the batch has another shape",
     )
     assert [each["kind"] for each in incident["followed"]] == ["lost-connection"]
+
+
+def test_a_cause_that_no_attempt_can_mend_fails_the_run_although_it_is_reported_last() -> None:
+    replay = ranks(restart_max=5)
+    replay.at(10, broken("worker:0", error=PEER, kind="lost-connection"))
+    orders = replay.at(11, replace(broken("worker:1", error="SyntaxError: invalid syntax"), retry=False))
+    assert replay.run.state.result == "failed"
+    assert "worker:1@b" in str(replay.run.state.cause) and "SyntaxError" in str(replay.run.state.cause)
+    assert replay.states()["worker:1"] == "failed" and replay.at(12, terminated("worker:2")) == [End("failed")]
+    assert not any(isinstance(order, Start) for order in orders)
 
 
 def test_a_worker_that_had_succeeded_trains_again_with_the_others_and_the_run_waits_for_it() -> None:
