@@ -6,7 +6,6 @@ Or a program appends lines of JSON, such as ``{"step": 12, "loss": 0.3, "rate": 
 """
 
 import json
-import math
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -72,7 +71,8 @@ class Read:
             if number is not None:
                 self.values[name] = number
             else:
-                self.problems.setdefault(name, Mistake(_EXPECTED[name], str(value)))
+                found = str(value).encode(errors="replace").decode()  # JSON may have half a character
+                self.problems.setdefault(name, Mistake(_EXPECTED[name], found))
 
 
 def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:
@@ -108,13 +108,17 @@ def _number(name: str, value: Any) -> Optional[Union[int, float]]:
     """Return the value of a group or a key as a number that fits the name; None where it does not."""
     if isinstance(value, str):
         value = _parsed(value.strip())
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or (math.isfinite(value) and abs(value) >= _MOST):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
         return None
     if name == LOSS:
-        return float(value)
-    if not math.isfinite(value) or value < 0 or (name == STEP and value != int(value)):
+        return number
+    if not 0 <= number < _MOST or (name == STEP and value != int(value)):  # also nan and inf
         return None
-    return int(value) if name == STEP else float(value)
+    return int(value) if name == STEP else number
 
 
 def _parsed(text: str) -> Optional[Union[int, float]]:

@@ -103,6 +103,7 @@ def _run_plan(plan: Plan) -> RunPlan:
         tasks=[part_of(TaskPlan, task) for task in plan.tasks],
         steps=plan.spec.train.steps if job else None,
         judge="outcome" if job else "exit",
+        keeps_state=plan.spec.keeps_state,
         restart_max=restart.max,
         restart_window_s=restart.window_s,
         restart_together=meets_once if restart.together is None else restart.together,

@@ -101,7 +101,7 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
     yield f"  address  {task.address}"
     yield f"  gpus     {gpus_text(task.gpus)}"
     if task.limits:
-        yield f"  limits   {', '.join(f'{key} {value:g}' for key, value in task.limits.items())}"
+        yield f"  limits   {', '.join(f'{key} {value:.10g}' for key, value in task.limits.items())}"
     yield f"  log      {task.log}"
     yield f"  command  {' '.join(map(shlex.quote, task.argv))}"
     for number, (key, value) in enumerate(sorted(task.env.items())):

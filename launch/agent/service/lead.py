@@ -54,7 +54,7 @@ class Lead(Agent):
         super().__init__(request, folder, tasks, events)
         is_detached = request.again and folder.read_whole(recovery.DETACHED) is not None
         self._run = recovery.rejoined(run, request.booted) if is_detached else run
-        resume = "--resume " if self._run.judge == "outcome" else ""
+        resume = "--resume " if self._run.judge == "outcome" or self._run.keeps_state else ""
         self._supervisor = Supervisor(self._run, f"launch up {resume}{request.file}")
         others = [host for host in self._run.hosts if host != self._host]
         silences = Silences(others, self._run.lost_after_s, now(), self._run.patience)

@@ -4,9 +4,11 @@ All tasks ended with the earlier agent, or end before their host joins the new l
 attempt, and the chief restores the last checkpoint.
 """
 
+import contextlib
 import os
 import time
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from cluster.protocol.typed_json import from_values
@@ -86,10 +88,19 @@ def read(folder: RunFolder) -> Optional[Earlier]:
     values = folder.read_whole("status.json")
     if values is None or values.get("state") in ENDED:
         return None
+    status = from_values(RunStatus, values)
     began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
-    return Earlier(
-        from_values(RunStatus, values), max(0.0, time.time() - published_at), max(0.0, published_at - began_at)
-    )
+    started_at = _moment(status.started)
+    if started_at is not None and began_at - started_at > 1.0:  # after a day the agent gives plan.json a newer time
+        began_at = started_at
+    return Earlier(status, max(0.0, time.time() - published_at), max(0.0, published_at - began_at))
+
+
+def _moment(text: Optional[str]) -> Optional[float]:
+    """Return a moment in ISO 8601, to the second, as seconds since 1970."""
+    with contextlib.suppress(ValueError):
+        return datetime.fromisoformat(text).timestamp() if text else None
+    return None
 
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:

@@ -53,7 +53,7 @@ class Deadline(SupervisionRule):
         deadline_s = self._run.plan.deadline_s
         if deadline_s is None or self._run.state.is_closing or self._run.incidents.run_time(now) < deadline_s:
             return []
-        return self._run.stop(f"deadline_s: {deadline_s:g} s are over; continue with `{self._resume}`", now)
+        return self._run.stop(f"deadline_s: {deadline_s:.10g} s are over; continue with `{self._resume}`", now)
 
 
 class Ending(SupervisionRule):

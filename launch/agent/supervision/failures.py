@@ -4,7 +4,8 @@ A failure older than ``restart.window_s`` is forgiven. A failure *repeats* the o
 apart from numbers and addresses, and nothing has changed in between:
 
     the task made no progress      the attempt lived for less than ``QUICK_S``, and training took no newer step
-    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``
+    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``, or still
+                                   has one; no host is silent. Of an evaluator only new problems count
 
 A task that has lost a connection repeats nothing: the other task may be back next time.
 """
@@ -27,8 +28,8 @@ def form(error: str) -> str:
 
 
 def is_calm(task: TaskPlan, error: str, incidents: Sequence[IncidentStatus], at_s: float) -> bool:
-    """Return whether the incidents of the last ``CALM_S`` are only of this task, or of others with the same error."""
-    recent = [each for each in incidents if at_s - each.at_s <= CALM_S]
+    """Return whether the recent and the open incidents are only of this task, or of others with the same error."""
+    recent = [each for each in incidents if at_s - each.at_s <= CALM_S or (each.open and each.role != "evaluator")]
     others = [each for each in recent if (each.role, each.index) != (task.role, task.index)]
     return all(each.error and form(each.error) == form(error) for each in others)
 

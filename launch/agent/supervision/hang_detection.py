@@ -96,7 +96,7 @@ class Watch(SupervisionRule):
         """Return the orders that kill the frozen tasks of one host, by the signs of that host."""
         tasks = self._run.tasks
         self._ps_away = {name for name in self._ps_away if tasks[name].state in ("starting", "restarting")}
-        if any(task.process for host in self._run.silent for task in self._run.roster.by_host[host]):
+        if self._run.misses_a_host:
             self._settled_at = self._clock  # other tasks may wait for the tasks there
         orders: List[Order] = []
         for name, sign in event.tasks.items():

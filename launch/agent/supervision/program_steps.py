@@ -1,7 +1,8 @@
 """Rule: the steps that a program under ``command:`` reports.
 
 A program may report steps, or not: only its first report shows that. From then on the run expects steps, as of a job.
-A task that reports none itself, such as a ps, is back after a restart with the next step of any worker.
+A task that reports none itself, such as a ps, is back after a restart with the next step of any worker. Only steps of
+workers are training: those of an evaluator are shown, and nothing waits for them.
 """
 
 from typing import Any, Iterable, List, Mapping
@@ -9,18 +10,23 @@ from typing import Any, Iterable, List, Mapping
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Event, Exited, Order
 from launch.agent.supervision.run_state import SupervisionRule
+from launch.agent.supervision.task_records import TaskRecord
+
+TOGETHER_S = 5.0  # processes that begin within this time begin from one checkpoint
 
 
 class ProgramSteps(SupervisionRule):
     """Expect steps of a program that reports them; name a program whose step goes back.
 
-    A step that goes back is a return to a checkpoint in a new process, and while the run has an incident. At all other
-    times the program counts from the start again, as in every epoch, and has lost nothing.
+    A step that goes back is a return to a checkpoint in a new process, and while the run has an incident after which
+    the task's process did not restart. At all other times the program counts from the start again, as in every
+    epoch, and has lost nothing.
     """
 
     def restore(self, programs: Iterable[str]) -> None:
         """Continue with the tasks that had reported a step under an earlier lead."""
-        self._run.incidents.programs.update(programs)
+        tasks = self._run.tasks
+        self._run.incidents.programs.update(name for name in programs if tasks[name].plan.role in TRAINERS)
         self._run.incidents.has_progress = bool(self._run.incidents.programs)
 
     def handle(self, event: Event, now: float) -> List[Order]:
@@ -37,9 +43,17 @@ class ProgramSteps(SupervisionRule):
     def _record(self, task: str, progress: Mapping[str, Any]) -> None:
         incidents, step = self._run.incidents, progress["step"]
         self.restore([task])
-        is_calm = progress["reports"] > 1 and not any(each.open for each in incidents.statuses())
+        is_calm = progress["reports"] > 1 and not self._may_return(self._run.tasks[task])
         last = incidents.stalls.recount(task, step) if is_calm and self._run.tasks[task].plan.role in TRAINERS else None
         if last is not None:
             incidents.effective.recount(step - 1)
             why = f"its step went back from {last} to {step} without a restart; report a count over the whole training"
             self._run.warnings = self._run.warnings or [f"progress of {task}: {why}"]
+
+    def _may_return(self, task: TaskRecord) -> bool:
+        """Return whether an open incident may take a task's present process back to a checkpoint."""
+        incidents = self._run.incidents
+        began_s = TOGETHER_S + (0.0 if task.started_at is None else incidents.run_time(task.started_at))
+        restarts = ((each, each.again_s if each.restarted_s is None else each.restarted_s)
+                    for each in incidents.statuses() if each.open)  # fmt: skip
+        return any(after_s is None or each.at_s + after_s > began_s for each, after_s in restarts)

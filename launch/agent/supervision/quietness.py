@@ -7,7 +7,7 @@ Each host measures for how long its tasks have done nothing (``launch.agent.task
                                         each other, as for a long evaluation; they are named where none works, and a
                                         single frozen task is found by ``hang_detection``
     a ps or an evaluator is named too   where no worker works: it waits for them by its nature
-    nothing is named                    while a task restarts or a host is silent, for which others may wait; between
+    no further task is named            while a task restarts or a host is silent, for which others may wait; between
                                         two formations of an elastic run; before the run trains
     names remain as they are            once the run has its result: the status shows what stood still before its end
 
@@ -87,16 +87,16 @@ class Quietness(SupervisionRule):
         tasks = self._run.tasks.values()
         quiet = {task.plan.name for task in tasks if self._is_quiet(task)}
         works = any(task.process and task.plan.role in TRAINERS and task.plan.name not in quiet for task in tasks)
-        roles = self._named_roles(works)
+        waits = self._run.misses_a_host or self._run.roster.number("restarting") > 0
+        roles = () if waits else self._named_roles(works)
         for task in tasks:
-            is_named = task.plan.name in quiet and task.plan.role in roles
+            is_known = waits and task.quiet is not None  # a link that breaks for a moment is no sign of work
+            is_named = task.plan.name in quiet and (task.plan.role in roles or is_known)
             task.quiet = self._reports[task.plan.name].quiet if is_named else None
         self._has_named = any(task.quiet for task in tasks)
 
     def _named_roles(self, works: bool) -> Sequence[str]:
         """Return the roles whose tasks are named; ``works`` is True where the chief or any worker works."""
-        if self._run.silent or self._run.roster.number("restarting"):
-            return ()
         if not works:
             return ROLES
         return TRAINERS if self._run.plan.judge == "exit" else ()

@@ -78,15 +78,19 @@ class Restarts(SupervisionRule):
             incidents.record_action(what, now, incident)
             return
         self._run.roster.turn(task, "failed", process=False)
+        why = AGAIN if repeats else ""
         if task.plan.role != "evaluator":
-            self._run.close("failed", incidents.blame_task(event, incident, attempts, AGAIN if repeats else ""), now)
+            self._run.close("failed", incidents.blame_task(event, incident, attempts, why), now)
+        elif why:
+            task.cause = f"{event.cause}{why}"
 
     def _repeats(self, task: TaskRecord, event: Exited, now: float) -> bool:
         """Return whether a failure repeats the one before, so that another attempt would end in the same way."""
         incidents, lived_s = self._run.incidents, now - (now if task.started_at is None else task.started_at)
         is_own = event.kind != LOST_CONNECTION and lived_s < QUICK_S and may_mend(event)
         is_same = task.failed.repeats(event.error if is_own else "", incidents.stalls.advances)
-        return is_same and is_calm(task.plan, event.error, incidents.statuses(), incidents.run_time(now))
+        heard = not self._run.misses_a_host  # a host that boots may be silent for minutes before it counts as lost
+        return is_same and heard and is_calm(task.plan, event.error, incidents.statuses(), incidents.run_time(now))
 
     def pop_due(self, now: float) -> List[TaskRecord]:
         """Remove and return the waiting tasks whose next attempt is due."""

@@ -151,6 +151,11 @@ class SupervisedRun:
         """Return whether a formation trains now."""
         return self.state.phase is Phase.TRAINING
 
+    @property
+    def misses_a_host(self) -> bool:
+        """Return whether a silent host has tasks for which others may wait; those of a lost host have ended."""
+        return any(task.process for host in self.silent for task in self.roster.by_host[host])
+
     def close(self, result: str, cause: Optional[str], now: float) -> None:
         """Close the run with its result.
 

@@ -61,10 +61,10 @@ class Supervisor(SupervisedRun):
             Requests(self, self.formations, self.departures, restarts),
             Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
             self.departures,  # after an operator's request of the same moment, which may close the run
-            Deadline(self, resume),
             # The consequences of the state, in the order of the phases: one phase may end, and the next begin, with the
             # same event. Success comes before any rule that starts a task.
             Success(self, self.formations),
+            Deadline(self, resume),  # a run that succeeds at its deadline has succeeded
             Gathering(self, self.formations),
             self.formations,
             Together(self, self.formations, restarts),  # before the restarts that it holds

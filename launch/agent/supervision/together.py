@@ -11,7 +11,7 @@ from cluster.protocol.failure_kinds import LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Event, Exited, Joined, Order, RestartRequested
 from launch.agent.supervision.elastic import Formations
-from launch.agent.supervision.restart_policy import Restarts
+from launch.agent.supervision.restart_policy import Restarts, may_mend
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 from launch.agent.supervision.task_records import TaskRecord
 
@@ -31,11 +31,15 @@ class Together(SupervisionRule):
             return []
         if isinstance(event, Exited):
             self._explain(event, now)
+            if not self._run.trains:
+                return []
         workers = self._workers()
         waiting = [task for task in workers if task.state == "restarting"]
         if not waiting and not any(task.recalled for task in workers):
             return []
         self._hold(waiting)
+        if isinstance(event, RestartRequested) and any(task.plan.name in event.tasks for task in waiting):
+            self._at = now  # an operator's restart ends the pause of all
         if not any(task.process for task in workers):
             return self._start(workers)
         orders = self._restarts.recall([task.plan.name for task in workers if task.process], now)
@@ -46,12 +50,16 @@ class Together(SupervisionRule):
     def _explain(self, event: Exited, now: float) -> None:
         """Record the end of a worker that was ordered to end, where its own error explains a lost connection.
 
-        The end of the worker that failed first may be reported last.
+        The end of the worker that failed first may be reported last. If no further attempt can mend it, the run fails.
         """
         task, incidents = self._run.tasks[event.task], self._run.incidents
         was_ordered = task.recalled and task.state == "restarting" and task.attempt == event.attempt
         if was_ordered and event.error and event.kind != LOST_CONNECTION and incidents.awaits_cause(now):
-            incidents.record_exit(event, now)
+            incident = incidents.record_exit(event, now)
+            if not may_mend(event):
+                self._run.roster.turn(task, "failed", process=False)
+                task.cause = event.cause
+                self._run.close("failed", incidents.blame_task(event, incident, self._run.plan.restart_max + 1), now)
 
     def _workers(self) -> List[TaskRecord]:
         """Return the workers of the formation, with the chief."""

@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Tail:
         self._at, self._of = 0, (0, 0)  # the offset of the next line; device and inode
         self._torn = False  # whether the next byte is in the middle of a line
         self._kept: List[str] = []
+        self.ends_within_a_line = False
         self.exists = False
         self.count = 0  # of lines so far
 
@@ -67,6 +69,7 @@ class Tail:
             return kept
         end = len(data) if to_end else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         skips = len(data) - end > LONGEST  # a line without end: its rest is skipped, too
+        self.ends_within_a_line = data[:end][-1:] not in (b"", b"\n", b"\r")
         whole = data[:end].replace(b"\r", b"\n").split(b"\n")
         if self._torn and end:
             del whole[0]
@@ -117,12 +120,19 @@ class Followed:
     def read(self, tail: Tail, read: Callable[[Sequence[str]], Read]) -> Read:
         """Return the values of a file's newest lines; before the first step, only those up to that step."""
         lines = tail.lines(self.has_ended)
+        if tail.ends_within_a_line and lines and self._is_cut(lines, read):
+            lines.pop()
         if not self.reports:
             for number, line in enumerate(lines, 1):
                 if STEP in read([line]).values:
                     tail.keep(lines[number:])
                     return read(lines[:number])
         return read(lines)
+
+    def _is_cut(self, lines: Sequence[str], read: Callable[[Sequence[str]], Read]) -> bool:
+        """Return whether the last line seems to lack the end of its step: a program was killed while it wrote."""
+        before = read(lines[:-1]).values.get(STEP, self.values.get(STEP, 0))
+        return read(lines[-1:]).values.get(STEP, before) < before
 
     def advance(self, now: float, values: Mapping[str, Any]) -> None:
         """Take the newest values."""
@@ -161,7 +171,13 @@ class ForeignProgress:
         secrets: Mapping[str, str],
     ):
         self._folder, self._emit, self._secrets = folder, emit, secrets
-        self._expression = None if expression is None else compiled(expression)
+        self._expression: Optional[Pattern[str]] = None
+        self._refused: List[str] = []  # the reason, where this host's Python does not know the launcher's notation
+        try:
+            self._expression = None if expression is None else compiled(expression)
+        except ValueError as error:
+            version = ".".join(map(str, sys.version_info[:2]))
+            self._refused = [f"Python {version} of its host cannot read the expression: {error}"]
         self._followed: Dict[str, Followed] = {}
         self._late = 0
 
@@ -181,10 +197,12 @@ class ForeignProgress:
 
     def _take(self, now: float, task: str, followed: Followed) -> None:
         read = followed.read(followed.file, read_json)
+        if followed.has_ended and followed.reports:
+            read.problems.pop(FILE, None)  # a program that was killed may have written half of its last line
         if followed.file.exists:
             followed.bound.look(now)
         followed.writes_file = followed.writes_file or STEP in read.values
-        noted: List[str] = []
+        noted = [] if followed.writes_file else self._refused
         if self._expression is not None and not followed.writes_file:
             found, noted = self._search(followed, self._expression)
             read = Read({**found.values, **read.values}, {**found.problems, **read.problems})

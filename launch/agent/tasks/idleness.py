@@ -69,10 +69,11 @@ class Observed(NamedTuple):
 
 
 class Lines:
-    """The lines of one log, as the log grows; ``last`` is its newest line."""
+    """The lines of one log, as the log grows; ``last`` is its newest line, also where it is written in parts."""
 
     def __init__(self, log: Path):
         self._log, self._size = log, 0
+        self._begun = ""  # the log's last line, where it has no end yet
         self._recent: Deque[str] = deque(maxlen=RECENT)
         self.last: Optional[str] = None
 
@@ -88,14 +89,20 @@ class Lines:
         except OSError:  # missing, or replaced by the task
             return None
         whole, self._size = size - self._size <= PIECE, size
-        lines = list(filter(None, (plain(line).strip() for line in re.split(r"[\r\n]+", text))))
-        self.last = lines[-1] if lines else self.last
+        lines = _lines_in(text)
+        shown = self._begun + text if whole else text
+        self.last = next(reversed(_lines_in(shown)), self.last)
+        self._begun = re.split(r"[\r\n]", shown)[-1][-PIECE:]
         return self._add([_TIME.sub("", line)[:LONGEST_LINE] for line in lines]) or not whole
 
     def _add(self, lines: Sequence[str]) -> bool:
         news = [line for line in dict.fromkeys(lines) if line not in self._recent]
         self._recent.extend(news)
         return bool(news)
+
+
+def _lines_in(text: str) -> List[str]:
+    return list(filter(None, (plain(line).strip() for line in re.split(r"[\r\n]+", text))))
 
 
 class _Watched:

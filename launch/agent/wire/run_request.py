@@ -100,6 +100,7 @@ class RunPlan:
         chief has exited with code 0, or without a chief every worker has.
       success: the tasks whose success is the run's, with "exit": "chief", "all" or the name of a worker; None for the
         usual tasks of ``judge``.
+      keeps_state: whether a foreign program keeps its state in ``{state_folder}``, with which ``--resume`` continues.
       deadline_s: seconds since the run's start after which the run stops; None for no deadline.
       restart_max: the number of restarts of a failed task, or of all workers that restart together.
       restart_window_s: seconds after which a failure is forgiven; None for never.
@@ -124,6 +125,7 @@ class RunPlan:
     steps: Optional[int] = None
     judge: str = "outcome"
     success: Optional[str] = None
+    keeps_state: bool = False
     deadline_s: Optional[float] = None
     restart_max: int = Restart.max
     restart_window_s: Optional[float] = Restart.window_s

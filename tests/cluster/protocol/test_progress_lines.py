@@ -40,6 +40,23 @@ def test_what_is_no_step_is_a_problem_and_no_number(text: str) -> None:
     assert read.values == {} and read.problems["step"][:2] == ("a whole number from 0", text)
 
 
+@pytest.mark.parametrize("name", ["step", "loss", "rate"])
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "-1" + 4000 * "0"])
+def test_a_whole_number_of_hundreds_of_digits_is_a_problem_and_no_crash(name: str, number: str) -> None:
+    read = read_json(['{"step": 3, "loss": 1, "rate": 1}', f'{{"{name}": {number}}}'])
+    assert read.values == {"step": 3, "loss": 1.0, "rate": 1.0} and list(read.problems) == [name]
+
+
+def test_half_a_character_in_json_is_a_problem_whose_text_every_log_can_have() -> None:
+    assert read_json(['{"step": "\\ud800"}']).problems["step"].found == "?"
+
+
+@pytest.mark.parametrize("loss", ["1e30", "1" + 30 * "0", "-2.5e19"])
+def test_a_loss_that_diverges_is_a_number_however_large(loss: str) -> None:
+    for read in (read_json([f'{{"loss": {loss}}}']), of(r"(?P<step>\d+) (?P<loss>\S+)", f"7 {loss}")):
+        assert read.values["loss"] == float(loss) and not read.problems
+
+
 @pytest.mark.parametrize(("text", "is_expected"), [("nan", True), ("-inf", True), ("0,3", False), ("1e999", True)])
 def test_a_loss_may_be_any_number(text: str, is_expected: bool) -> None:
     loss = of(r"step (?P<step>\d+) (?P<loss>\S+)", f"step 1 {text}").values.get("loss")

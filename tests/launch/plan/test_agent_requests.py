@@ -132,3 +132,9 @@ def test_the_rules_of_supervision_have_their_keys(read: Read) -> None:
     default = requests(plan_of(read("job: digits" + TWO)), CODE, "", {}, resume=False)["gpu01"].run_plan
     assert default is not None
     assert (default.success, default.deadline_s, default.restart_window_s) == (None, None, 86400)
+
+
+@pytest.mark.parametrize("words", ["[a, '--dir={state_folder}']", "[a]"])
+def test_the_lead_knows_whether_a_program_continues_from_its_state_folder(read: Read, words: str) -> None:
+    run = requests(plan_of(read(f"command: {words}\ncluster: {{worker: [a]}}")), CODE, "", {}, False)["a"].run_plan
+    assert run is not None and run.keeps_state is ("state_folder" in words)

@@ -77,12 +77,14 @@ def test_the_overview_says_how_a_single_task_is_shown(tmp_path: Path) -> None:
 
 def test_a_task_is_shown_with_its_command_as_a_shell_takes_it_and_its_environment_by_name() -> None:
     argv, env = ["a b", "$c"], {"B": "2 3", "A": "1"}
-    task = PlannedTask("worker", 1, "gpu02", "gpu02:2300", [0, 1], False, argv, env, {"memory_gib": 4, "nice": 5}, "/l")
+    task = PlannedTask(
+        "worker", 1, "gpu02", "gpu02:2300", [0, 1], False, argv, env, {"memory_gib": 0.5, "nofile": 1048576}, "/l"
+    )
     assert list(whole_task(task)) == [
         "worker:1 on gpu02",
         "  address  gpu02:2300",
         "  gpus     0,1",
-        "  limits   memory_gib 4, nice 5",
+        "  limits   memory_gib 0.5, nofile 1048576",
         "  log      /l",
         "  command  'a b' '$c'",
         "  env      A=1",

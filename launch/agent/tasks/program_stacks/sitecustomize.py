@@ -1,20 +1,19 @@
 """Let a Python program write the stacks of its threads on request.
 
 Python imports a module of this name before the program. This one registers a handler of Python's own library, then runs
-the host's module of the same name, as without this folder. No error here may keep a program from its start.
+the host's module of the same name, as without this folder. No error here may keep a program from its start. Programs
+of Python 2 read this file, too: they write no stacks, and run the host's module.
 """
 
 import os
 import sys
-from contextlib import suppress
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
 
 FILE, ABOVE = "program_stacks.txt", 100  # the number of the file: programs may count on the low ones
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def register() -> None:
+def register():
+    # type: () -> None
     """Write stacks on a signal for which the program has no handler of its own."""
     import faulthandler
     import fcntl
@@ -29,9 +28,17 @@ def register() -> None:
     faulthandler.register(number, file, all_threads=True)
 
 
-def run_next() -> None:
+def run_next():
+    # type: () -> None
     """Run the next module of this name, and leave no trace of this folder in ``sys.path``."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
+    if sys.version_info[0] == 2:  # noqa: UP036, for programs of any Python
+        del sys.modules["sitecustomize"]
+        __import__("sitecustomize")
+        return
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
     found = PathFinder.find_spec("sitecustomize", sys.path)
     if found is not None and found.loader is not None:
         module = module_from_spec(found)
@@ -40,6 +47,8 @@ def run_next() -> None:
 
 
 if os.environ.get("LAUNCH_TASK_DIR"):
-    with suppress(Exception):  # a program without stacks is better than none
+    try:  # noqa: SIM105, which Python 2 does not have
         register()
+    except Exception:  # a program without stacks is better than none
+        pass
     run_next()

@@ -1,11 +1,13 @@
 """A lead that takes the place of another waits for a launcher only where one is there."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
 import pytest
 
+from launch.agent.protocol.messages import Tick
 from launch.agent.service.lead import Lead
 from launch.agent.service.recovery import DETACHED
 from launch.agent.state.run_folder import RunFolder
@@ -34,3 +36,23 @@ def test_a_lead_has_no_lease_where_the_launcher_has_left_the_one_before(
         return lead._lease_s
 
     assert asyncio.run(lease()) == lease_s
+
+
+@pytest.mark.parametrize(
+    ("judge", "keeps_state", "flag"),
+    [("outcome", False, "--resume "), ("exit", True, "--resume "), ("exit", False, "")],
+)
+def test_the_command_that_continues_a_run_is_one_that_the_launcher_takes(
+    judge: str, keeps_state: bool, flag: str, tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    async def cause() -> Optional[str]:
+        plan = replace(run_plan("h:2222"), judge=judge, keeps_state=keeps_state, deadline_s=5.0)
+        lead = Lead(run_request(task_request()), plan, folder, FakeTasks(), asyncio.Queue())  # type: ignore[arg-type]
+        for now in (0.0, 5.0):
+            lead._supervisor.handle(Tick(), now)
+        return lead._supervisor.state.cause
+
+    assert f"continue with `launch up {flag}" in str(asyncio.run(cause()))

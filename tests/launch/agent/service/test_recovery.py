@@ -1,5 +1,6 @@
 """A lead that was started again goes on where the one before had come to."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Optional
@@ -11,7 +12,7 @@ from launch.agent.protocol.messages import Go, Joined, Start
 from launch.agent.service import recovery
 from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
-from launch.status.run import RunStatus
+from launch.status.run import RunStatus, utc
 from tests.support.agent.histories import Replay, advanced, failed, run_plan, started
 from tests.support.agent.requested import run_request
 
@@ -86,6 +87,20 @@ def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_pa
     folder.write("status.json", to_values(before()))
     found = recovery.read(folder)
     assert found is not None and found.status == before() and 0 <= found.ago_s < 60
+
+
+def test_the_time_of_a_run_of_days_counts_from_its_start_although_its_files_are_kept_young(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    folder.write("plan.json", {})
+    days_ago = time.time() - 3 * 86400
+    folder.write("status.json", to_values(replace(before(), started=utc(days_ago))))
+    found = recovery.read(folder)
+    assert found is not None and found.lasted_s == pytest.approx(3 * 86400, abs=5.0)
+    run = Replay(deadline_s=2 * 86400.0)
+    recovery.continue_run(run.run, found, "a", 100.0)
+    run.at(101.0)
+    assert run.run.state.result == "stopped"
 
 
 @pytest.mark.parametrize(

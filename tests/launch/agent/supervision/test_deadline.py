@@ -21,11 +21,12 @@ def test_at_its_deadline_the_chief_saves_and_then_the_tasks_end() -> None:
     assert replay.at(63, left("ps:0", code=-15)) == [End("stopped")]
 
 
-def test_the_reason_names_the_key_and_what_continues_the_run() -> None:
-    replay = Replay(deadline_s=86400.0)
+@pytest.mark.parametrize("seconds", ["86400", "1209600", "0.5"])
+def test_the_reason_names_the_key_as_written_and_what_continues_the_run(seconds: str) -> None:
+    replay = Replay(deadline_s=float(seconds))
     replay.up()
-    replay.at(86400)
-    assert replay.run.state.cause == "deadline_s: 86400 s are over; continue with `launch up --resume FILE`"
+    replay.at(float(seconds))
+    assert replay.run.state.cause == f"deadline_s: {seconds} s are over; continue with `launch up --resume FILE`"
 
 
 def test_a_run_that_ends_before_is_as_without_a_deadline() -> None:
@@ -35,6 +36,14 @@ def test_a_run_that_ends_before_is_as_without_a_deadline() -> None:
     replay.at(59, succeeded("worker:0"))
     replay.at(61)
     assert (replay.run.state.result, replay.run.state.cause) == ("succeeded", None)
+
+
+def test_a_success_that_is_reported_only_after_the_deadline_counts() -> None:
+    replay = Replay(deadline_s=60.0)
+    replay.up()
+    step(replay, 1, 100)
+    replay.at(3600, succeeded("worker:0"))  # the lead's host was suspended
+    assert replay.run.state.result == "succeeded"
 
 
 def test_without_the_key_no_run_is_too_long() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from launch.agent.protocol.messages import Exited, Start
 from launch.agent.supervision.failures import CALM_S, QUICK_S, CountedFailures, form
-from tests.support.agent.histories import Replay, failed, killed, started, step
+from tests.support.agent.histories import Replay, advanced, failed, killed, started, step
 
 DAY_S = 86400.0
 AGAIN = "; the same error twice, without progress in between, so it is not tried again"
@@ -140,8 +140,57 @@ def test_where_another_task_has_died_lately_its_absence_may_be_the_reason() -> N
         replay.at(5 + 10 * attempt, broken("worker:1", attempt, "FailedPreconditionError: uninitialized"))
         replay.at(14 + 10 * attempt, started("worker:1", attempt + 1))
     assert replay.run.state.result is None
-    replay.at(20 + CALM_S, started("worker:1", 3))
-    replay.at(21 + CALM_S, broken("worker:1", 3, "FailedPreconditionError: uninitialized"))
+    replay.at(30, started("ps:0", 1), advanced("ps:0", attempt=1))
+    step(replay, 31, 1, "worker:0")
+    for attempt, now in ((3, 20 + CALM_S), (4, 40 + CALM_S)):
+        replay.at(now, started("worker:1", attempt))
+        replay.at(now + 1, broken("worker:1", attempt, "FailedPreconditionError: uninitialized"))
+        replay.at(now + 20)
+    assert replay.run.state.result == "failed"
+
+
+def test_a_task_that_is_still_away_may_be_the_reason_however_long_ago_it_died() -> None:
+    replay = Replay(restart_max=5, backoff_s=100.0)
+    replay.up()
+    replay.at(4, killed("ps:0"))
+    replay.at(10, broken("worker:1", 0, "FailedPreconditionError: uninitialized"))
+    replay.at(110)
+    replay.at(110, started("worker:1", 1))
+    replay.at(111, broken("worker:1", 1, "FailedPreconditionError: uninitialized"))
+    assert replay.states()["ps:0"] == "starting"
+    assert replay.run.state.result is None
+
+
+def test_a_host_that_is_silent_may_be_the_reason() -> None:
+    replay = Replay(restart_max=5)
+    replay.up()
+    replay.run.silent = ["a"]
+    for attempt in (0, 1):
+        replay.at(5 + 5 * attempt, broken("worker:1", attempt, "ValueError: no peer"))
+        replay.at(9 + 5 * attempt)
+        replay.at(9 + 5 * attempt, started("worker:1", attempt + 1))
+    assert replay.run.state.result is None
+
+
+def test_an_evaluator_that_is_not_tried_again_has_the_reason_in_its_cause() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "evaluator:0@a", restart_max=5)
+    replay.up()
+    for attempt in (0, 1):
+        replay.at(5 + 5 * attempt, broken("evaluator:0", attempt, "ValueError: a"))
+        replay.at(9 + 5 * attempt)
+        replay.at(9 + 5 * attempt, started("evaluator:0", attempt + 1))
+    assert replay.states()["evaluator:0"] == "failed" and replay.run.state.result is None
+    assert replay.run.tasks["evaluator:0"].cause == "ValueError: a" + AGAIN
+
+
+def test_an_evaluator_that_has_failed_for_good_is_no_reason() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "worker:1@b", "evaluator:0@a", restart_max=5)
+    replay.up()
+    replay.at(1, failed("evaluator:0", retry=False))
+    for attempt in (0, 1, 2):  # the first has lived for long
+        replay.at(100 + 5 * attempt, broken("worker:1", attempt, "ValueError: a"))
+        replay.at(104 + 5 * attempt)
+        replay.at(104 + 5 * attempt, started("worker:1", attempt + 1))
     assert replay.run.state.result == "failed"
 
 

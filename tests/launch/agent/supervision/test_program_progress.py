@@ -9,16 +9,16 @@ from launch.agent.protocol.messages import Joined, Tick
 from launch.agent.service.recovery import Earlier, continue_run
 from launch.agent.supervision.status import judge_rates
 from launch.view import run_text
-from tests.support.agent.histories import Replay, advanced, in_words, incidents, killed, left, started
+from tests.support.agent.histories import Replay, advanced, ended, in_words, incidents, killed, left, started
 
 WORKERS = ("worker:0", "worker:1")
 
 
 class Program(Replay):
-    """A program of one ps and two workers, which run from 0 on."""
+    """A program of one ps and two workers, unless others are named, which run from 0 on."""
 
-    def __init__(self) -> None:
-        super().__init__(judge="exit", steps=None)
+    def __init__(self, *tasks: str) -> None:
+        super().__init__(*tasks, judge="exit", steps=None)
         for order in self.begin():
             self.at(0.0, started(order.task))  # type: ignore[union-attr]
         self._reports: Dict[Any, int] = {}
@@ -82,6 +82,16 @@ def test_a_program_that_reports_nothing_is_as_before() -> None:
     assert in_words(incidents(program)[0]).endswith("unknown whether it continued from a checkpoint")
 
 
+def test_where_an_evaluator_alone_reports_steps_no_worker_is_awaited() -> None:
+    program = Program("worker:0@a", "worker:1@b", "evaluator:0@a")
+    program.steps(1, 100, "evaluator:0")
+    program.at(5, killed("worker:1"), killed("evaluator:0"))
+    program.at(7, Tick(), started("worker:1", 1), started("evaluator:0", 1))
+    assert [told["open"] for told in incidents(program)] == [False, False]
+    program.at(5000, ended("worker:1", "exception", "another problem", 1))
+    assert [told["cause"] for told in incidents(program)][2:] == ["another problem"]
+
+
 def test_after_a_restart_it_trains_again_and_what_it_lost_is_known(program: Program) -> None:
     program.at(10.5, killed("worker:1"))
     program.at(11.5, Tick(), started("worker:1", 1))
@@ -127,6 +137,30 @@ def test_a_step_that_begins_anew_in_every_epoch_is_no_loss_and_is_named(program:
     program.steps(15, 3, "worker:1", attempt=1)
     program.steps(16, 4)
     assert not incidents(program)[0]["open"]
+
+
+def test_a_count_of_each_epoch_goes_on_after_a_failure_at_the_end_of_one(program: Program) -> None:
+    program.at(10.5, killed("worker:1"))
+    program.at(11.5, Tick(), started("worker:1", 1))
+    for epoch in range(4):  # no step is newer than the last before the failure
+        for number in range(1, 11):
+            program.steps(11 + 10 * epoch + number, number, "worker:1", attempt=1)
+    (told,) = incidents(program)
+    assert (told["open"], told["lost_steps"]) == (False, 10)
+    assert program.status()["effective"]["rolled_back_s"] <= 10.0
+
+
+def test_a_ps_that_fails_again_takes_the_worker_that_has_restarted_meanwhile_back(program: Program) -> None:
+    program.at(10.5, killed("ps:0"))
+    program.at(11.5, Tick(), started("ps:0", 1))
+    program.at(12, killed("worker:1"))
+    program.at(13, Tick(), started("worker:1", 1))
+    program.steps(14, 7, "worker:1", attempt=1)
+    program.steps(25, 9, "worker:1", attempt=1)
+    program.at(26, killed("ps:0", 1))
+    program.at(28, Tick(), started("ps:0", 2))
+    program.steps(30, 8, "worker:1", attempt=1)
+    assert program.told("warnings") == [[]]
 
 
 def test_a_restart_by_hand_loses_what_the_new_process_takes_again(program: Program) -> None:

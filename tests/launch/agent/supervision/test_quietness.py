@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, List
 
-from launch.agent.protocol.messages import Exited, Measured, Order, StopRequested
+from launch.agent.protocol.messages import Exited, Lost, Measured, Order, StopRequested
 from launch.agent.supervision.quietness import REMAIN_S
 from tests.support.agent.histories import Replay, started
 
@@ -53,6 +53,8 @@ def test_workers_of_a_job_that_wait_for_another_one_are_not_named_and_a_whole_jo
     assert run.quiet() == {}
     run.measure(420.0, "ps:0", "worker:0", "worker:1")
     assert set(run.quiet()) == {"ps:0", "worker:0", "worker:1"}
+    run.measure(440.0, "ps:0", "worker:1")
+    assert run.quiet() == {}
 
 
 def test_while_a_task_restarts_or_a_host_is_silent_others_may_wait_for_it() -> None:
@@ -62,10 +64,31 @@ def test_while_a_task_restarts_or_a_host_is_silent_others_may_wait_for_it() -> N
     assert run.states()["worker:1"] == "restarting" and run.quiet() == {}
     run.at(495.0, started("worker:1", 1))
     run.measure(500.0, "worker:0")
-    assert set(run.quiet()) == {"worker:0"}
+    run.measure(501.0)
     run.run.silent = ["b"]
     run.measure(510.0, "worker:0")
     assert run.quiet() == {}
+
+
+def test_a_task_that_is_named_stays_so_while_a_link_is_broken_until_it_works() -> None:
+    run = Program()
+    run.measure(400.0, "worker:0")
+    run.run.silent = ["b"]
+    run.measure(410.0, "worker:0")
+    assert set(run.quiet()) == {"worker:0"}
+    run.measure(420.0)
+    assert run.quiet() == {}
+
+
+def test_an_elastic_run_that_has_lost_a_host_still_names_its_standstills() -> None:
+    run = Program(judge="outcome", min_workers=1)
+    run.at(20.0, Lost("b", 13.0))
+    run.run.silent = ["b"]  # until it returns
+    for task in ("ps:0", "worker:0"):
+        run.at(30.0, Exited(task, 0, -15, "killed by SIGTERM"))
+    assert run.states() == {"ps:0": "starting", "worker:0": "starting", "worker:1": "lost"}
+    run.measure(400.0, "ps:0", "worker:0", attempt=1)
+    assert set(run.quiet()) == {"ps:0", "worker:0"}
 
 
 def test_a_report_about_an_earlier_attempt_names_nobody_and_the_next_attempt_clears_the_name() -> None:

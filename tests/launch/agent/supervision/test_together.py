@@ -1,10 +1,12 @@
 """Workers that meet only at the start restart together: replayed histories."""
 
+from dataclasses import replace
 from typing import Any, List, Sequence
 
 import pytest
 
 from launch.agent.protocol.messages import (
+    End,
     Exited,
     Joined,
     KillRequested,
@@ -112,6 +114,16 @@ def test_the_worker_whose_error_came_after_the_lost_connection_that_it_caused_is
     assert [each["kind"] for each in incident["followed"]] == ["lost-connection"]
 
 
+def test_a_cause_that_no_attempt_can_mend_fails_the_run_although_it_is_reported_last() -> None:
+    replay = ranks(restart_max=5)
+    replay.at(10, broken("worker:0", error=PEER, kind="lost-connection"))
+    orders = replay.at(11, replace(broken("worker:1", error="SyntaxError: invalid syntax"), retry=False))
+    assert replay.run.state.result == "failed"
+    assert "worker:1@b" in str(replay.run.state.cause) and "SyntaxError" in str(replay.run.state.cause)
+    assert replay.states()["worker:1"] == "failed" and replay.at(12, terminated("worker:2")) == [End("failed")]
+    assert not any(isinstance(order, Start) for order in orders)
+
+
 def test_a_worker_that_had_succeeded_trains_again_with_the_others_and_the_run_waits_for_it() -> None:
     replay = ranks()
     replay.at(10, left("worker:0"))
@@ -141,6 +153,14 @@ def test_a_restart_by_the_operator_is_one_of_all_and_counts_nothing() -> None:
     starts = run_again(replay, 11, 1, ["worker:0", "worker:1", "worker:2"])
     assert len(starts) == 3
     assert {task.failures for task in replay.run.tasks.values()} == {0}
+
+
+def test_a_restart_by_the_operator_ends_the_pause_of_all_workers_and_of_no_others() -> None:
+    replay = meeting("ps:0@a", "worker:0@a", "worker:1@b", backoff_s=50.0)
+    replay.at(10, broken("worker:1"), terminated("worker:0"))
+    assert not any(isinstance(order, Start) for order in replay.at(20, RestartRequested(["ps:0"])))
+    orders = replay.at(30, RestartRequested(["worker:1"]))
+    assert sorted(orders, key=str) == [Start("worker:0", 1), Start("worker:1", 1)]
 
 
 def test_a_ps_and_an_evaluator_restart_alone_and_workers_without_them() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -63,6 +64,25 @@ def test_the_newest_step_of_the_log_is_reported_once_a_second(program: Program) 
     assert program.reports() == []
 
 
+def test_half_a_line_that_a_killed_program_has_left_is_no_mistake_of_its_author(program: Program) -> None:
+    program.writes('{"step": 1}\n{"step": 2}\n')
+    program.reports()
+    program.writes('{"step": 3}\n{"st')
+    assert some(program.reports(has_ended=True)[-1], "step", "warnings") == [3, []]
+
+
+def test_an_expression_that_only_the_launchers_python_can_read_is_a_remark_and_no_crash(tmp_path: Path) -> None:
+    program = Program(tmp_path, r"step (?P<step>\d+")  # as \d++ is for Python 3.7
+    program.prints("step 2\n")
+    (report,) = program.reports()
+    python = f"Python {sys.version_info[0]}.{sys.version_info[1]} of its host"
+    (warning,) = report["warnings"]
+    assert report["step"] is None
+    assert warning.startswith(f"progress of worker:0: {python} cannot read the expression: missing )")
+    program.writes('{"step": 3}\n')
+    assert some(program.reports()[-1], "step", "warnings") == [3, []]
+
+
 @pytest.mark.parametrize("has_ended", [False, True])
 @pytest.mark.parametrize("line", ["step {}\n", '{{"step": {}}}\n'])
 def test_the_first_step_of_an_attempt_is_reported_before_the_newest(
@@ -83,6 +103,14 @@ def test_half_a_line_waits_for_its_rest_and_counts_at_the_end(program: Program) 
     assert [each["step"] for each in program.reports()] == [123]
     assert [each["step"] for each in program.reports(0.1, has_ended=True)] == [124]
     assert program.reports(has_ended=True) == []
+
+
+@pytest.mark.parametrize("before", ["step 1230\n", ""])
+def test_half_a_number_that_a_killed_program_has_left_is_no_step_back(program: Program, before: str) -> None:
+    program.prints("step 1228\nstep 1229\n")
+    program.reports()
+    program.prints(f"{before}step 12")  # of 1231
+    assert [each["step"] for each in program.reports(has_ended=True)] == [1230 if before else 1229]
 
 
 def test_a_progress_bar_ends_its_lines_by_going_back(program: Program) -> None:

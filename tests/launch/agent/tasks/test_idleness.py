@@ -187,3 +187,18 @@ def test_a_process_that_has_ended_takes_nothing_back(machine: Machine) -> None:
 def test_a_short_time_is_looked_at_three_times_and_pids_come_once() -> None:
     assert [look_every_s(3.0, each) for each in (300.0, 3.0, None)] == [3.0, 1.0, 3.0]
     assert pids_of(5, [7, 5, 6], [6, 2]) == [5, 6, 7, 2]
+
+
+def test_a_line_that_is_written_in_parts_is_shown_whole_and_its_secret_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path, monkeypatch)
+    for part in ("Loading with sec", "ret of 8 shards ... ", "done"):
+        machine.print(part)
+        machine.live(EVERY_S)
+    found = machine.live(QUIET_S)
+    assert found is not None and found["line"] == "Loading with (secret) of 8 shards ... done"
+    machine.print("\nnext\n")
+    machine.live(EVERY_S)
+    found = machine.live(QUIET_S)
+    assert found is not None and found["line"] == "next"

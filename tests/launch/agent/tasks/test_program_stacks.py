@@ -1,6 +1,7 @@
 """A Python program under ``command:`` writes its stacks on request, and notices nothing else of the folder."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,6 +88,12 @@ def test_the_hosts_own_module_runs_too_and_the_folder_is_not_in_the_path(start: 
     printed = subprocess.check_output([sys.executable, "-c", program], env=env, universal_newlines=True)
     own = tmp_path / "own" / "sitecustomize.py"
     assert printed == f"own {own}\n{own} []\n"
+
+
+def test_a_program_of_python_2_can_read_the_module(tmp_path: Path) -> None:
+    """Without a Python 2 on this machine, no word that only Python 3 knows is in it."""
+    text = (STACKS_FOLDER / "sitecustomize.py").read_text()
+    assert not re.search(r"^ *def .*->|^from|: str|\bf\"|\bsuppress\b|^import (?!os$|sys$)", text, re.MULTILINE)
 
 
 def test_both_sides_mean_the_same_file_and_signal() -> None:
