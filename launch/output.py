@@ -16,7 +16,7 @@ from typing import Any, Callable
 from launch.errors import LaunchError
 
 STALL_S = 3.0  # for a reader that stands still; far below the lease of an attached run
-GOES_ON = frozenset(("down", "drain", "prune", "restart", "setup", "sweep", "up", "verify"))
+GOES_ON = frozenset(("down", "drain", "prune", "restart", "run", "setup", "sweep", "up", "verify"))
 
 
 class OutputLost(LaunchError):

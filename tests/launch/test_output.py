@@ -96,8 +96,15 @@ def test_a_reader_that_stands_still_stops_no_run_and_gets_what_it_has_room_for_l
     assert os.read(read, 100) == b"later" and len(lost) == 1
 
 
-def test_the_verbs_that_go_on_are_verbs() -> None:
-    assert set(VERBS) > GOES_ON
+ONLY_PRINTS = {
+    "board", "check", "completion", "diagnose", "export", "import", "init", "logs", "manifest", "metrics", "plan",
+    "report", "runs", "status", "view",
+}  # fmt: skip
+
+
+def test_each_verb_goes_on_or_only_prints() -> None:
+    assert {verb for verb in VERBS if " " not in verb} == GOES_ON | ONLY_PRINTS
+    assert GOES_ON.isdisjoint(ONLY_PRINTS)
 
 
 RUNS = {
@@ -126,6 +133,15 @@ def test_a_run_goes_on_where_no_output_of_its_launcher_is_open(launch: Launcher)
 
 
 @pytest.mark.not_fast
+def test_a_program_of_the_command_line_goes_on_too(launch: Launcher) -> None:
+    program = "-- sh -c 'sleep 1; exit 0'"
+    words = f"--local -H a --set name=r --set workdir={launch.workdir} --save"
+    code, errors = in_bash(launch, f"run {words}", f"{program} >/dev/full")
+    assert code == 0 and errors.endswith("No space left on device; this command continues without it\n"), errors
+    assert launch.left() == []
+
+
+@pytest.mark.not_fast
 def test_other_verbs_end_by_a_pipe_quietly_and_by_a_full_disk_with_its_name(launch: Launcher) -> None:
     launch.write("exit 0")
     assert in_bash(launch, "plan", "> >(true)") == (141, "")
@@ -136,9 +152,9 @@ def test_other_verbs_end_by_a_pipe_quietly_and_by_a_full_disk_with_its_name(laun
 
 def in_bash(launch: Launcher, verb: str, words: str) -> Tuple[int, str]:
     """Exit code and stderr of a verb, with redirections."""
-    command = f'exec "$@" "$FILE" {words}'
+    command = f'exec "$@" {verb} "$FILE" {words}'
     ran = subprocess.run(
-        ["bash", "-c", command, "bash", *LAUNCH, verb], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        ["bash", "-c", command, "bash", *LAUNCH], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={**os.environ, "FILE": str(launch.file)}, cwd=str(ROOT), timeout=PATIENCE_S, text=True,
     )  # fmt: skip
     return ran.returncode, ran.stderr
