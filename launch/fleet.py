@@ -252,7 +252,8 @@ class Fleet:
             problems[name] = HostProblem(name, ProblemKind.SLOW, late)
         found = [deadline.gone[name] for name in hosts if name in deadline.gone]
         deadline.note(problems)
-        return results, list(dict.fromkeys([*found, *problems.values()]))  # hosts behind a gateway share its problem
+        different = {str(each): each for each in [*found, *problems.values()]}  # a gateway's is that of several hosts
+        return results, list(different.values())
 
 
 def _values(request: Any) -> Mapping[str, Any]:

@@ -56,6 +56,15 @@ def test_every_host_that_cannot_be_reached_is_named() -> None:
     assert caught.value.exit_code == 3
 
 
+def test_a_problem_of_this_machine_is_one_for_all_hosts() -> None:
+    def refuse(name: str) -> None:
+        raise HostProblem.here("no room in /tmp")
+
+    with fleet_of({name: FakeHost(name, connect=refuse) for name in "abc"}) as fleet:
+        _, problems = fleet.each(lambda host: host.connect(), list("abc"))
+    assert list(map(str, problems)) == ["this machine: no room in /tmp"]
+
+
 def test_no_more_hosts_are_reached_at_a_time_than_the_fanout() -> None:
     lock, at_once, most = Lock(), [0], [0]
     second = Event()
