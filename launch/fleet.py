@@ -70,13 +70,18 @@ class Fleet:
         allow_open_files(FILES + FILES_PER_HOST * len(self.hosts))
         try:
             with ThreadPoolExecutor(self.spec.ssh.fanout) as looking:
-                list(looking.map(Host.look_up, self.hosts.values()))
+                list(looking.map(self._look_up, self.hosts.values()))
+            self.interrupts.check()  # Ctrl-C also ends an `ssh -G`, which has then found no mistake
             for host in self.hosts.values():
                 host.prepare()
         except BaseException:
             self._closing.close()
             raise
         return self
+
+    def _look_up(self, host: Host) -> None:
+        if not self.interrupts.received:
+            host.look_up()
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
