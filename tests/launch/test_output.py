@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 from contextlib import ExitStack
+from threading import Thread
 from typing import Iterator, List, Tuple
 
 import pytest
@@ -94,6 +95,27 @@ def test_a_reader_that_stands_still_stops_no_run_and_gets_what_it_has_room_for_l
     printed.write(b"later")
     printed.flush()
     assert os.read(read, 100) == b"later" and len(lost) == 1
+
+
+def test_a_verb_that_only_prints_waits_for_its_reader_where_a_write_would_not(
+    pipe: Tuple[int, int], lost: List[str]
+) -> None:
+    read, write = pipe
+    os.set_blocking(write, False)  # as ssh and Node.js leave a terminal or pipe that they share
+    printed = io.BufferedWriter(Output(write, "stdout", lost.append))
+    received: List[int] = []
+    reader = Thread(target=lambda: received.append(_length(read)))
+    reader.start()
+    for _ in range(200):  # 64 KiB fit into a pipe
+        printed.write(b"x" * 4096)
+        printed.flush()
+    os.close(write)
+    reader.join(PATIENCE_S)
+    assert received == [200 * 4096]
+
+
+def _length(handle: int) -> int:
+    return sum(map(len, iter(lambda: os.read(handle, 4096), b"")))
 
 
 ONLY_PRINTS = {
