@@ -92,15 +92,16 @@ class Output(io.RawIOBase):
 def install() -> Output:
     """Print to stdout and stderr by way of ``Output`` from here on, and return the one of stdout."""
     _fill()
-    errors = Output(2, "stderr", lambda why: None, goes_on=True)
-    sys.stderr = _text(errors, sys.stderr)
-    output = Output(1, "stdout", _report)
-    sys.stdout = _text(output, sys.stdout)
+    errors = _text(Output(2, "stderr", lambda why: None, goes_on=True), sys.stderr)
+
+    def report(why: str) -> None:
+        print(
+            why, file=errors, flush=True
+        )  # not sys.stderr: a live view puts stdout there, where this write has failed
+
+    output = Output(1, "stdout", report)
+    sys.stdout, sys.stderr = _text(output, sys.stdout), errors
     return output
-
-
-def _report(why: str) -> None:
-    print(why, file=sys.stderr, flush=True)
 
 
 def _fill() -> None:

@@ -2,8 +2,11 @@
 
 import io
 import os
+import pty
 import subprocess
+import sys
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Thread
 from typing import Iterator, List, Tuple
 
@@ -152,6 +155,41 @@ def test_a_run_goes_on_where_no_output_of_its_launcher_is_open(launch: Launcher)
     launch.write("test {role} = ps && exec sleep 1000; sleep 1; echo trained")
     assert in_bash(launch, "up", ">&- 2>&- <&-") == (0, "")
     assert launch.log("worker:0") == "trained\n" and launch.left() == []
+
+
+STALLED = """\
+import os, time
+from launch import output
+output.STALL_S = 0.3
+output.install().goes_on = True
+from launch.view.live_view import for_terminal
+with for_terminal() as view:
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until:
+        view.note("line")
+os._exit(7)
+"""
+
+
+@pytest.mark.not_fast
+def test_a_terminal_that_is_stopped_by_ctrl_s_stops_no_live_view_and_is_reported(tmp_path: Path) -> None:
+    ours, terminal = pty.openpty()
+    errors = tmp_path / "errors"
+    with errors.open("w") as file:
+        viewing = subprocess.Popen(
+            [sys.executable, "-c", STALLED], stdin=terminal, stdout=terminal, stderr=file, cwd=str(ROOT),
+            env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
+    try:
+        assert os.read(ours, 10)
+        os.write(ours, b"\x13")
+        assert viewing.wait(PATIENCE_S) == 7
+    finally:
+        viewing.kill()
+        viewing.wait()
+        os.close(terminal)
+        os.close(ours)
+    assert errors.read_text().endswith("its reader has stood still for 0 s; this command continues without it\n")
 
 
 @pytest.mark.not_fast
