@@ -27,7 +27,7 @@ from launch.remote.gateways import Gateways, Route
 from launch.remote.known_hosts import KnownHosts, Trust
 from launch.remote.login import Login
 from launch.remote.private_keys import LoginKeys, ask_on_terminal
-from launch.remote.proxy_command import Connection, ProxyCommand
+from launch.remote.proxy_command import Dialled, ProxyCommand
 from launch.remote.ssh_options import OneHost, SshOptions
 
 KEEPALIVE_S = 5
@@ -111,7 +111,7 @@ class Access:
         config = fabric.Config(ssh_config=OneHost(options))  # not shared, because a connection modifies its own config
         user, port = self._login(name, is_last)
         host = derive_shorthand(name)["host"]
-        connection = Connection(host, user, port, config, connect_kwargs=self._arguments())
+        connection = Dialled(host, user, port, config, connect_kwargs=self._arguments())
         connection.gateway = gateway or options.get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
         connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys

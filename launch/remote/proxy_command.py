@@ -81,7 +81,7 @@ class ProxyCommand(paramiko.ProxyCommand):  # type: ignore[misc]
             self.process.wait(END_S)
 
 
-class Connection(fabric.Connection):  # type: ignore[misc]
+class Dialled(fabric.Connection):  # type: ignore[misc]
     """A connection whose gateway may be the command of a ProxyCommand."""
 
     def open_gateway(self) -> Any:
