@@ -51,9 +51,11 @@ class Logins:
         """Return the path of a new socket. Only this user can open the folder; a longer path would be too long.
 
         Raises:
-          HostProblem: no folder can be made.
+          HostProblem: no folder can be made, or the logins are closed.
         """
         with self._lock:
+            if self.ended.is_set():
+                raise HostProblem.here("its login was given up before it began")
             try:
                 self._folder = self._folder or tempfile.mkdtemp(prefix="launch-ssh-", dir=SOCKETS)
             except OSError as error:
@@ -67,7 +69,8 @@ class Logins:
 
     def close(self) -> None:
         """End every login and every attempt in progress; nothing is left of them."""
-        self.ended.set()
+        with self._lock:
+            self.ended.set()  # no socket is made from here on
         self.ending.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

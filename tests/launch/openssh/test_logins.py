@@ -57,3 +57,13 @@ def test_a_folder_for_sockets_that_cannot_be_made_is_a_problem_of_this_machine(
         "this machine: ssh.transport: openssh: expected a folder in which sockets can be made, "
         f"found {tmp_path}/none: no such file or directory; make room there, or use ssh.transport: fabric"
     )
+
+
+def test_a_login_that_begins_after_the_end_makes_no_folder(path: str) -> None:
+    """Ctrl-C may come while ``ssh`` is asked for a connection of the user's."""
+    logins = Logins(Ssh(), {"PATH": path})
+    logins.close()
+    before = set(Path("/tmp").glob("launch-ssh-*"))
+    with pytest.raises(HostProblem, match="its login was given up before it began"):
+        logins.socket()
+    assert set(Path("/tmp").glob("launch-ssh-*")) == before
