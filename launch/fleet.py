@@ -70,13 +70,18 @@ class Fleet:
         allow_open_files(FILES + FILES_PER_HOST * len(self.hosts))
         try:
             with ThreadPoolExecutor(self.spec.ssh.fanout) as looking:
-                list(looking.map(Host.look_up, self.hosts.values()))
+                list(looking.map(self._look_up, self.hosts.values()))
+            self.interrupts.check()  # Ctrl-C also ends an `ssh -G`, which has then found no mistake
             for host in self.hosts.values():
                 host.prepare()
         except BaseException:
             self._closing.close()
             raise
         return self
+
+    def _look_up(self, host: Host) -> None:
+        if not self.interrupts.received:
+            host.look_up()
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -252,7 +257,8 @@ class Fleet:
             problems[name] = HostProblem(name, ProblemKind.SLOW, late)
         found = [deadline.gone[name] for name in hosts if name in deadline.gone]
         deadline.note(problems)
-        return results, list(dict.fromkeys([*found, *problems.values()]))  # hosts behind a gateway share its problem
+        different = {str(each): each for each in [*found, *problems.values()]}  # a gateway's is that of several hosts
+        return results, list(different.values())
 
 
 def _values(request: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 from launch.errors import LaunchError
 
 STALL_S = 3.0  # for a reader that stands still; far below the lease of an attached run
-GOES_ON = frozenset(("down", "drain", "prune", "restart", "setup", "sweep", "up", "verify"))
+GOES_ON = frozenset(("down", "drain", "prune", "restart", "run", "setup", "sweep", "up", "verify"))
 
 
 class OutputLost(LaunchError):
@@ -52,7 +52,7 @@ class Output(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Write the beginning of ``data``, and return its length; where the verb goes on, do not wait for a reader."""
         try:
-            if self.goes_on and not self._is_read():
+            if not self._is_read():
                 raise OSError(errno.EAGAIN, f"its reader has stood still for {STALL_S:.0f} s")
             return os.write(self._handle, data[: select.PIPE_BUF] if self.goes_on else data)
         except OSError as error:
@@ -61,9 +61,15 @@ class Output(io.RawIOBase):
         return len(data)
 
     def _is_read(self) -> bool:
-        """Return whether a write of ``PIPE_BUF`` bytes ends at once; wait for that only before the first failure."""
+        """Return whether a write of ``PIPE_BUF`` bytes ends at once.
+
+        Where the verb goes on, wait for that only before the first failure. Otherwise wait without a limit, as a write
+        does; a pipe or terminal that another program has made non-blocking does not wait by itself.
+        """
         poll = select.poll()
         poll.register(self._handle, select.POLLOUT)
+        if not self.goes_on:
+            return bool(poll.poll())
         return bool(poll.poll(0 if self._failed else STALL_S * 1000))
 
     def _fail(self, why: str, number: int) -> None:
@@ -86,15 +92,16 @@ class Output(io.RawIOBase):
 def install() -> Output:
     """Print to stdout and stderr by way of ``Output`` from here on, and return the one of stdout."""
     _fill()
-    errors = Output(2, "stderr", lambda why: None, goes_on=True)
-    sys.stderr = _text(errors, sys.stderr)
-    output = Output(1, "stdout", _report)
-    sys.stdout = _text(output, sys.stdout)
+    errors = _text(Output(2, "stderr", lambda why: None, goes_on=True), sys.stderr)
+
+    def report(why: str) -> None:
+        print(
+            why, file=errors, flush=True
+        )  # not sys.stderr: a live view puts stdout there, where this write has failed
+
+    output = Output(1, "stdout", report)
+    sys.stdout, sys.stderr = _text(output, sys.stdout), errors
     return output
-
-
-def _report(why: str) -> None:
-    print(why, file=sys.stderr, flush=True)
 
 
 def _fill() -> None:

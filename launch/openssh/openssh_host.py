@@ -23,6 +23,7 @@ from launch.openssh.ssh_program import SshProgram
 
 TRIES = 3  # times ssh.connect_timeout_s: the time for a login with all its retries, and for one login with its touch
 SEND_S = 20.0
+SOCKETS = "/tmp"
 COMPLAINT_S = 10.0  # for the end of an ssh whose program has ended
 _IN = "launch-is-logged-in"
 # The login ends with its stdin, however the launcher ends. Every login shell reads this line alike.
@@ -47,15 +48,29 @@ class Logins:
         self._lock, self._folder, self._sockets = threading.Lock(), "", 0
 
     def socket(self) -> Path:
-        """Return the path of a new socket. Only this user can open the folder; a longer path would be too long."""
+        """Return the path of a new socket. Only this user can open the folder; a longer path would be too long.
+
+        Raises:
+          HostProblem: no folder can be made, or the logins are closed.
+        """
         with self._lock:
-            self._folder = self._folder or tempfile.mkdtemp(prefix="launch-ssh-", dir="/tmp")
+            if self.ended.is_set():
+                raise HostProblem.here("its login was given up before it began")
+            try:
+                self._folder = self._folder or tempfile.mkdtemp(prefix="launch-ssh-", dir=SOCKETS)
+            except OSError as error:
+                why = os.strerror(error.errno or 0).lower()
+                unmade = (
+                    f"ssh.transport: openssh: expected a folder in which sockets can be made, found {SOCKETS}: {why}"
+                )
+                raise HostProblem.here(unmade, "make room there, or use ssh.transport: fabric") from error
             self._sockets += 1
             return Path(self._folder, str(self._sockets))
 
     def close(self) -> None:
         """End every login and every attempt in progress; nothing is left of them."""
-        self.ended.set()
+        with self._lock:
+            self.ended.set()  # no socket is made from here on
         self.ending.close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

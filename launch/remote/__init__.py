@@ -2,6 +2,7 @@
 
     ssh_host             one host: a connection, and the programs that run over it
     access               the resources of all connections: configuration, known hosts, keys
+    proxy_command        the program that carries a connection
     gateways             hosts through which others are reached, each opened once
     ssh_options          the options of each host, as ``ssh -G`` prints them
     known_hosts          the keys of hosts, and whether authorities sign them

@@ -1,7 +1,6 @@
 """Access to all hosts: the SSH configuration, the known hosts, the keys and the gateways, each read once."""
 
 import os
-import shlex
 import socket
 import threading
 from contextlib import suppress
@@ -28,11 +27,11 @@ from launch.remote.gateways import Gateways, Route
 from launch.remote.known_hosts import KnownHosts, Trust
 from launch.remote.login import Login
 from launch.remote.private_keys import LoginKeys, ask_on_terminal
+from launch.remote.proxy_command import Dialled, ProxyCommand
 from launch.remote.ssh_options import OneHost, SshOptions
 
 KEEPALIVE_S = 5
 MUTE_S = 30.0  # a host that confirms no byte for this time, not even a keepalive, has no connection any more
-READER_S = 10.0
 OPTIONS_S = 10.0  # for the answer of `ssh -G`
 TRIES = 3  # times ssh.connect_timeout_s: the time for retries of a dropped login; and of connections to a full gateway
 _MACHINE = "/etc/ssh/ssh_known_hosts"
@@ -112,8 +111,8 @@ class Access:
         config = fabric.Config(ssh_config=OneHost(options))  # not shared, because a connection modifies its own config
         user, port = self._login(name, is_last)
         host = derive_shorthand(name)["host"]
-        connection = fabric.Connection(host, user, port, config, connect_kwargs=self._arguments())
-        connection.gateway = gateway or _by_shell(options.get("proxycommand"))
+        connection = Dialled(host, user, port, config, connect_kwargs=self._arguments())
+        connection.gateway = gateway or options.get("proxycommand")
         connection.connect_timeout = self._settings.connect_timeout_s  # here, as Fabric cuts it to whole seconds
         connection.forward_agent = False  # overrides the configuration: no host may use the operator's keys
         connection.connect_kwargs["auth_strategy"] = Login(connection.user, self._offers[name])
@@ -193,10 +192,12 @@ def hang_up(connection: fabric.Connection) -> None:
     """End a connection, and the ProxyCommand that carries it."""
     transport = connection.transport
     connection.close()
-    if transport and isinstance(transport.sock, paramiko.ProxyCommand):
-        transport.sock.process.kill()
-        transport.join(READER_S)  # the thread that reads from it
-        transport.sock.process.communicate()
+    _release(transport)
+
+
+def _release(transport: Optional[paramiko.Transport]) -> None:
+    if transport is not None and isinstance(transport.sock, ProxyCommand):
+        transport.sock.release(transport)
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
@@ -220,14 +221,6 @@ class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
         raise UnknownHostKey(f"no key is known for {hostname}", bool(self._trust.authorities))
 
 
-def _by_shell(command: Optional[str]) -> Optional[str]:
-    """Return what runs a ProxyCommand as OpenSSH does, by the user's shell; Paramiko splits it into words."""
-    if command is None:
-        return None
-    shell = os.environ.get("SHELL") or "/bin/sh"
-    return f"{shell} -c {shlex.quote(command if command.startswith('exec ') else f'exec {command}')}"
-
-
 def _dialled(connection: fabric.Connection) -> str:
     """Return the name under which Paramiko looks up the key of a host."""
     return str(connection.host) if connection.port == 22 else f"[{connection.host}]:{connection.port}"
@@ -245,6 +238,7 @@ def _log_in(connection: fabric.Connection) -> None:
         transport = connection.client.get_transport()
         silence = unanswered(error, has_banner=transport is None or bool(transport.remote_version))
         connection.client.close()
+        _release(transport)
         if silence is not None:
             raise silence from error
         raise

@@ -137,6 +137,8 @@ def explain(name: str, error: Exception, place: Tuple[str, int], program: SshPro
     if isinstance(error, paramiko.AuthenticationException):
         login = f"try `{program.login()}`; {OTHER_WAYS}"
         return problem(ProblemKind.AUTHENTICATION, f"login refused ({error})", login)
+    if isinstance(error, paramiko.ProxyCommandFailure):
+        return problem(ProblemKind.UNREACHABLE, f"its ProxyCommand ended ({error.error})", f"try `{program.login()}`")
     if isinstance(error, socket.gaierror):
         unknown = f"this machine cannot resolve the name {host} ({error.strerror})"
         return problem(ProblemKind.UNKNOWN_NAME, unknown, f"see `getent hosts {host}`")

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Iterator, Optional, Sequence
 
 import paramiko
@@ -42,6 +42,15 @@ def _ended_after(seconds: float, session: Any) -> Iterator[None]:
         timer.cancel()
 
 
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise OSError where a connection breaks during a call, before Paramiko's own thread has noticed it."""
+    try:
+        yield
+    except (EOFError, paramiko.SSHException) as error:
+        raise OSError(str(error) or "the connection has ended") from error
+
+
 class SshChannel(Channel):
     """One SSH session that runs one program."""
 
@@ -52,19 +61,22 @@ class SshChannel(Channel):
 
     def send(self, data: bytes) -> None:
         self._session.settimeout(OPEN_S)
-        self._session.sendall(data)
+        with _as_os_error():
+            self._session.sendall(data)
 
     def receive(self, timeout_s: float) -> bytes:
         self._drain_errors()
         self._session.settimeout(timeout_s)
         try:
-            data: bytes = self._session.recv(CHUNK)
+            with _as_os_error():
+                data: bytes = self._session.recv(CHUNK)
         except socket.timeout:
             raise Silence from None
         return data
 
     def end(self) -> None:
-        self._session.shutdown_write()
+        with _as_os_error():
+            self._session.shutdown_write()
 
     def _drain_errors(self) -> None:
         while self._session.recv_stderr_ready():
@@ -78,7 +90,8 @@ class SshChannel(Channel):
         return self._errors.decode(errors="replace").strip()
 
     def close(self) -> None:
-        self._session.close()
+        with suppress(OSError), _as_os_error():
+            self._session.close()
 
 
 class SshHost(Host):

@@ -5,8 +5,8 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from threading import Event, Lock, Thread
-from typing import List
+from threading import Barrier, Event, Lock, Thread
+from typing import Any, Callable, List
 
 import pytest
 
@@ -54,6 +54,45 @@ def test_every_host_that_cannot_be_reached_is_named() -> None:
         fleet.connect()
     assert str(caught.value) == "a: no SSH there\nc: no SSH there"
     assert caught.value.exit_code == 3
+
+
+class LookedUp(FakeHost):
+    """A host that is looked up by a function, and must be before it is prepared."""
+
+    def __init__(self, name: str, look_up: Callable[[], Any]):
+        super().__init__(name)
+        self._look_up, self.steps = look_up, ""
+
+    def look_up(self) -> None:
+        self._look_up()
+        self.steps += "looked up, "
+
+    def prepare(self) -> None:
+        self.steps += "prepared"
+
+
+def test_hosts_are_looked_up_at_the_same_time_and_then_prepared() -> None:
+    together = Barrier(3)
+    hosts = [LookedUp(name, lambda: together.wait(PATIENCE_S)) for name in "abc"]
+    with fleet_of({host.name: host for host in hosts}):
+        assert [host.steps for host in hosts] == ["looked up, prepared"] * 3
+
+
+def test_a_signal_while_hosts_are_looked_up_ends_the_verb_and_is_no_problem_of_a_host() -> None:
+    hosts = [LookedUp(name, lambda: fleet.interrupts.received.append(2)) for name in "ab"]
+    fleet = fleet_of({host.name: host for host in hosts}, fanout=1)
+    with pytest.raises(Interrupted), fleet:
+        pass
+    assert [host.steps for host in hosts] == ["looked up, ", ""]
+
+
+def test_a_problem_of_this_machine_is_one_for_all_hosts() -> None:
+    def refuse(name: str) -> None:
+        raise HostProblem.here("no room in /tmp")
+
+    with fleet_of({name: FakeHost(name, connect=refuse) for name in "abc"}) as fleet:
+        _, problems = fleet.each(lambda host: host.connect(), list("abc"))
+    assert list(map(str, problems)) == ["this machine: no room in /tmp"]
 
 
 def test_no_more_hosts_are_reached_at_a_time_than_the_fanout() -> None:

@@ -2,8 +2,12 @@
 
 import io
 import os
+import pty
 import subprocess
+import sys
 from contextlib import ExitStack
+from pathlib import Path
+from threading import Thread
 from typing import Iterator, List, Tuple
 
 import pytest
@@ -96,8 +100,36 @@ def test_a_reader_that_stands_still_stops_no_run_and_gets_what_it_has_room_for_l
     assert os.read(read, 100) == b"later" and len(lost) == 1
 
 
-def test_the_verbs_that_go_on_are_verbs() -> None:
-    assert set(VERBS) > GOES_ON
+def test_a_verb_that_only_prints_waits_for_its_reader_where_a_write_would_not(
+    pipe: Tuple[int, int], lost: List[str]
+) -> None:
+    read, write = pipe
+    os.set_blocking(write, False)  # as ssh and Node.js leave a terminal or pipe that they share
+    printed = io.BufferedWriter(Output(write, "stdout", lost.append))
+    received: List[int] = []
+    reader = Thread(target=lambda: received.append(_length(read)))
+    reader.start()
+    for _ in range(200):  # 64 KiB fit into a pipe
+        printed.write(b"x" * 4096)
+        printed.flush()
+    os.close(write)
+    reader.join(PATIENCE_S)
+    assert received == [200 * 4096]
+
+
+def _length(handle: int) -> int:
+    return sum(map(len, iter(lambda: os.read(handle, 4096), b"")))
+
+
+ONLY_PRINTS = {
+    "board", "check", "completion", "diagnose", "export", "import", "init", "logs", "manifest", "metrics", "plan",
+    "report", "runs", "status", "view",
+}  # fmt: skip
+
+
+def test_each_verb_goes_on_or_only_prints() -> None:
+    assert {verb for verb in VERBS if " " not in verb} == GOES_ON | ONLY_PRINTS
+    assert GOES_ON.isdisjoint(ONLY_PRINTS)
 
 
 RUNS = {
@@ -125,6 +157,50 @@ def test_a_run_goes_on_where_no_output_of_its_launcher_is_open(launch: Launcher)
     assert launch.log("worker:0") == "trained\n" and launch.left() == []
 
 
+STALLED = """\
+import os, time
+from launch import output
+output.STALL_S = 0.3
+output.install().goes_on = True
+from launch.view.live_view import for_terminal
+with for_terminal() as view:
+    until = time.monotonic() + 3.0
+    while time.monotonic() < until:
+        view.note("line")
+os._exit(7)
+"""
+
+
+@pytest.mark.not_fast
+def test_a_terminal_that_is_stopped_by_ctrl_s_stops_no_live_view_and_is_reported(tmp_path: Path) -> None:
+    ours, terminal = pty.openpty()
+    errors = tmp_path / "errors"
+    with errors.open("w") as file:
+        viewing = subprocess.Popen(
+            [sys.executable, "-c", STALLED], stdin=terminal, stdout=terminal, stderr=file, cwd=str(ROOT),
+            env={**os.environ, "TERM": "xterm"},
+        )  # fmt: skip
+    try:
+        assert os.read(ours, 10)
+        os.write(ours, b"\x13")
+        assert viewing.wait(PATIENCE_S) == 7
+    finally:
+        viewing.kill()
+        viewing.wait()
+        os.close(terminal)
+        os.close(ours)
+    assert errors.read_text().endswith("its reader has stood still for 0 s; this command continues without it\n")
+
+
+@pytest.mark.not_fast
+def test_a_program_of_the_command_line_goes_on_too(launch: Launcher) -> None:
+    program = "-- sh -c 'sleep 1; exit 0'"
+    words = f"--local -H a --set name=r --set workdir={launch.workdir} --save"
+    code, errors = in_bash(launch, f"run {words}", f"{program} >/dev/full")
+    assert code == 0 and errors.endswith("No space left on device; this command continues without it\n"), errors
+    assert launch.left() == []
+
+
 @pytest.mark.not_fast
 def test_other_verbs_end_by_a_pipe_quietly_and_by_a_full_disk_with_its_name(launch: Launcher) -> None:
     launch.write("exit 0")
@@ -136,9 +212,9 @@ def test_other_verbs_end_by_a_pipe_quietly_and_by_a_full_disk_with_its_name(laun
 
 def in_bash(launch: Launcher, verb: str, words: str) -> Tuple[int, str]:
     """Exit code and stderr of a verb, with redirections."""
-    command = f'exec "$@" "$FILE" {words}'
+    command = f'exec "$@" {verb} "$FILE" {words}'
     ran = subprocess.run(
-        ["bash", "-c", command, "bash", *LAUNCH, verb], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        ["bash", "-c", command, "bash", *LAUNCH], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         env={**os.environ, "FILE": str(launch.file)}, cwd=str(ROOT), timeout=PATIENCE_S, text=True,
     )  # fmt: skip
     return ran.returncode, ran.stderr

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.spec.model import Ssh
 from launch.errors import HostProblem
+from launch.openssh import openssh_host
 from launch.openssh.openssh_host import Logins
 
 
@@ -43,4 +44,26 @@ def test_sockets_lie_in_a_folder_of_this_user_alone_which_goes_with_the_logins(p
 def test_without_a_login_no_folder_is_made(path: str) -> None:
     before = set(Path("/tmp").glob("launch-ssh-*"))
     Logins(Ssh(), {"PATH": path}).close()
+    assert set(Path("/tmp").glob("launch-ssh-*")) == before
+
+
+def test_a_folder_for_sockets_that_cannot_be_made_is_a_problem_of_this_machine(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openssh_host, "SOCKETS", str(tmp_path / "none"))
+    with pytest.raises(HostProblem) as caught:
+        Logins(Ssh(), {"PATH": path}).socket()
+    assert str(caught.value) == (
+        "this machine: ssh.transport: openssh: expected a folder in which sockets can be made, "
+        f"found {tmp_path}/none: no such file or directory; make room there, or use ssh.transport: fabric"
+    )
+
+
+def test_a_login_that_begins_after_the_end_makes_no_folder(path: str) -> None:
+    """Ctrl-C may come while ``ssh`` is asked for a connection of the user's."""
+    logins = Logins(Ssh(), {"PATH": path})
+    logins.close()
+    before = set(Path("/tmp").glob("launch-ssh-*"))
+    with pytest.raises(HostProblem, match="its login was given up before it began"):
+        logins.socket()
     assert set(Path("/tmp").glob("launch-ssh-*")) == before

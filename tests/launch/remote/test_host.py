@@ -8,7 +8,7 @@ import pytest
 
 from launch.errors import HostProblem, ProblemKind
 from launch.remote import ssh_host
-from launch.remote.ssh_host import SshHost
+from launch.remote.ssh_host import SshChannel, SshHost
 from tests.support.waiting import PATIENCE_S
 
 
@@ -106,3 +106,30 @@ def test_a_host_that_is_closed_during_its_login_has_no_connection_afterwards(mon
     access.during = lambda: None
     host.connect()  # a later one counts
     assert hung_up == [access]
+
+
+class Broken:
+    """A session whose connection has broken, which Paramiko's own thread has not noticed yet."""
+
+    def __init__(self, error: Exception):
+        self._error = error
+
+    def settimeout(self, seconds: float) -> None:
+        """Return at once."""
+
+    def recv_stderr_ready(self) -> bool:
+        return False
+
+    def fail(self, *_: Any) -> Any:
+        raise self._error
+
+    sendall = recv = shutdown_write = close = fail
+
+
+@pytest.mark.parametrize("error", [EOFError(), paramiko.SSHException("Key-exchange timed out")])
+def test_a_connection_that_breaks_during_a_call_is_an_error_of_the_system_as_everywhere(error: Exception) -> None:
+    channel = SshChannel(Broken(error))
+    for call in (lambda: channel.send(b"x"), lambda: channel.receive(1.0), channel.end):
+        with pytest.raises(OSError, match=str(error) or "the connection has ended"):
+            call()
+    channel.close()
