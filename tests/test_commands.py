@@ -52,7 +52,6 @@ ELSEWHERE = {
     "jq": "another project's",
     "sleep": "the system's",
     "pip": "tests/test_wheel.py builds and installs the wheel",
-    ".venv/bin/pip": "needs the libraries of Kerberos",
     "~/launch-env/bin/pip": "tests/test_wheel.py builds and installs the wheel",
     "tests/fresh.sh": "tests/test_fresh.py runs it, as root",
 }

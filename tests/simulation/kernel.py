@@ -58,6 +58,7 @@ class Kernel:
             "open_to_read": lambda path: self._here().disk.open_to_read(path),
             "read_at_most": lambda path, limit: self._here().disk.read_at_most(path, limit),
             "ask": lambda folder, number, manner: self._here().disk.ask(folder, number, manner),
+            "names_in": lambda path: [],  # of open files, by which a program could write its stacks
             "glob": SimpleNamespace(escape=glob.escape, glob=lambda pattern: self._here().disk.glob(pattern)),
         }
 
@@ -76,7 +77,7 @@ class Kernel:
             kill=lambda pid, number: here().table.kill(pid, number),
             waitid=lambda kind, pid, options: here().table.waitid(kind, pid, options),
             waitpid=lambda pid, options: here().table.waitpid(pid, options),
-            P_PID=os.P_PID, WEXITED=os.WEXITED, WNOHANG=os.WNOHANG, WNOWAIT=os.WNOWAIT,
+            pathsep=os.pathsep, P_PID=os.P_PID, WEXITED=os.WEXITED, WNOHANG=os.WNOHANG, WNOWAIT=os.WNOWAIT,
         )  # fmt: skip
 
 

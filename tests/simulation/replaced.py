@@ -54,7 +54,9 @@ def replaced(world: Any) -> Iterator[None]:
         "say": world.say,
         "say_once": world.say,
         "say_seldom": lambda kind, text: world.say(text),
-        "temporary": SimpleNamespace(make=lambda task, attempt: None, forget=lambda task, attempt: None),
+        "temporary": SimpleNamespace(
+            make=lambda task, attempt: None, forget=lambda task, attempt: None, freshen=lambda task: None
+        ),
         "LogTimes": partial(LogTimes, clock=world.wall),
         "Vitals": partial(Vitals, lambda pid: None),
         "MemoryKills": _NoKills,
