@@ -51,6 +51,7 @@ def trains(batches):
         for batch in range(batches):
             session.run(train)
             print("batch", batch)
+        time.sleep(1)  # the thread that applies gradients waits for the next ones by then
         print("leaves")
 
 

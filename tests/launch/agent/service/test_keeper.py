@@ -189,7 +189,7 @@ def kept(tmp_path: Path, *lives: Callable[[Pulse], int]) -> List[int]:
     service = keeper.Service(serve, lambda *given: serve(*given), release=lambda: None, patience_s=20.0)
 
     def run() -> int:
-        sys.stdout = sys.__stdout__  # past pytest's own
+        sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # past pytest's own
         return keeper.keep(folder, service)
 
     pid = fork_away(run, tmp_path / "log", 2, "a keeper")

@@ -57,7 +57,9 @@ def test_the_keys_are_those_of_the_plans_that_older_launchers_wrote(name: str) -
     assert [task.pop("limits") for task in written["tasks"]] == [None] * len(values["tasks"])  # a later key
     for key in ("patience", "rejoin_s", "quorum") if written["run_plan"] else ():  # and more of these
         assert not written["run_plan"].pop(key)
-    for key in ("success", "deadline_s", "restart_window_s", "restart_together") if written["run_plan"] else ():
+    for key in (
+        ("success", "deadline_s", "restart_window_s", "restart_together", "keeps_state") if written["run_plan"] else ()
+    ):
         written["run_plan"].pop(key)
     assert {key: written[key] for key in values} == values
     added = {key: value for key, value in written.items() if key not in values}
