@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
 
@@ -138,7 +139,8 @@ def test_sweep_finds_what_a_host_has_left_on_that_host_alone(launch: Launcher) -
 def test_the_newest_run_is_taken_and_one_that_is_up_here_is_named(launch: Launcher) -> None:
     launch.stay()
     assert launch("up", "-d", "--local").returncode == 0
-    here = launch.run_folder().name
+    here, began = launch.run_folder().name, int(time.time())
+    eventually("another second, for another name", lambda: int(time.time()) > began)
     assert launch("up", "-d").returncode == 0
     try:
         status = launch("status", "--json")

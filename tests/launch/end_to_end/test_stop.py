@@ -17,7 +17,9 @@ def interrupted(launch: Launcher, mode: str) -> Dict[str, Any]:
     shutil.copy(counted.__file__, str(launch.file.parent / "counted.py"))
     (launch.folder / "notes").mkdir()
     args = {"rows": mode == "async", "notes": str(launch.folder / "notes")}
-    launch.write(command=None, restart=None, job="counted.py", args=args, train={"batch_size": 2, "mode": mode})
+    # More steps than it takes: where a run ends by itself, its chief computes a gradient more, for the last loss.
+    train = {"batch_size": 2, "mode": mode, "steps": 1_000_000}
+    launch.write(command=None, restart=None, job="counted.py", args=args, train=train)
     process = launch.begin("up")
     try:
         eventually("steps", lambda: ((launch.status() or {}).get("global_step") or 0) > 20, PATIENCE_S)

@@ -1,6 +1,7 @@
 """The program of a ProxyCommand: apart from the terminal, its end noticed, its reason named."""
 
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -60,6 +61,9 @@ def test_a_program_that_has_ended_is_an_error_of_the_system_to_who_sends(cat: Pr
     cat.close()  # no other process gets a signal
 
 
+@pytest.mark.skipif(
+    shutil.which("ssh") is None, reason="needs ssh: this machine lacks it (apt-get install openssh-client)"
+)
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
