@@ -7,7 +7,7 @@ from tests.size import figures, module, modules, names
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
     "AST nodes": 440_300,
-    "files": 471,
+    "files": 472,
     "modules of 30 lines or fewer": 3,
     "modules with one importer": 99,
     "class names used twice": 0,

@@ -17,11 +17,7 @@ from launch.hosts.conversation import Conversation, Words
 ANSWER_S = 60.0
 STAY_S = 20.0
 LAST_ANSWER_S = 5.0  # for the reason of a program that has ended
-NO_SUCH_PROGRAM = (
-    "not found",
-    "No such file",
-    "Unknown command",
-)  # from shells; before Python, only they write to stderr
+NO_SUCH_PROGRAM = ("not found", "No such file", "Unknown command")  # from shells: only they write before Python does
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
 BEFORE = "the commands of the key before run first, in {}; `--set before=` leaves them out"
 MOST_NOISE = 1 << 16  # bytes that a login shell, or its wrapper, may print before our program

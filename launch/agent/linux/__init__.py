@@ -10,4 +10,5 @@ traffic     the bytes that tasks send and receive
 kernel_log  the kernel's messages since a run began, and processes that the kernel has just killed for memory
 open_files  the limit of this process's open files, and a wait for one file
 file_lock   a lock on a file that its holders may remove
+removal     the removal of a folder, whatever access a task has left to it
 """

@@ -16,8 +16,6 @@ import contextlib
 import os
 import secrets
 import shlex
-import shutil
-import stat
 import threading
 import time
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from cluster.protocol.settings import Keep
 from launch.agent.linux import file_lock
 from launch.agent.linux.procfs import mounts_in
+from launch.agent.linux.removal import remove_folder
 from launch.agent.retention.measure import measure
 from launch.agent.retention.past_runs import (
     Clocks,
@@ -226,27 +225,4 @@ def remove(rest: Path) -> Optional[str]:
         return f"{error.filename}: {error.strerror}"
     if mounted:  # the removal would empty what is mounted there
         return f"{mounted[0]}: something is mounted there; end that with `umount {shlex.quote(mounted[0])}`"
-    _open_up(rest)
-    shutil.rmtree(str(rest), ignore_errors=True)
-    try:
-        shutil.rmtree(str(rest))  # again, for the first error
-    except FileNotFoundError:  # fully removed, or another host that shares the folder was faster
-        return None
-    except OSError as error:
-        return f"{error.filename or rest}: {os.strerror(error.errno or 0)}"
-    return None
-
-
-def _open_up(rest: Path) -> None:
-    """Give this user write access to every folder, which a task may have removed."""
-    _open(str(rest))
-    for parent, below, _ in os.walk(str(rest)):
-        for name in below:
-            _open(os.path.join(parent, name))
-
-
-def _open(path: str) -> None:
-    with contextlib.suppress(OSError):
-        mode = os.lstat(path).st_mode
-        if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(path, stat.S_IRWXU)
+    return remove_folder(rest)

@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 import stat
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Iterator, List, Optional
 
 from launch.agent.linux.procfs import mounts_in
+from launch.agent.linux.removal import remove_folder
 from launch.agent.state import plan_file
 from launch.agent.state.log import say_once
 from launch.agent.state.run_folder import RunFolder
@@ -68,11 +68,7 @@ def remove(link: Path) -> None:
     path = _target(link)
     if path is None or _is_mounted(path):
         return
-    shutil.rmtree(path, ignore_errors=True)
-    if os.path.lexists(path):  # its task has closed a folder in it
-        _open_up(path)
-        shutil.rmtree(path, ignore_errors=True)
-    if os.path.lexists(path):
+    if remove_folder(Path(path)) is not None or os.path.lexists(path):
         say_once(f"cannot remove {path}")
         return
     if _target(link) == path:  # not that of a next attempt with this number
@@ -122,17 +118,3 @@ def _target(link: Path) -> Optional[str]:
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             return None
     return path if _NAME.fullmatch(os.path.basename(path)) else None
-
-
-def _open_up(path: str) -> None:
-    """Give this user write access to every folder; ``os.walk`` follows no link."""
-    _open(path)
-    for parent, below, _ in os.walk(path):
-        for name in below:
-            _open(os.path.join(parent, name))
-
-
-def _open(path: str) -> None:
-    with contextlib.suppress(OSError):
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            os.chmod(path, stat.S_IRWXU)
