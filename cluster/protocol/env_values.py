@@ -1,7 +1,8 @@
-"""Values of ``env:``, in which ``$NAME`` becomes the variable's value on the host, and ``~/`` the home folder.
+"""Values of ``env:``, in which ``$NAME`` becomes the variable's value on the host, and ``~`` the home folder.
 
 The rules are those of an assignment in a shell: ``$NAME`` and ``${NAME}`` are values, an unset variable is empty, and
-``~/`` counts at the beginning and after a colon. ``$$`` is a dollar sign. Nothing else may follow a dollar sign.
+``~`` counts before a slash or alone, at the beginning and after a colon. ``$$`` is a dollar sign. Nothing else may
+follow a dollar sign.
 
 A name means another variable of the task first, whatever their order. A variable that names itself means the host's
 value, as in ``LD_LIBRARY_PATH: "/opt/x:$LD_LIBRARY_PATH"``.
@@ -15,7 +16,7 @@ from typing import Callable, Dict, FrozenSet, List, Mapping, Match, Optional
 DEEPEST = 20  # variables that name each other
 LONGEST = 32 * 4096  # characters of a value; Linux passes no longer one to a process
 _DOLLAR = re.compile(r"\$(?:(\$)|([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-_HOME = re.compile(r"(?:^|(?<=:))~(?=/)")
+_HOME = re.compile(r"(?:^|(?<=:))~(?=/|:|$)")
 _HOME_OF_WORD = re.compile(r"^(--?[A-Za-z0-9][\w.-]*=)?~(?=/)")
 
 

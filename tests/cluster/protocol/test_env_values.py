@@ -1,11 +1,22 @@
 """Values of ``env:`` name variables as an assignment in a shell does; nothing stays literal in silence."""
 
 import os
+import random
+import subprocess
 from typing import Dict
 
 import pytest
 
-from cluster.protocol.env_values import LONGEST, expanded, literal, names_in, unknown, with_names, word_with_home
+from cluster.protocol.env_values import (
+    LONGEST,
+    expanded,
+    literal,
+    names_in,
+    on_this_host,
+    unknown,
+    with_names,
+    word_with_home,
+)
 
 HOST = {"LD_LIBRARY_PATH": "/usr/lib", "USER": "anna", "A": "of the host"}
 
@@ -24,6 +35,8 @@ def of(**values: str) -> Dict[str, str]:
         ("~/data", "/home/anna/data"),
         ("/x:~/lib:~/y", "/x:/home/anna/lib:/home/anna/y"),
         ("a~/b ~", "a~/b ~"),
+        ("~", "/home/anna"),
+        ("~:/x:~", "/home/anna:/x:/home/anna"),
         ("$USER-1.5", "anna-1.5"),
         ("plain", "plain"),
     ],
@@ -88,3 +101,14 @@ def test_the_launcher_itself_fills_in_what_no_host_needs_for() -> None:
 def test_a_word_of_a_command_may_begin_with_the_home_folder(word: str, told: str) -> None:
     flag = word.split("=")[0] + "=" if word.startswith("-") and "{}" in told else ""
     assert word_with_home(word) == flag + told.format(os.path.expanduser("~"))
+
+
+@pytest.mark.not_fast
+def test_a_value_means_what_it_means_in_an_assignment_of_a_shell() -> None:
+    pieces = ["$A", "${B}", "$UNSET", "~", "~/x", "x~/", ":", "/y", "a", "${A}5", "$A5", "=~/k", "."]
+    choose = random.Random(5)
+    values = ["".join(choose.choice(pieces) for _ in range(choose.randint(1, 5))) for _ in range(300)]
+    variables = {"A": "/opt/a b", "B": "~/q:$C", "HOME": os.path.expanduser("~")}
+    script = "".join(f"X={value}; printf '%s\\n' \"$X\"\n" for value in values)
+    of_shell = subprocess.check_output(["sh", "-c", script], env=variables, universal_newlines=True).splitlines()
+    assert [on_this_host({"X": value}, variables)["X"] for value in values] == of_shell
