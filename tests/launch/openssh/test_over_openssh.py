@@ -22,14 +22,14 @@ from launch.openssh import openssh_host, ssh_program
 from launch.openssh.openssh_host import Logins, OpensshHost
 from tests.support.hosts import FakeHosts, Host
 from tests.support.hosts.fixture import hosts_here
+from tests.support.hosts.ssh_files import ALL, SshFiles, each
 from tests.support.hosts.sshd import logins, signed, sshd
 from tests.support.launch.launcher import LAUNCH
 from tests.support.ssh.keys import new_key
 from tests.support.ssh.security_key import SecurityKeyAgent
 from tests.support.waiting import PATIENCE_S, eventually
 
-EACH = "Host h1\n  HostName {h1}\nHost h2\n  HostName {h2}\nHost h3\n  HostName {h3}\n"
-ALL = "Host *\n  User root\n  IdentityFile {key}\n"
+EACH = each(3)
 
 
 @pytest.fixture(scope="module")
@@ -39,22 +39,15 @@ def hosts() -> Iterator[FakeHosts]:
         yield three
 
 
-class Operator:
+class Operator(SshFiles):
     """Somebody's files and environment: an SSH configuration, known hosts, keys, perhaps an agent."""
 
     def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.folder = hosts, folder
+        super().__init__(hosts, folder)
         self.environ = {**os.environ, "SSH_AUTH_SOCK": ""}
-        self.known = folder / "known_hosts"
-        self.known.write_text(hosts.known_hosts.read_text())
-
-    def write(self, text: str) -> None:
-        """An SSH configuration; ``{h1}`` is that host's address."""
-        addresses = {host.name: host.address for host in self.hosts}
-        (self.folder / "config").write_text(text.format(key=self.hosts.key, folder=self.folder, **addresses))
 
     def settings(self, **keys: Any) -> Dict[str, Any]:
-        config = {"config": str(self.folder / "config"), "known_hosts": str(self.known), "connect_timeout_s": 10}
+        config = {"config": str(self.config), "known_hosts": str(self.known), "connect_timeout_s": 10}
         return {"transport": "openssh", **config, **keys}
 
     @contextmanager

@@ -23,6 +23,7 @@ from launch.remote.ssh_host import SshHost
 from launch.signals import Interrupts
 from tests.support.hosts import FakeHosts
 from tests.support.hosts.fixture import hosts_here
+from tests.support.hosts.ssh_files import ALL, SshFiles, each
 from tests.support.hosts.sshd import logins, signed, sshd
 from tests.support.launch.fakes import CODE, spec_of
 from tests.support.launch.launcher import LAUNCH
@@ -40,18 +41,8 @@ def hosts() -> Iterator[FakeHosts]:
         yield four
 
 
-class Operator:
+class Operator(SshFiles):
     """Somebody's files: an SSH configuration, known hosts, keys."""
-
-    def __init__(self, hosts: FakeHosts, folder: Path):
-        self.hosts, self.folder = hosts, folder
-        self.config, self.known = folder / "config", folder / "known_hosts"
-        self.known.write_text(hosts.known_hosts.read_text())
-
-    def write(self, text: str) -> None:
-        """An SSH configuration; ``{h1}`` is that host's address."""
-        addresses = {host.name: host.address for host in self.hosts}
-        self.config.write_text(text.format(key=self.hosts.key, folder=self.folder, **addresses))
 
     def settings(self, **keys: Any) -> Ssh:
         return Ssh(**{"config": str(self.config), "known_hosts": str(self.known), **keys})
@@ -90,8 +81,7 @@ def operator(hosts: FakeHosts, tmp_path: Path) -> Operator:
     return Operator(hosts, tmp_path)
 
 
-EACH = "Host h1\n  HostName {h1}\nHost h2\n  HostName {h2}\nHost h3\n  HostName {h3}\nHost h4\n  HostName {h4}\n"
-ALL = "Host *\n  User root\n  IdentityFile {key}\n"
+EACH = each(4)
 
 
 def test_logins_that_a_busy_sshd_drops_are_tried_again_until_all_are_in(operator: Operator, hosts: FakeHosts) -> None:

@@ -15,6 +15,7 @@ proc      processes and traffic of a host, read from outside
 process   processes by number and start time
 rack      the switch, the disks and the cable to this machine
 sshd      settings of sshd for a while, logins counted, certificates
+ssh_files somebody's SSH configuration of fake hosts, and known hosts
 tool      programs that hosts are made with
 """
 
