@@ -90,7 +90,8 @@ class Stalls:
             return False
         if before[0] is not None and step < before[0]:
             known = progress.get("checkpoint_step")
-            self._go_back(task, before[0], step, 0 if chief and known is None else known, now, chief)
+            saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
+            self._go_back(task, before[0], step, 0 if known is None and (saves or step == 1) else known, now, chief)
         elif step > self._fall.top:
             self._shared[task] = self._fall.number
         if self.newest is None or step > self.newest:

@@ -107,6 +107,20 @@ def test_after_a_restart_it_trains_again_and_what_it_lost_is_known(program: Prog
     assert program.told("lost_steps") == [4]
 
 
+@pytest.mark.parametrize(("first", "words"), [(8, "back"), (1, "began again from step 0")])
+def test_the_first_worker_s_checkpoint_is_not_known_so_only_its_first_step_counts(first: int, words: str) -> None:
+    program = Program("worker:0@a")
+    for second in range(1, 11):
+        program.steps(second, second, "worker:0")
+    program.at(10.5, killed("worker:0"))
+    program.at(11.5, Tick(), started("worker:0", 1))
+    program.steps(12.5, first, "worker:0", attempt=1)
+    lost = 10 - first + 1
+    assert in_words(incidents(program)[0]) == (
+        f"worker:0@a killed by SIGKILL at step 10, {words} after 2.0 s, {lost} steps lost"
+    )
+
+
 def test_a_ps_that_reports_nothing_is_back_with_the_next_step_of_a_worker(program: Program) -> None:
     program.at(10.5, killed("ps:0"))
     program.at(11.5, Tick(), started("ps:0", 1))
