@@ -37,11 +37,12 @@ def endpoint(text: str) -> Endpoint:
     Raises:
       HostError: the text is neither a host nor a range, or its port is invalid.
     """
-    host, port = _split(text)
+    host, port = split_port(text)
     return Endpoint(hosts(host), None if port is None else _port(port))
 
 
-def _split(text: str) -> Tuple[str, Optional[str]]:
+def split_port(text: str) -> Tuple[str, Optional[str]]:
+    """Return the text before the port, and the port; None without one."""
     bracketed = re.fullmatch(r"\[(.*:.*:.*)\](:.*)?", text)
     if bracketed or text.count(":") > 1:
         address, port = bracketed.groups() if bracketed else (text, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.errors import Problem, SpecError
-from cluster.spec.host_names import HostError, hosts
+from cluster.spec.host_names import HostError, hosts, split_port
 
 MOST_SLOTS = 1024
 _SLOTS = "a number of slots from 1 to 1024"
@@ -79,8 +79,8 @@ def read_line(line: str) -> Iterator[Listed]:
     slots: Optional[int] = None
     found = _WITH_USER.fullmatch(name)
     user, name = (found["user"], found["host"]) if found else (None, name)
-    if name.count(":") == 1:
-        name, _, number = name.partition(":")
+    name, number = split_port(name)
+    if number is not None:
         slots = slot_count(number)
     for setting in settings:
         key, _, value = setting.partition("=")

@@ -87,7 +87,7 @@ _MEANINGS = (
         IS_SSHD_UP,
     ),
     Meaning(
-        r"(?P<line>.*: line \d+: .*)",
+        r"(?i)(?P<line>.* line \d+: (bad|missing|no argument|unsupported|invalid|keyword|too many|integer)\b.*)",
         ProblemKind.HERE,
         "the SSH configuration: {line}",
         "correct it; see `{options}`",

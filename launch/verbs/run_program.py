@@ -39,7 +39,7 @@ def complete_program(ctx: click.Context, param: click.Parameter, incomplete: str
     "--ps", metavar="N", type=click.IntRange(min=0), default=0, help="Put a ps on each of the first N hosts too [0]."
 )
 @click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run continues.")
-@click.option("--save", metavar="FILE", default=FILE, help=f"Write this hosts file instead of {FILE}.")
+@click.option("--save", metavar="FILE", default=FILE, help=f"Write this hosts file, whose name is the run's [{FILE}].")
 @LOCAL
 @SET
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=complete_program)

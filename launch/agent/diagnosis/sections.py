@@ -27,7 +27,7 @@ from launch.agent.linux.kernel_log import Unreadable
 from launch.agent.state import plan_file, process_records
 from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.state.runs import described, newest
+from launch.agent.state.runs import described, newest, stamp
 from launch.agent.text import Redaction
 from launch.agent.verbs import status
 from launch.agent.wire.diagnose_request import DiagnoseRequest
@@ -50,13 +50,14 @@ class Scene(NamedTuple):
 
     @property
     def began(self) -> float:
-        """Return the time of day at which the run began on this host.
+        """Return the time of day at which the run began on this host; without a run, the time a day ago.
 
-        Without a run, the result is the time a day ago.
+        An agent gives plan.json a newer time once a day. From then on the time in the run's name counts.
         """
         if self.folder is not None:
             with contextlib.suppress(OSError):
-                return (self.folder.own / "plan.json").stat().st_mtime
+                written = (self.folder.own / "plan.json").stat().st_mtime
+                return min(written, stamp(self.folder.run) or written)
         return time.time() - 86400
 
 

@@ -112,19 +112,12 @@ def note_generation(folder: RunFolder, number: int, durable: bool = False) -> No
 
 
 def generation(folder: RunFolder) -> int:
-    """Return the run's generation; for a run from before generations, its start in seconds since 1970."""
+    """Return the run's generation; where no record has it, the time in its name."""
     number = (_read(folder, GENERATION) or {}).get("generation")
-    return number if isinstance(number, int) else _asked_for(folder)
+    return number if isinstance(number, int) else stamp(folder.run)
 
 
-def _asked_for(folder: RunFolder) -> int:
-    try:
-        return int((folder.own / "plan.json").stat().st_mtime)  # plan.json is written once
-    except OSError:
-        return _stamp(folder.run)
-
-
-def _stamp(run: str) -> int:
+def stamp(run: str) -> int:
     """Return the time in a run's name, in seconds since 1970; 0 where the name has no valid time."""
     try:
         return calendar.timegm(time.strptime(run[-15:], "%Y%m%d-%H%M%S"))

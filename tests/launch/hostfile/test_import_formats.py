@@ -29,6 +29,7 @@ def read(folder: Path, *lines: str) -> List[Listed]:
         ("gpu01", [("gpu01", None)]),
         ("10.0.0.1 slots=1", [("10.0.0.1", 1)]),
         ("fd00::1 slots=2", [("fd00::1", 2)]),
+        ("[fd00::1]:2", [("fd00::1", 2)]),
         ("gpu[01-02] slots=4", [("gpu01", 4), ("gpu02", 4)]),
     ],
 )

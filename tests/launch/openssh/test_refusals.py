@@ -56,6 +56,8 @@ def problem(stderr: str) -> HostProblem:
          ProblemKind.UNREACHABLE, "the gateway cannot reach it (connect failed: No route to host); check that the h"),
         ("/home/me/.ssh/config: line 3: Bad configuration option: foo\r\nterminating\r\n", ProblemKind.HERE,
          "the SSH configuration: /home/me/.ssh/config: line 3: Bad configuration option: foo; correct it; see `ssh -G"),
+        ("/home/me/.ssh/config line 7: Missing argument.\r\n", ProblemKind.HERE,
+         "the SSH configuration: /home/me/.ssh/config line 7: Missing argument.; correct it"),
         ("/bin/sh: 1: exec: corkscrew: not found\n" + LOST, ProblemKind.UNREACHABLE,
          "its gateway or ProxyCommand ended before it was connected (/bin/sh: 1: exec: corkscrew: not found); try"),
         ("kex_exchange_identification: Connection closed by remote host\r\nConnection closed by 10.0.0.1 port 22\r\n",
@@ -73,7 +75,7 @@ def test_the_command_that_forgets_a_changed_key_names_its_own_entry() -> None:
     assert "`ssh-keygen -R '[gw]:2200' -f '/home/me/known hosts'`" in problem(CHANGED).advice
 
 
-@pytest.mark.parametrize("text", ["", "sh: 1: python9: not found", "Traceback: no such module\n"])
+@pytest.mark.parametrize("text", ["", "sh: 1: python9: not found", "Traceback: no such module\n", "/opt/x.sh: line 3: y: unbound variable\n"])
 def test_the_text_of_a_program_is_none_of_ssh(text: str) -> None:
     assert explain(SshProgram("h1", Ssh()), text) is None
 

@@ -1,5 +1,6 @@
 """What a host tells of a run: while it is up, after its end, after its agent died; and what hangs holds up nothing."""
 
+import os
 import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
@@ -8,6 +9,8 @@ import pytest
 
 from launch.agent.diagnosis import sections
 from launch.agent.diagnosis.sections import Scene, gather
+from launch.agent.state import runs
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.diagnose_request import DiagnoseRequest
 from launch.agent.wire.verb_requests import RunReference
 from tests.support.agent.agents import LEAD, RUN, Agents
@@ -103,3 +106,13 @@ def test_the_conversation_tells_the_time_as_often_as_it_is_asked() -> None:
     with pytest.raises(StopIteration):
         sections.diagnose(lambda: next(requests), told.append)
     assert [sorted(each) for each in told] == [["time"], ["time"]]
+
+
+def test_a_run_began_when_it_did_though_its_agent_has_given_its_files_a_newer_time_since(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "r-20261120-155902", "h")
+    folder.create()
+    folder.write("plan.json", {})
+    scene = sections.scene_of(asked("h", tmp_path))
+    assert scene.folder is not None and scene.began == runs.stamp(scene.folder.run) == 1_795_190_342
+    os.utime(str(folder.own / "plan.json"), (1_790_000_000, 1_790_000_000))
+    assert scene.began == 1_790_000_000  # by this host's clock, which is behind the launcher's

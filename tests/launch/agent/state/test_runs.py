@@ -82,14 +82,16 @@ def test_a_run_whose_lock_somebody_has_removed_is_still_known_to_live_by_its_age
     assert found(tmp_path) == [FIRST, SECOND]
 
 
-def test_runs_from_before_there_were_generations_are_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
-    for moment, name in enumerate((FIRST, SECOND, THIRD)):
+def test_runs_without_a_generation_are_in_the_order_of_their_names_whatever_the_age_of_their_files(
+    tmp_path: Path,
+) -> None:
+    for moment, name in enumerate((FIRST, THIRD, SECOND)):
         folder = RunFolder(tmp_path, name, "h")
         folder.create()
         folder.write("plan.json", {})
         os.utime(str(folder.own / "plan.json"), (1_790_000_000 + moment, 1_790_000_000 + moment))
-    assert found(tmp_path) == [THIRD, SECOND, FIRST]
-    assert find(tmp_path)["highest"] == 1_790_000_002
+    assert found(tmp_path) == [FIRST, THIRD, SECOND]
+    assert find(tmp_path)["highest"] == runs.stamp(FIRST)
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"generation": "x"}', "[]"])
