@@ -75,7 +75,9 @@ def test_the_command_that_forgets_a_changed_key_names_its_own_entry() -> None:
     assert "`ssh-keygen -R '[gw]:2200' -f '/home/me/known hosts'`" in problem(CHANGED).advice
 
 
-@pytest.mark.parametrize("text", ["", "sh: 1: python9: not found", "Traceback: no such module\n", "/opt/x.sh: line 3: y: unbound variable\n"])
+@pytest.mark.parametrize(
+    "text", ["", "sh: 1: python9: not found", "Traceback: no such module\n", "/opt/x.sh: line 3: y: unbound variable\n"]
+)
 def test_the_text_of_a_program_is_none_of_ssh(text: str) -> None:
     assert explain(SshProgram("h1", Ssh()), text) is None
 
