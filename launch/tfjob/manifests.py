@@ -167,7 +167,7 @@ class _Maker:
             at = [section for section in (role, "all") if key in self._document.section("env", section)]
             path: Path = ("env", at[0], key) if at else ("cluster", role)
             self._refuse(path, "a value that a pod knows", each, "write the value itself")
-        return value.replace("$$", "$")
+        return value if found else env_values.text_of(value)
 
     def _refuse_unlike(self, role: str, tasks: Sequence[TaskSpec]) -> None:
         """Refuse tasks of one role that differ: a TFJob has one container for all of them."""

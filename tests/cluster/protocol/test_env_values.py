@@ -6,13 +6,17 @@ import subprocess
 from typing import Dict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster.protocol.env_values import (
     LONGEST,
     expanded,
+    has_home,
     literal,
     names_in,
     on_this_host,
+    text_of,
     unknown,
     with_names,
     word_with_home,
@@ -22,7 +26,7 @@ HOST = {"LD_LIBRARY_PATH": "/usr/lib", "USER": "anna", "A": "of the host"}
 
 
 def of(**values: str) -> Dict[str, str]:
-    return expanded(values, lambda name: HOST.get(name, ""), "/home/anna")
+    return expanded(values, lambda name: HOST.get(name, ""), {"~": "/home/anna", "~tom": "/home/tom"}.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +41,9 @@ def of(**values: str) -> Dict[str, str]:
         ("a~/b ~", "a~/b ~"),
         ("~", "/home/anna"),
         ("~:/x:~", "/home/anna:/x:/home/anna"),
+        ("~tom/x:~tom:~", "/home/tom/x:/home/tom:/home/anna"),
+        ("$~/x:$~tom:a$~", "~/x:~tom:a~"),
+        ("a~tom/x ~tom", "a~tom/x ~tom"),
         ("$USER-1.5", "anna-1.5"),
         ("plain", "plain"),
     ],
@@ -54,8 +61,8 @@ def test_names_mean_the_other_variables_first_whatever_their_order() -> None:
 
 
 def test_what_a_name_stands_for_is_not_read_again() -> None:
-    assert expanded({"X": "$SHELL_CODE"}, lambda name: "$(rm) $HOME ~/", "/h") == {"X": "$(rm) $HOME ~/"}
-    assert expanded({"X": "~/a:$B"}, lambda name: "b", "/h/$B$$") == {"X": "/h/$B$$/a:b"}
+    assert expanded({"X": "$SHELL_CODE"}, lambda name: "$(rm) $HOME ~/", str) == {"X": "$(rm) $HOME ~/"}
+    assert expanded({"X": "~/a:$B"}, lambda name: "b", lambda _: "/h/$B$$") == {"X": "/h/$B$$/a:b"}
 
 
 def test_a_value_that_linux_would_refuse_is_not_made() -> None:
@@ -80,9 +87,12 @@ def test_names_are_those_of_variables() -> None:
     assert names_in("$A ${B}c $$D $E_1-") == ["A", "B", "E_1"]
 
 
-def test_any_text_can_be_written() -> None:
-    text = "$A ${B} $$ $(c) $5"
-    assert of(X=literal(text)) == {"X": text} and unknown(literal(text)) is None
+@given(st.text(alphabet="$~{}()AB/:. 5", max_size=12))
+def test_any_text_can_be_written(text: str) -> None:
+    value = literal(text)
+    assert of(X=value) == {"X": text} == {"X": text_of(value)}
+    assert unknown(value) is None and not has_home(value) and not names_in(value)
+    assert of(X=str(with_names({"Y": value, "X": "$Y"}, "X"))) == {"X": text}
 
 
 def test_the_launcher_itself_fills_in_what_no_host_needs_for() -> None:
@@ -105,7 +115,24 @@ def test_a_word_of_a_command_may_begin_with_the_home_folder(word: str, told: str
 
 @pytest.mark.not_fast
 def test_a_value_means_what_it_means_in_an_assignment_of_a_shell() -> None:
-    pieces = ["$A", "${B}", "$UNSET", "~", "~/x", "x~/", ":", "/y", "a", "${A}5", "$A5", "=~/k", "."]
+    pieces = [
+        "$A",
+        "${B}",
+        "$UNSET",
+        "~",
+        "~/x",
+        "x~/",
+        "~root",
+        "~root/x",
+        "~nobody-here/x",
+        ":",
+        "/y",
+        "a",
+        "${A}5",
+        "$A5",
+        "=~/k",
+        ".",
+    ]
     choose = random.Random(5)
     values = ["".join(choose.choice(pieces) for _ in range(choose.randint(1, 5))) for _ in range(300)]
     variables = {"A": "/opt/a b", "B": "~/q:$C", "HOME": os.path.expanduser("~")}
