@@ -11,6 +11,7 @@ from cluster.protocol.quantity import quantity
 from launch.agent.protocol.messages import Event, Go, Joined, Lost, Order
 from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
+from launch.agent.supervision.incident import Incident
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 
@@ -131,16 +132,15 @@ class HostEvents(SupervisionRule):
         another = self._lives.record_join(event.host, event.incarnation, now)
         if self._formations.admit(event.host, now):
             return []
-        if another:
-            self._replace_agent(event.host, now, now - event.silent_s)
+        replaced = self._replace_agent(event.host, now, now - event.silent_s) if another else None
         is_long = event.silent_s > LONG * self._run.plan.lost_after_s
-        return self._reconnect(event, another, now) if is_long else []
+        return self._reconnect(event, replaced, now) if is_long else []
 
-    def _replace_agent(self, host: str, now: float, ended_at: float) -> None:
+    def _replace_agent(self, host: str, now: float, ended_at: float) -> Incident:
         """Record that another agent has joined: the host's earlier agent ended, and its tasks with it."""
         run = self._run
         gone = [task for task in run.roster.by_host[host] if task.process]
-        run.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
+        incident = run.incidents.begin("agent", ended_at, host=host, cause="its agent ended")
         for task in gone:
             if run.state.is_closing:
                 run.roster.turn(task, "stopped", process=False)
@@ -152,17 +152,20 @@ class HostEvents(SupervisionRule):
         too_many = self._lives.too_many(host, now)
         if too_many:
             run.close("failed", too_many, now)
+        return incident
 
-    def _reconnect(self, event: Joined, is_another: bool, now: float) -> List[Order]:
+    def _reconnect(self, event: Joined, replaced: Optional[Incident], now: float) -> List[Order]:
         """Restart the tasks of all other hosts, which try less and less often to reach a host that is long away."""
         run = self._run
         if not run.trains:
             return []
-        if not is_another:
+        incident = replaced
+        if incident is None:
             cause = f"no message for {event.silent_s:.0f} s (network cut, or host suspended)"
-            run.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
+            incident = run.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
         others = [name for name, task in run.tasks.items() if task.plan.host != event.host]
         orders = self._restarts.recall(others, now)
         run.incidents.expect_starts(others)
+        run.incidents.expect_restart(incident, others)
         run.incidents.record_action(f"{event.host} joined again; the tasks of all other hosts restart", now)
         return orders

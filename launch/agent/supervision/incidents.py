@@ -45,6 +45,7 @@ class Incidents:
         self._hosts: List[Incident] = []  # incidents of hosts, until a task starts afterwards
         self._returned: List[Incident] = []  # of hosts for whose return the tasks restart, until a task starts
         self._recounted: List[Incident] = []  # the same afterwards, until a step is newer than any before
+        self._restarting: Set[str] = set()  # tasks that restart for a host's return, until each starts
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
@@ -147,6 +148,7 @@ class Incidents:
             self._relapses.add(incident, self.run_time(now))
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
+            self._restarting.clear()  # what is lost from now on belongs to this incident
             self._hosts.append(incident)
             self.expect_starts(self._on_host.get(incident.host or "", ()))
         else:
@@ -173,9 +175,13 @@ class Incidents:
         """Treat reports of these tasks as old until the tasks start: a host's incident has ended them."""
         self._gone.update(tasks)
 
-    def expect_restart(self, incident: Incident) -> None:
-        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
+    def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
+        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose.
+
+        ``tasks``: those that restart one by one, among them perhaps one that takes its time to end.
+        """
         self._returned.append(incident)
+        self._restarting.update(tasks)
 
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""
@@ -183,6 +189,10 @@ class Incidents:
         for incident in self._returned:
             incident.advances = self.stalls.advances
         self._recounted, self._returned = [*self._recounted, *self._returned], []
+        if task in self._restarting:
+            self._restarting.discard(task)
+            for incident in self._recounted:
+                incident.advances = self.stalls.advances
         for incident in self._hosts:
             self._await_step(incident, now)
         self._hosts = []
@@ -228,7 +238,8 @@ class Incidents:
                 self._resume(incident, now)
             for incident in self._recounted:
                 self._count_lost(incident, now)
-            self._recounted = [each for each in self._recounted if each.advances >= self.stalls.advances]
+            stays = bool(self._restarting)
+            self._recounted = [each for each in self._recounted if stays or each.advances >= self.stalls.advances]
         if self._awaiting_newer and next(iter(self._awaiting_newer.values())).advances < self.stalls.advances:
             awaiting, self._awaiting_newer = self._awaiting_newer, {}
             for incident in awaiting.values():

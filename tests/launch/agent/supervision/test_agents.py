@@ -76,6 +76,24 @@ def test_what_a_task_that_restarts_for_a_long_silence_still_reports_is_no_traini
     assert incident["lost_steps"] == replay.status()["lost_steps"] == 22  # there is no checkpoint
 
 
+def test_what_a_ps_loses_that_takes_its_time_to_restart_for_a_long_silence_is_in_the_incident() -> None:
+    """The others train with the old ps meanwhile: a simulated history found steps that nothing explained."""
+    replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
+    lives_on(replay, "b")
+    replay.at(60.0, Advanced("worker:0", 0, {"step": 20, "examples": 20}))
+    replay.at(100.0, Joined("b", "1", silent_s=30.0))
+    replay.at(100.2, Exited("worker:0", 0, -15))
+    replay.at(101.0, started("worker:0", 1), Advanced("worker:0", 1, {"step": 21, "examples": 1}))
+    replay.at(102.0, Advanced("worker:0", 1, {"step": 25, "examples": 5}))
+    replay.at(110.0, Exited("ps:0", 0, -9), started("ps:0", 1))
+    replay.at(112.0, Advanced("worker:0", 1, {"step": 11, "examples": 6, "checkpoint_step": 10}))
+    (incident,) = replay.status()["incidents"]
+    assert incident["lost_steps"] == replay.status()["lost_steps"] == 15
+    replay.at(120.0, Advanced("worker:0", 1, {"step": 26, "examples": 20, "checkpoint_step": 10}))
+    replay.at(130.0, Advanced("worker:0", 1, {"step": 16, "examples": 21, "checkpoint_step": 15}))
+    assert replay.status()["incidents"][0]["lost_steps"] == 15  # what comes later has nothing to do with it
+
+
 def test_while_a_run_closes_no_host_that_was_long_silent_is_said_to_restart_tasks() -> None:
     replay = Replay(restart_max=0, lost_after_s=10.0, patience={"b": 900.0})
     lives_on(replay, "b")
