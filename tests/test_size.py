@@ -6,8 +6,8 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 440_300,
-    "files": 472,
+    "AST nodes": 440_600,
+    "files": 473,
     "modules of 30 lines or fewer": 3,
     "modules with one importer": 99,
     "class names used twice": 0,

@@ -36,6 +36,12 @@ def copy_gradient(grad: Any) -> Any:
     return map_values(grad, tf.identity)
 
 
+def gradient_after(done: Any, grad: Any) -> Any:
+    """Return the same gradient, on its device, which is there only after ``done``."""
+    with tf.device(values_of(grad).device), tf.control_dependencies([done]):
+        return copy_gradient(grad)
+
+
 def without_rows(grad: Any, is_so: Any) -> Any:
     """Return the gradient. If ``is_so`` is true and the gradient is sparse, the result has no rows."""
     if not isinstance(grad, tf.IndexedSlices):

@@ -16,6 +16,7 @@ Who builds a step (an optimizer), and who takes it in a session (a worker):
 
 token_sync       a step that first pushes everything, then fetches everything
 sync_worker      takes such steps; rejoins after a restart
+server_notes     one server's notes of the gradients that each worker has given
 overlapped_sync  the same step, with pushes and pulls at the same time; rejoins in the middle of one
 server_queues    one server's record of an overlapped step
 async_worker     steps without waiting: servers apply each gradient at once

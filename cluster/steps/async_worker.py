@@ -23,7 +23,7 @@ from cluster.runtime.gradients import clip, scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
 from cluster.steps.exchange import Push, SendWindow, unpack_arrived
-from cluster.steps.token_sync import counter
+from cluster.steps.server_notes import counter
 from cluster.updates.incremental_apply import IncrementalApply
 from cluster.variables.placement import overlap_pays
 

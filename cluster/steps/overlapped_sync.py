@@ -25,7 +25,7 @@ worker's last gradient. ``OverlappedWorker`` derives from these notes what to do
 chief dies within a step.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -33,10 +33,10 @@ from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import StepParts
-from cluster.steps.exchange import WINDOW, Push, SendWindow
+from cluster.steps.exchange import WINDOW, SendWindow
 from cluster.steps.server_queues import ChiefServerQueues, ServerQueues, count_returning
-from cluster.steps.sync_worker import ASK_MS, SyncWorker
-from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
+from cluster.steps.sync_worker import ASK_MS, SyncWorker, those
+from cluster.steps.token_sync import Meeting, TokenSyncOptimizer, by_server
 from cluster.updates.incremental_apply import IncrementalApply
 
 
@@ -45,14 +45,14 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
     Available after ``apply_gradients``, beside what that has:
       servers: each server's part of a step.
-      give: one operation for each push, in the order of ``servers``: gives the push's gradient when the push's turn
-        comes.
-      at_once: what to feed to a session for pushes that are given without waiting for their turns.
+      give: as there, but when the push's turn comes; ``at_once``: without waiting for the turns.
       finish_now: one for each push: takes, updates, notes the push as applied, and sends no token (chief only).
       release: releases all workers from waiting for tokens in the rest of the step (chief only).
       settle: one for each server: notes the pushes at its ``places``, which are fed, as applied (chief only).
       conclude: after all pushes were applied: counts the step and sends tokens for it (chief only).
     """
+
+    servers: Sequence[ServerQueues]
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
         """Make one whole step of this worker; see ``TokenSyncOptimizer``."""
@@ -82,10 +82,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
             return tf.identity(token)
 
     def _make_servers(self) -> Sequence[ServerQueues]:
-        of: Dict[str, List[Push]] = {}
-        for push in self._pushes:
-            of.setdefault(push.device, []).append(push)
-        common = (self.num_workers, self._receivers, self._stamp)
+        of, common = by_server(self._pushes), (self.num_workers, self._receivers, self._stamp)
         if not self.is_chief:
             return [ServerQueues(device, pushes, *common) for device, pushes in of.items()]
         many = ManyQueues(self.num_workers)
@@ -110,11 +107,6 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         sent = self._exchange.read_prepared(push.bucket, [token])
         self._window.note_return(push, self._exchange.receive(push.bucket, sent))
         return given
-
-    def _give(self, server: ServerQueues, place: int, meeting: Meeting, grad: Any) -> Any:
-        given = meeting.give(grad, self._stamp)
-        with tf.device(server.device), tf.control_dependencies([given]):
-            return server.note_given(place)
 
     def _make_update(self, server: ChiefServerQueues, place: int, meeting: Meeting) -> None:
         taken = meeting.take()
@@ -144,8 +136,7 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
         self.recall = tf.group(self.recall, self.release)
         self.places = [tf.placeholder(tf.int32, [None]) for _ in self._chiefs_servers]
         self.settle = [server.note_applied_at(places) for server, places in zip(self._chiefs_servers, self.places)]
-        noted = [server.note_all(self._opening_stamp) for server in self._chiefs_servers]
-        self.set_stamps = tf.group(self.set_stamps, *noted, *self._exchange.clear())
+        self.clear_notes = tf.group(self.clear_notes, *self._exchange.clear())
         return finish
 
 
@@ -198,10 +189,6 @@ class OverlappedWorker(SyncWorker):
         own = given[:, self._optimizer.worker_index]
         return bool((~own & may_be_given(applied, self._optimizer.servers)).any())
 
-    @property
-    def _stamp(self) -> int:
-        return self._era + self._local
-
     def _notes(self, session: Any, options: Optional[Any] = None) -> Notes:
         servers = self._optimizer.servers
         found = session.run([(server.applied, server.given) for server in servers], options=options)
@@ -209,15 +196,11 @@ class OverlappedWorker(SyncWorker):
         return Notes(np.concatenate([applied for applied, _ in found]), np.concatenate(given))
 
     def _rejoin(self, session: Any, step: int) -> int:
-        if not self._has_given(session):
-            return self._begin(session, step)
-        self._give_rest(session)
-        session.run(self._count_own, {self._number: step + 1})
-        return self._over(session, self._wait_for_newer(session, step))
+        return self._over(session, super()._rejoin(session, step))
 
     def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
         session.run(self._optimizer.announce)
-        if not self._has_given(session):
+        if not self._has_given(session)[:, 0].any():
             return self._begin(session, step)
         session.run(self._optimizer.release)  # what is left of the step is applied in another order than tokens have
         self._give_rest(session)
@@ -226,23 +209,9 @@ class OverlappedWorker(SyncWorker):
         session.run(self._count_own, {self._number: step + 1})
         return self._over(session, step + 1)
 
-    def _has_given(self, session: Any) -> bool:
-        return bool((self._notes(session).given[:, self._optimizer.worker_index] > self._stamp).any())
-
-    def _begin(self, session: Any, step: int) -> int:
-        session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
-        session.run(self._count_own, {self._number: step})
-        return step
-
     def _over(self, session: Any, step: int) -> int:
         session.run(self._optimizer.drain)  # of the pushes of the step that was caught up with
         return step
-
-    def _give_rest(self, session: Any) -> None:
-        given = self._notes(session).given[:, self._optimizer.worker_index] > self._stamp
-        self._fill_copies(session)
-        self.begin_reading(session)
-        session.run(_those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _has_applied_all(self, session: Any) -> bool:
         """Apply the pushes that can be applied; return whether none is left."""
@@ -251,7 +220,7 @@ class OverlappedWorker(SyncWorker):
         left = notes.applied <= self._stamp
         complete = waiting >= self._optimizer.num_workers
         taken = (notes.given > self._stamp).all(axis=1) & ~complete
-        session.run(_those(self._optimizer.finish_now, left & complete))
+        session.run(those(self._optimizer.finish_now, left & complete))
         session.run(self._optimizer.settle, dict(zip(self._optimizer.places, self._by_server(left & taken))))
         return not (left & ~complete & ~taken).any()
 
@@ -276,7 +245,3 @@ def may_be_given(applied: Any, servers: Sequence[ServerQueues]) -> Any:
             may[start + place] = applied[start + place - WINDOW]
         start += len(server.pushes)
     return may
-
-
-def _those(operations: List[Any], chosen: Any) -> List[Any]:
-    return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

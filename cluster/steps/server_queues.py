@@ -10,11 +10,12 @@ from typing import Any, List, Sequence
 from cluster.runtime.server_state import ManyQueues, take_all
 from cluster.runtime.tf_compat import tf
 from cluster.steps.exchange import Push
-from cluster.steps.token_sync import CLOSED, counter, time_after
+from cluster.steps.server_notes import CLOSED, ServerNotes, counter
+from cluster.steps.token_sync import time_after
 
 
-class ServerQueues:
-    """The pushes of one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
+class ServerQueues(ServerNotes):
+    """The notes of one server, and its queues, in the graph of one worker.
 
     The pushes whose values come back are the first: see ``Exchange.pushes``.
 
@@ -26,28 +27,22 @@ class ServerQueues:
     Attributes:
       index: of the server, among all ps.
       applied: int64 [pushes] on the server, for each push the stamp after the last step that was applied to it.
-      given: int64 [pushes * workers] on the server, the stamp after the last gradient of each worker.
       queues: of tokens, for each worker of ``receivers``.
     """
 
     def __init__(self, device: str, pushes: List[Push], workers: int, receivers: Sequence[int], stamp: Any):
-        self.device, self.pushes = device, pushes
+        super().__init__(device, pushes, workers, receivers[0], stamp)
         self._tokens: List[Any] = []
         self._began: List[Any] = []
         self._ended: List[Any] = []
-        server = device.split("task:")[1].split("/")[0]
-        self.index = int(server)
         with tf.device(device):
-            self._after = tf.identity(stamp) + 1
-            self.applied = counter(f"applied_{server}", [len(pushes)], CLOSED)
-            self.given = counter(f"given_{server}", [len(pushes) * workers], CLOSED)
-            names = [f"token_sync/pushes_of_{server}_for_{worker}" for worker in receivers]
+            self.applied = counter(f"applied_{self.index}", [len(pushes)], CLOSED)
+            names = [f"token_sync/pushes_of_{self.index}_for_{worker}" for worker in receivers]
             self.queues = [tf.FIFOQueue(-1, tf.int64, [()], shared_name=name) for name in names]
-            self._own = tf.unstack(tf.range(len(pushes)) * workers + receivers[0])
 
-    def note_given(self, place: int) -> Any:
-        """Make the operation that notes this worker's gradient of this step, on the current device."""
-        return tf.scatter_update(self.given, self._own[place], self._after)
+    @property
+    def kept(self) -> List[Any]:
+        return [self.applied, self.given]
 
     def wait(self, given: Any, is_timed: bool) -> Any:
         """Wait, once a gradient is ``given``, until the push is applied. Ask in the order of the pushes.
@@ -138,16 +133,6 @@ class ChiefServerQueues(ServerQueues):
         """Make the operation that drops the tokens of all workers."""
         with tf.device(self.device):
             return self._many.empty(self._handles)
-
-    def note_all(self, stamp: Any) -> Any:
-        """Make the operation that sets the notes of all pushes and workers to ``stamp``.
-
-        The next push and the next gradient then belong to the step of ``stamp``.
-        """
-        with tf.device(self.device):
-            stamp = tf.identity(stamp)
-            fresh = [tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in (self.applied, self.given)]
-            return tf.group(*fresh)
 
 
 def count_returning(pushes: Sequence[Push]) -> int:

@@ -25,8 +25,8 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, Crossing
+from cluster.steps.server_notes import counter
 from cluster.steps.sync_worker import ASK_MS
-from cluster.steps.token_sync import counter
 
 TRAPS = """\
 train.sync: stock has known traps: the chief trains alone until others join; a quick worker may give two gradients to a

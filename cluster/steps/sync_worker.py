@@ -4,13 +4,16 @@ import contextlib
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
+import numpy as np
+
 from cluster.protocol.flight_records import Wait
 from cluster.runtime.gradients import scalars_of
 from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import BaseWorker, Finisher, StepParts
-from cluster.steps.token_sync import CLOSED, TokenSyncOptimizer
+from cluster.steps.server_notes import CLOSED
+from cluster.steps.token_sync import TokenSyncOptimizer
 
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 ASK_MS = 3000  # how long a question beside a step may take
@@ -34,6 +37,8 @@ class SyncWorker(BaseWorker):
       be lost. The worker passes over tokens that are not newer.
     * A worker finds c = g + 1 if its predecessor had pushed and died waiting: the worker must not push again but waits
       for the token.
+    * A worker whose predecessor died between two pushes finds notes of some of them on the servers. The worker pushes
+      the others, of another batch and the same values, and waits for the token. Nothing is applied before all is there.
     * A chief does the same, after two preparations. It has sent every worker the token g again, as its predecessor may
       have died between counting the step and sending. It has waited until all others have given their gradient of
       step g, so that nothing else changes on the servers. The chief may then find that accumulators have been emptied:
@@ -105,8 +110,8 @@ class SyncWorker(BaseWorker):
         step = int(session.run(self._global_step))
         session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
         self._set_local(session, step)
-        self._empty_accumulators(session)
-        session.run([self._optimizer.drain, self._optimizer.forget])
+        self._empty_accumulators(session, self._stamp)
+        session.run([self._optimizer.clear_notes, self._optimizer.drain, self._optimizer.forget])
         session.run(self._count_all, {self._number: step})
         # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
         self._copies.keep(session) if is_new else self._fill_copies(session)
@@ -129,6 +134,8 @@ class SyncWorker(BaseWorker):
             step = self._rejoin(session, step)
         elif step < steps:
             step = self._rejoin_as_chief(session, step, steps)
+        elif self._optimizer.is_chief:
+            session.run(self._optimizer.announce)  # its predecessor may have died before the last tokens
         self._set_local(session, step)
         self._fill_copies(session)
         return step
@@ -207,11 +214,14 @@ class SyncWorker(BaseWorker):
         Raises:
           tf.errors.OpError: the servers do not answer in time.
         """
-        given = session.run(self._optimizer.contributions, options=tf.RunOptions(timeout_in_ms=ASK_MS))
-        if given.min() == CLOSED:
+        options = tf.RunOptions(timeout_in_ms=ASK_MS)
+        counted = session.run(self._optimizer.contributions, options=options)
+        if counted.min() == CLOSED:
             return self._optimizer.is_chief  # which prepares the servers
-        applies = self._exact and self._optimizer.is_chief and bool((given > self._local).all())
-        return applies or int(given[self._optimizer.worker_index]) <= (self._local if self._exact else self._given)
+        if not self._exact:
+            return int(counted[self._optimizer.worker_index]) <= self._given
+        given = self._has_given(session, options)
+        return bool((self._optimizer.is_chief and given.all()) or not given[:, self._optimizer.worker_index].all())
 
     def scalars(self) -> Dict[str, Any]:
         """Chief, before the graph is finished: make tensors that describe a step, by name."""
@@ -243,15 +253,36 @@ class SyncWorker(BaseWorker):
         self._local = step
 
     def _rejoin(self, session: Any, step: int) -> int:
-        given = int(session.run(self._optimizer.contributions)[self._optimizer.worker_index])
-        if not self._exact:
-            self._given = given
-            return step
-        if given > step:
-            return self._wait_for_newer(session, step)
+        own = self._optimizer.worker_index
+        self._given = step if self._exact else int(session.run(self._optimizer.contributions)[own])
+        if not self._has_given(session)[:, own].any():
+            return self._begin(session, step) if self._exact else step
+        self._give_rest(session)
+        self._given += 1
+        session.run(self._count_own, {self._number: self._given})
+        return self._wait_for_newer(session, step)
+
+    def _begin(self, session: Any, step: int) -> int:
         session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
-        session.run(self._count_own, {self._number: step})  # one less if its last was given and not counted
+        session.run(self._count_own, {self._number: step})
         return step
+
+    def _has_given(self, session: Any, options: Any = None) -> Any:
+        """Return which pushes of the current step have the gradient of which worker, as bool [pushes, workers]."""
+        found = session.run([server.given for server in self._optimizer.servers], options=options)
+        return np.concatenate(found).reshape([-1, self._optimizer.num_workers]) > self._stamp
+
+    @property
+    def _stamp(self) -> int:
+        return self._era + self._local
+
+    def _give_rest(self, session: Any) -> None:
+        """Give the current step the gradients that it lacks of this worker."""
+        given = self._has_given(session)[:, self._optimizer.worker_index]
+        if not given.all():
+            self._fill_copies(session)
+            self.begin_reading(session)
+            session.run(those(self._optimizer.give, ~given), self._optimizer.at_once)
 
     def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
         session.run(self._optimizer.announce)
@@ -261,29 +292,36 @@ class SyncWorker(BaseWorker):
             step = self._skip_step(session)
             self._start_finisher(session, steps - step)
             return step
-        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session, step))
-        given = int(session.run(self._optimizer.contributions)[0])
-        waiting = int(session.run(self._optimizer.accumulated).min())
-        if waiting < self._optimizer.num_workers - (given == step):
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session))
+        given = self._has_given(session)[:, 0]
+        waiting = session.run(self._optimizer.accumulated).reshape([len(given), -1]).sum(axis=1)
+        if (waiting < self._optimizer.num_workers - 1 + given).any():
             return self._skip_step(session)
-        if given > step:
-            session.run(self._optimizer.finish)
-            return step + 1
-        return step
+        if not given.any():
+            return self._begin(session, step)
+        self._give_rest(session)
+        session.run(self._count_own, {self._number: step + 1})
+        session.run(self._optimizer.finish)
+        return step + 1
 
-    def _others_gave(self, session: Any, step: int) -> bool:
-        return bool((session.run(self._optimizer.contributions)[1:] > step).all())
+    def _others_gave(self, session: Any) -> bool:
+        return bool(self._has_given(session)[:, 1:].all())
 
     def _skip_step(self, session: Any) -> int:
+        self._empty_accumulators(session, self._stamp + 1)  # before others can give to the next step
         step = int(session.run(self._skip))
-        self._empty_accumulators(session)
         session.run(self._count_own, {self._number: step})
         self._given = step
         session.run(self._optimizer.announce)
         return step
 
-    def _empty_accumulators(self, session: Any) -> None:
-        session.run(self._optimizer.set_stamps)  # first: nothing older comes in then
+    def _empty_accumulators(self, session: Any, oldest: int) -> None:
+        session.run(self._optimizer.set_stamps, {self._optimizer.oldest: oldest})  # first: nothing older comes in then
         waiting = session.run(self._optimizer.accumulated)
         session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
-        session.run(self._optimizer.set_stamps)  # taking counts one step further
+        session.run(self._optimizer.set_stamps, {self._optimizer.oldest: oldest})  # taking counts one step further
+
+
+def those(operations: List[Any], chosen: Any) -> List[Any]:
+    """Return the operations that are chosen: bool [operations]."""
+    return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

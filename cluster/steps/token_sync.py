@@ -19,18 +19,18 @@ when training ends.
 a chief or a parameter server that restarts.
 """
 
-from typing import Any, List, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
 
-from cluster.runtime.gradients import clip, copy_gradient, divide
-from cluster.runtime.server_state import kept, take_all, take_newest
+from cluster.runtime.gradients import clip, copy_gradient, divide, gradient_after, values_of
+from cluster.runtime.server_state import take_all, take_newest
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator, Separate
 from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import Push
+from cluster.steps.server_notes import CLOSED, SCOPE, ServerNotes, counter
 from cluster.variables.local_copies import LocalCopies
 
-CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
-_SCOPE = "token_sync"  # of the variables that are not the job's
+_WEIGHT = f"{SCOPE}/weight"  # the name of the push of weights
 Meeting = Union[Accumulator, Separate]  # where the workers' gradients of a push meet
 
 
@@ -70,6 +70,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
       contributions: int64 [workers] on the global step's server; gradients that each worker
         has given, or -1 in every entry while the chief prepares. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
+      servers: the notes of the gradients that came to each server.
+      give: one operation for each push, in the order of ``servers``: gives its gradient, and notes that.
+      at_once: what to feed to a session that runs some of ``give`` by themselves.
       drain: empties this worker's token queue.
       copies: of the values that come to this worker; forget: drops what the wire kept of gradients.
       accumulated: int32 [pushes], gradients waiting in each accumulator (chief only).
@@ -77,14 +80,15 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
       finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
       announce: sends the global step as a token to every worker (chief only).
       empty: one operation for each accumulator, to take what waits in it (chief only).
-      set_stamps: makes what is older than the global step and the local era unwelcome (chief only).
+      set_stamps: makes what is older than ``oldest``, which is fed, unwelcome (chief only).
+      clear_notes: notes on every server that this step has no gradient yet (chief only).
       drain_all: empties the token queues (chief only).
       recall: sends the token "join again" to all others (chief only).
     """
 
     def __init__(self, parts: StepParts):
         self.required = parts.num_workers - parts.backup_workers  # gradients that make a step
-        super().__init__(parts.optimizer, self.required, parts.num_workers, name=_SCOPE)
+        super().__init__(parts.optimizer, self.required, parts.num_workers, name=SCOPE)
         self.inner = parts.optimizer
         self.num_workers, self.worker_index = parts.num_workers, parts.worker_index
         self.is_strict = parts.backup_workers == 0
@@ -93,6 +97,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.behind: Any = None
         self.waited: Any = None
         self.waited_at: List[int] = []
+        self.at_once: Mapping[Any, Any] = {}
         self._clip_norm, self._weight, self._exchange = parts.clip_norm, parts.weight, parts.exchange
         self._keeps_apart = self._exchange.in_order
         self._meetings: List[Meeting] = []  # one for each push
@@ -118,8 +123,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self._pushes = self._exchange.pushes(grads_and_vars)
         if self._weight is not None:
             self._pushes.append(_weight_push(self._weight, global_step))
-        pushed = self._push()
-        counted = self._count(pushed)
+        self.servers = self._make_servers()
+        self.give = self._give_all()
+        counted = self._count(self.give)
         self._make_own()
         # With backup workers steps are applied in a thread beside this one: see ``Finisher``.
         finish = self._make_chief() if self.is_chief else []
@@ -161,13 +167,26 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
             self._tokens = {index: self._queue("tokens", index) for index in self._receivers}
 
     def _queue(self, name: str, worker: int) -> Any:
-        return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{_SCOPE}/{name}_{worker}")
+        return tf.FIFOQueue(-1, tf.int64, shapes=(), shared_name=f"{SCOPE}/{name}_{worker}")
 
-    def _push(self) -> List[Any]:
-        grads = [push.grad for push in self._pushes]
-        if not self.is_strict:
-            grads = self._notice_late(grads)
-        return [self._meeting(push).give(grad, self._stamp) for push, grad in zip(self._pushes, grads)]
+    def _make_servers(self) -> Sequence[ServerNotes]:
+        common = (self.num_workers, self.worker_index, self._stamp)
+        return [ServerNotes(device, pushes, *common) for device, pushes in by_server(self._pushes).items()]
+
+    def _give_all(self) -> List[Any]:
+        """Make the operations that give the gradients, in the order of ``servers``."""
+        grads = [push.grad for server in self.servers for push in server.pushes]
+        left = iter(grads if self.is_strict else self._notice_late(grads))
+        return [
+            self._give(server, place, self._meeting(push), next(left))
+            for server in self.servers
+            for place, push in enumerate(server.pushes)
+        ]
+
+    def _give(self, server: ServerNotes, place: int, meeting: Meeting, grad: Any) -> Any:
+        given = meeting.give(grad, self._stamp)
+        with tf.device(server.device), tf.control_dependencies([given]):
+            return server.note_given(place)
 
     def _meeting(self, push: Push) -> Meeting:
         """Make what collects the gradients of a push: those of each worker apart if they are not merely counted."""
@@ -205,8 +224,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self.finish = self._conclude([applied])
         own = self._finish_own(applied)
         self.empty = [accumulator.discard() for accumulator in self._accumulators]
-        self._opening_stamp = self._global_step.read_value() + self.local_era.read_value()
-        self.set_stamps = tf.group(*[accumulator.set_step(self._opening_stamp) for accumulator in self._accumulators])
+        self.oldest = tf.placeholder(tf.int64, [])
+        self.set_stamps = tf.group(*[accumulator.set_step(self.oldest) for accumulator in self._accumulators])
+        self.clear_notes = tf.group(*[server.note_all(self._stamp) for server in self.servers])
         with tf.device(self._global_step.device):
             self.accumulated = tf.stack([accumulator.waiting() for accumulator in self._accumulators])
             self.announce = self._send_tokens()
@@ -248,10 +268,12 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     def _take(self) -> List[Tuple[Any, Push]]:
         """Return the mean gradients of a step and the push of each, once the gradients of all are there."""
         taken = [(meeting.take(), meeting.push) for meeting in self._meetings]
-        if self._weight is None:
-            return taken
-        weight, _ = taken.pop()
-        return [(divide(grad, weight), push) for grad, push in taken]
+        if len(taken) > 1:  # no variable changes while a worker that starts again may compute the rest of its gradients
+            with tf.device(self._global_step.device):
+                all_there = tf.group(*[values_of(grad) for grad, _ in taken])
+            taken = [(gradient_after(all_there, grad), push) for grad, push in taken]
+        weights = [grad for grad, push in taken if push.name == _WEIGHT]
+        return [(divide(grad, weights[0]), push) for grad, push in taken if push.name != _WEIGHT] if weights else taken
 
     def _drain(self, queues: Sequence[Any]) -> Any:
         with tf.device(self._global_step.device):
@@ -263,17 +285,19 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return tf.group(*[queue.enqueue_many(token) for queue in self._tokens.values()])
 
 
+def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
+    """Return the pushes of each server, by its device."""
+    found: Dict[str, List[Push]] = {}
+    for push in pushes:
+        found.setdefault(push.device, []).append(push)
+    return found
+
+
 def _weight_push(weight: Any, global_step: Any) -> Push:
-    return Push(f"{_SCOPE}/weight", global_step.device, weight, weight.shape, [weight], lambda taken: [])
+    return Push(_WEIGHT, global_step.device, weight, weight.shape, [weight], lambda taken: [])
 
 
 def time_after(done: Any) -> Any:
     """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
     with tf.control_dependencies([done]):
         return tf.timestamp()
-
-
-def counter(name: str, shape: List[int], value: int) -> Any:
-    """Return an int64 variable that belongs to no collection: neither saved nor initialised with the model."""
-    with tf.variable_scope(_SCOPE):
-        return kept(name, shape, tf.int64, value)

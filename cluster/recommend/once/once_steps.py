@@ -18,13 +18,14 @@ import numpy as np
 
 from cluster.recommend.once.own_places import NOT_ADMITTED, OwnPlaces
 from cluster.recommend.once.shard_places import Places
-from cluster.runtime.gradients import copy_gradient, divide, values_of, without_rows
+from cluster.runtime.gradients import copy_gradient, divide, gradient_after, values_of, without_rows
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.accumulators import Accumulator
 from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.base_worker import HoldGate, StepParts, TornStepError
 from cluster.steps.exchange import Push
+from cluster.steps.server_notes import ServerNotes
 from cluster.steps.sync_worker import SyncWorker
 from cluster.steps.token_sync import TokenSyncOptimizer
 
@@ -42,7 +43,10 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
         super().__init__(parts)
         self._places, self._keeps_apart = places, True
 
-    def _push(self) -> List[Any]:
+    def _make_servers(self) -> Sequence[ServerNotes]:
+        return []  # a worker may give again what its predecessor gave
+
+    def _give_all(self) -> List[Any]:
         with tf.control_dependencies([self._places.note(self._stamp)]):
             # An optimizer may change the rows of a table even where their gradient is 0.
             is_empty = tf.equal(self._weight, 0)
@@ -59,18 +63,12 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
         with tf.control_dependencies([self._gate.take()]):
             taken = super()._take()
         begun, self._rows = self._places.begin_step(self._stamp, [values_of(grad) for grad, _ in taken])
-        return [(_after(begun, grad), push) for grad, push in taken]
+        return [(gradient_after(begun, grad), push) for grad, push in taken]
 
     def _conclude(self, after: Sequence[Any]) -> Any:
         with tf.control_dependencies(after):
             moved = self._places.move(tf.identity(self._rows))
         return super()._conclude([moved])
-
-
-def _after(done: Any, grad: Any) -> Any:
-    """Return the same gradient, on its server, which is there only after ``done``."""
-    with tf.device(values_of(grad).device), tf.control_dependencies([done]):
-        return copy_gradient(grad)
 
 
 class OnceWorker(SyncWorker):
@@ -151,11 +149,15 @@ class OnceWorker(SyncWorker):
         self._was_late = token <= self._local
         return super()._wait_for_newer(session, token)
 
+    def _has_given(self, session: Any, options: Any = None) -> Any:
+        """Return who has given all gradients of the current step, as bool [1, workers]."""
+        return session.run([self._optimizer.contributions], options=options)[0].reshape([1, -1]) > self._local
+
     def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
         session.run(self._optimizer.announce)
         if self._optimizer.num_workers == 1:
             return self.open(session, steps)
-        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session, step))
+        wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session))
         has_given = bool(session.run(self._optimizer.contributions)[0] > step)
         if not self._is_whole(np.asarray(session.run(self._optimizer.accumulated)), has_given):
             raise TornStepError

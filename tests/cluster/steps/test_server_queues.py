@@ -10,8 +10,8 @@ import pytest
 
 from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
+from cluster.steps.server_notes import CLOSED
 from cluster.steps.server_queues import ChiefServerQueues
-from cluster.steps.token_sync import CLOSED
 from tests.cluster.steps.test_sync_worker import together
 
 HERE = "/job:localhost/task:0/device:CPU:0"

@@ -7,7 +7,7 @@ step that is given up after a moment, for then everything before the wait has ha
 import ctypes
 import threading
 import uuid
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List, Tuple
 
 import numpy as np
 import pytest
@@ -98,6 +98,15 @@ class Worker(Stepping):
     def die_waiting(self) -> None:
         """Gives its gradient and is gone before its token comes."""
         wait_in_vain(self.session, self.stepper._token)
+
+    def die_waiting_at(self, place: int) -> Callable[[], None]:
+        """Takes the gradients of one push, once all are there, and is gone."""
+
+        def die() -> None:
+            self.session.run(self.optimizer.give)
+            self.session.run(self.optimizer._meetings[place].take())
+
+        return die
 
     def values(self) -> List[float]:
         return [float(self.session.run(variable)[0]) for variable in self.variables]
@@ -195,6 +204,38 @@ def test_a_worker_that_died_waiting_does_not_give_its_gradient_again(workers: Li
     assert chief.values() == [-1.5, 1.5]
     assert together(chief.step, other.step) == [2, 2]
     assert chief.given() == [2, 2]
+
+
+@pytest.mark.parametrize("gives", [1, 2])
+@pytest.mark.parametrize("index", [0, 1])
+def test_one_that_died_among_its_pushes_gives_only_the_others(workers: List[Worker], index: int, gives: int) -> None:
+    """The exhaustive model found it: the step had that worker's gradient twice, and lost another's."""
+    dies, other = workers[index], workers[1 - index]
+    dies.session.run(dies.optimizer.give[:gives])
+    assert together(dies.join, other.step) == [1, 1]
+    assert workers[0].values() == [-1.5, 1.5]
+    assert together(dies.step, other.step) == [2, 2]
+    assert workers[0].values() == [-3, 3] and workers[0].given() == [2, 2]
+
+
+def test_a_chief_that_skips_a_step_drops_no_gradient_of_the_next_one(workers: List[Worker]) -> None:
+    """The exhaustive model found it: who joined between the two waited for ever."""
+    chief, other = workers
+    together(chief.die_waiting_at(0), other.die_waiting)
+    run = chief.session.run
+    skipped = []
+
+    def running(fetches: Any, *more: Any, **named: Any) -> Any:
+        found = run(fetches, *more, **named)
+        if fetches is chief.stepper._skip:
+            skipped.append(other.join())
+            other.session.run(other.optimizer.give)
+        return found
+
+    chief.session.run = running
+    assert chief.join() == 1 and skipped == [1]
+    assert together(chief.step, other.join) == [2, 2]
+    assert chief.values()[1] == 1.5
 
 
 def test_a_token_that_was_meant_for_its_predecessor_does_not_let_a_worker_run_ahead(workers: List[Worker]) -> None:
@@ -311,7 +352,8 @@ def test_a_worker_owes_its_gradient_until_it_has_given_it(workers: List[Worker])
 
 def test_once_all_have_given_theirs_the_chief_owes_the_step(workers: List[Worker]) -> None:
     chief = workers[0]
-    chief.session.run(chief.stepper._count_all, {chief.stepper._number: 1})
+    for worker in workers:
+        worker.session.run(worker.optimizer.give)
     assert owing(workers) == [True, False]
     chief.stepper.close(chief.session)  # and while it prepares the servers, the others wait for it
     assert owing(workers) == [True, False]

@@ -1,0 +1,61 @@
+"""One server's notes of the gradients that each worker has given, so that no worker gives one twice.
+
+An accumulator counts gradients and not who gave them. A worker that dies between two of its pushes leaves gradients on
+some servers only. The worker's next process reads the notes, and gives the others.
+
+A note follows its gradient on the server, and needs nothing more from the worker.
+"""
+
+from typing import Any, List
+
+from cluster.runtime.server_state import kept
+from cluster.runtime.tf_compat import tf
+from cluster.steps.exchange import Push
+
+SCOPE = "token_sync"  # of the variables that are not the job's
+CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
+
+
+class ServerNotes:
+    """The pushes of one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
+
+    Args:
+      workers: how many there are; ``worker`` is the one of this graph.
+      stamp: of this worker's gradient, on the worker.
+
+    Attributes:
+      given: int64 [pushes * workers] on the server, the stamp after the last gradient of each worker.
+    """
+
+    def __init__(self, device: str, pushes: List[Push], workers: int, worker: int, stamp: Any):
+        self.device, self.pushes = device, pushes
+        server = device.split("task:")[1].split("/")[0]
+        self.index = int(server)
+        with tf.device(device):
+            self._after = tf.identity(stamp) + 1
+            self.given = counter(f"given_{server}", [len(pushes) * workers], CLOSED)
+            self._own = tf.unstack(tf.range(len(pushes)) * workers + worker)
+
+    @property
+    def kept(self) -> List[Any]:
+        """Return all notes of this server."""
+        return [self.given]
+
+    def note_given(self, place: int) -> Any:
+        """Make the operation that notes this worker's gradient of this step, on the current device."""
+        return tf.scatter_update(self.given, self._own[place], self._after)
+
+    def note_all(self, stamp: Any) -> Any:
+        """Make the operation that sets the notes of all pushes and workers to ``stamp``.
+
+        The next push and the next gradient then belong to the step of ``stamp``.
+        """
+        with tf.device(self.device):
+            stamp = tf.identity(stamp)
+            return tf.group(*[tf.assign(notes, tf.fill(notes.shape, stamp)) for notes in self.kept])
+
+
+def counter(name: str, shape: List[int], value: int) -> Any:
+    """Return an int64 variable that belongs to no collection: neither saved nor initialised with the model."""
+    with tf.variable_scope(SCOPE):
+        return kept(name, shape, tf.int64, value)

@@ -1,0 +1,24 @@
+"""Explore larger runs: ``python -m tests.cluster.steps.exhaustive WORKERS PS STEPS DEATHS DEATHS_OF_PS``."""
+
+import sys
+import time
+
+from tests.cluster.steps.exhaustive.explorer import Explorer
+from tests.cluster.steps.exhaustive.sessions import Run
+
+
+def main() -> None:
+    """Print the number of states, and the way to the first broken promise."""
+    workers, ps, steps, deaths, deaths_of_ps = map(int, sys.argv[1:6])
+    began = time.monotonic()
+    found = Explorer(Run(workers, ps, steps), deaths, deaths_of_ps).explore()
+    print(
+        *found.way,
+        f"{found.states} states in {time.monotonic() - began:.0f} s: {found.wrong or 'nothing wrong'}",
+        sep="\n",
+    )
+    sys.exit(found.wrong is not None)
+
+
+if __name__ == "__main__":
+    main()

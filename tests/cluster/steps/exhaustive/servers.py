@@ -1,0 +1,254 @@
+"""The state of the parameter servers of a synchronous run, and each operation on it as one event.
+
+A *value* of a variable is the list of the steps that were applied to it, so two values are equal only if the variable
+is. A gradient knows the values with which it was computed. So a step can be judged when it is applied.
+"""
+
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+CLOSED = -1
+Value = Tuple[int, ...]  # the number of the restore, and then each step that was applied
+
+
+class Gradient(NamedTuple):
+    """A gradient in an accumulator: who gave it, its stamp, and the values with which it was computed."""
+
+    worker: int
+    stamp: int
+    values: Tuple[Value, ...]
+
+
+class Ps(NamedTuple):
+    """One server: a variable with its accumulator; None and nothing after its start.
+
+    Attributes:
+      born: the number of its starts.
+      stamp: the accumulator's own step; an older gradient is dropped.
+      applied: the stamp after the last step that was applied; ``given``: that of each worker's last gradient.
+      turns: each worker's queue of tokens for pushes.
+    """
+
+    born: int = 0
+    value: Optional[Value] = None
+    stamp: int = 0
+    gradients: Tuple[Gradient, ...] = ()
+    applied: Optional[int] = None
+    given: Optional[Tuple[int, ...]] = None
+    turns: Tuple[Tuple[int, ...], ...] = ()
+
+
+class Servers(NamedTuple):
+    """All servers. What ``ps:0`` has beside its variable: the step, the era, counts of gradients, and token queues."""
+
+    ps: Tuple[Ps, ...]
+    step: Optional[int] = None
+    era: Optional[int] = None
+    counts: Optional[Tuple[int, ...]] = None
+    tokens: Tuple[Tuple[int, ...], ...] = ()
+    restores: int = 0
+
+    def on(self, index: int, **changes: Any) -> "Servers":
+        """Return the servers with changes of one."""
+        return self._replace(ps=_with(self.ps, index, self.ps[index]._replace(**changes)))
+
+
+def fresh(workers: int, ps: int) -> Servers:
+    """Return servers that have just started."""
+    return Servers((Ps(turns=((),) * workers),) * ps, tokens=((),) * workers)
+
+
+class Memory(NamedTuple):
+    """What a worker's session keeps on the worker: its variables' values, and those that have come meanwhile."""
+
+    born: Tuple[int, ...]
+    step: int = 0
+    era: int = 0
+    values: Tuple[Value, ...] = ()
+    came: Tuple[Tuple[int, Tuple[Value, ...]], ...] = ()
+
+
+class Op(NamedTuple):
+    """One operation of a session: its name and arguments, its server, and the operations that come before it."""
+
+    name: str
+    server: Optional[int] = 0
+    args: Tuple[Any, ...] = ()
+    after: Tuple[int, ...] = ()
+
+
+class Of(NamedTuple):
+    """The result of an earlier operation of the same call, as an argument."""
+
+    place: int
+
+
+class Wrong(Exception):
+    """A promise that the servers' state breaks."""
+
+
+class Lost(Exception):
+    """The server has started again since the session began."""
+
+
+class Event(NamedTuple):
+    """One operation, as it happens: who runs it, on what, and the results of the operations before it."""
+
+    servers: Servers
+    memory: Memory
+    worker: int
+    op: Op
+    results: Tuple[Any, ...]
+
+    @property
+    def ps(self) -> Ps:
+        """Return the state of the operation's server."""
+        return self.servers.ps[self.op.server or 0]
+
+    def on_ps(self, result: Any = 0, **changes: Any) -> "Outcome":
+        """Return the outcome that changes the operation's server."""
+        return self.servers.on(self.op.server or 0, **changes), self.memory, result
+
+    def on_all(self, result: Any = 0, **changes: Any) -> "Outcome":
+        """Return the outcome that changes what ``ps:0`` has for all."""
+        return self.servers._replace(**changes), self.memory, result
+
+    def here(self, result: Any = 0, **changes: Any) -> "Outcome":
+        """Return the outcome that changes the worker's own memory."""
+        return self.servers, self.memory._replace(**changes), result
+
+
+Outcome = Tuple[Servers, Memory, Any]
+
+
+def happen(event: Event, is_strict: bool) -> Optional[Outcome]:
+    """Return what one operation does; None where it has to wait.
+
+    Raises:
+      Lost: the session has to begin again.
+      Wrong: a promise is broken.
+    """
+    server = event.op.server
+    if server is not None and event.servers.ps[server].born != event.memory.born[server]:
+        raise Lost
+    if event.op.name == "apply" and is_strict:
+        _judge(event)
+    outcome: Optional[Outcome] = OPERATIONS[event.op.name](event)
+    return outcome
+
+
+def _judge(event: Event) -> None:
+    """Refuse a step that is not the sum of one gradient of every worker, all of the values that it changes."""
+    taken = event.results[event.op.args[0]]
+    workers = sorted(gradient.worker for gradient in taken)
+    if workers != list(range(len(event.servers.tokens))):
+        raise Wrong(f"a step on ps:{event.op.server} has gradients of workers {workers}")
+    now = event.servers.step
+    for gradient in taken:
+        for ps, value in zip(event.servers.ps, gradient.values):
+            before = ps.value[:-1] if ps.value is not None and ps.value[-1] == now else ps.value
+            if before is not None and before[0] == value[0] and value != before:
+                raise Wrong(f"worker {gradient.worker} computed step {now} with {value}, and {before} is changed")
+
+
+def _push(event: Event) -> Outcome:
+    """``apply_grad`` of an accumulator, and the note that follows it on the server."""
+    memory = event.memory
+    gradient = Gradient(event.worker, memory.step + memory.era, memory.values)
+    given = _with(event.ps.given or (), event.worker, gradient.stamp + 1)
+    if gradient.stamp < event.ps.stamp:
+        return event.on_ps(given=given)
+    return event.on_ps(given=given, gradients=tuple(sorted((*event.ps.gradients, gradient))))
+
+
+def _take(event: Event) -> Optional[Outcome]:
+    """``take_grad`` of an accumulator, which waits for so many gradients and takes all."""
+    if len(event.ps.gradients) < event.op.args[0]:
+        return None
+    return event.on_ps(event.ps.gradients, gradients=(), stamp=event.ps.stamp + 1)
+
+
+def _apply(event: Event) -> Outcome:
+    return event.on_ps(value=(*(event.ps.value or ()), event.servers.step or 0))
+
+
+def _take_newest(event: Event) -> Optional[Outcome]:
+    tokens = event.servers.tokens[event.worker]
+    if not tokens:
+        return None
+    servers = event.servers._replace(tokens=_with(event.servers.tokens, event.worker, ()))
+    return servers, event.memory._replace(step=max(tokens[-1], event.memory.step)), tokens[-1]
+
+
+def _send(event: Event) -> Outcome:
+    """Put a token into one worker's queue."""
+    worker, given = event.op.args
+    token = event.results[given.place] if isinstance(given, Of) else given
+    tokens = event.servers.tokens
+    return event.on_all(tokens=_with(tokens, worker, (*tokens[worker], token)))
+
+
+def _count(event: Event) -> Outcome:
+    counts = event.servers.counts or ()
+    return event.on_all(counts=_with(counts, event.worker, counts[event.worker] + 1))
+
+
+def _came(event: Event) -> Outcome:
+    """Keep values for the next step: ``args`` are the operations that have read them and the token."""
+    token, *reads = (event.results[place] for place in event.op.args)
+    return event.here(came=(*event.memory.came, (token + event.memory.era, tuple(reads))))
+
+
+def _load(event: Event) -> Optional[Outcome]:
+    if not event.memory.came:
+        return None
+    (stamp, values), *rest = event.memory.came
+    return event.here(stamp, values=values, came=tuple(rest))
+
+
+def _restore(event: Event) -> Outcome:
+    """Begin to give every variable the value of the checkpoint, that of step 0."""
+    return event.on_all(step=0, restores=event.servers.restores + 1)
+
+
+OPERATIONS: Dict[str, Any] = {
+    "push": _push,
+    "take": _take,
+    "apply": _apply,
+    "take newest": _take_newest,
+    "send": _send,
+    "count": _count,
+    "came": _came,
+    "load": _load,
+    "restore": _restore,
+    "restore value": lambda event: event.on_ps(value=(-event.servers.restores,)),
+    "step": lambda event: event.on_all(event.servers.step),
+    "next step": lambda event: event.on_all((event.servers.step or 0) + 1, step=(event.servers.step or 0) + 1),
+    "era": lambda event: event.on_all(event.servers.era),
+    "last era": lambda event: event.on_all(event.servers.era or 0),
+    "no counts": lambda event: event.on_all(int(event.servers.counts is None)),
+    "set era": lambda event: event.on_all(era=event.op.args[0]),
+    "counts": lambda event: event.on_all(event.servers.counts),
+    "count all": lambda event: event.on_all(counts=(event.op.args[0],) * len(event.servers.tokens)),
+    "count own": lambda event: event.on_all(counts=_with(event.servers.counts or (), event.worker, event.op.args[0])),
+    "drain": lambda event: event.on_all(tokens=_with(event.servers.tokens, event.op.args[0], ())),
+    "gradients": lambda event: event.on_ps(len(event.ps.gradients)),
+    "stamp": lambda event: event.on_ps(stamp=event.op.args[0]),
+    "note all": lambda event: event.on_ps(given=(event.memory.step + event.memory.era,) * len(event.servers.tokens)),
+    "given": lambda event: event.on_ps(event.ps.given),
+    "read": lambda event: event.on_ps(event.ps.value),
+    "is missing": lambda event: event.on_ps(int(_is_missing(event))),
+    "fill": lambda event: event.here(values=tuple(event.results[place] for place in event.op.args)),
+    "forget": lambda event: event.here(came=()),
+    "take step": lambda event: event.here(step=event.op.args[0]),
+    "take era": lambda event: event.here(era=event.op.args[0]),
+}
+
+
+def _is_missing(event: Event) -> bool:
+    """Return whether something has no value there that a worker needs to join."""
+    of_all = (event.servers.step, event.servers.era, event.servers.counts) if event.op.server == 0 else ()
+    return event.ps.value is None or None in of_all
+
+
+def _with(items: Tuple[Any, ...], index: int, item: Any) -> Tuple[Any, ...]:
+    return (*items[:index], item, *items[index + 1 :])

@@ -1,0 +1,145 @@
+"""No order of events and no death makes a synchronous step of other gradients than one of every worker.
+
+Not in this model: two operations of one server that follow each other without the worker, such as a gradient and its
+note, happen together. A worker that dies has no operation under way any more.
+"""
+
+from typing import Any, Dict, FrozenSet, List, Set, Tuple
+
+import pytest
+
+from cluster.runtime.devices import ps_device
+from cluster.runtime.tf_compat import tf
+from cluster.steps.base_worker import StepParts
+from cluster.steps.exchange import Exchange
+from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.variables.local_copies import LocalCopies
+from cluster.variables.wire_format import Wire
+from tests.cluster.steps.exhaustive import sessions
+from tests.cluster.steps.exhaustive.explorer import Explorer, Found
+from tests.cluster.steps.exhaustive.servers import Op
+from tests.cluster.steps.exhaustive.sessions import Optimizer, Run, Worker
+
+
+def found(run: Run, deaths: int = 0, deaths_of_ps: int = 0) -> Found:
+    sessions.proceed.cache_clear()
+    return Explorer(run, deaths, deaths_of_ps).explore()
+
+
+@pytest.mark.parametrize(
+    ("run", "deaths", "deaths_of_ps"),
+    [
+        (Run(workers=3, ps=2, steps=2), 0, 0),
+        (Run(workers=2, ps=2, steps=2), 1, 0),
+        (Run(workers=2, ps=2, steps=2), 0, 1),
+        (Run(workers=2, ps=1, steps=2), 2, 0),
+    ],
+)
+def test_every_step_is_of_one_gradient_of_every_worker_and_training_ends(
+    run: Run, deaths: int, deaths_of_ps: int
+) -> None:
+    what = found(run, deaths, deaths_of_ps)
+    assert what.wrong is None, "\n".join([what.wrong, *what.way])
+    assert what.states > 1000
+
+
+# -- mistakes that it finds: the three that it has found in the product, and another
+
+
+def test_a_worker_that_gives_again_what_its_predecessor_gave_is_found(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Worker, "_rejoin", lambda worker, session, step: worker._begin(session, step))
+    assert found(Run(2, 2, 1), deaths=1).wrong == "a step on ps:1 has gradients of workers [1, 1]"
+
+
+def test_a_step_that_is_skipped_before_the_gradients_are_dropped_is_found(monkeypatch: Any) -> None:
+    def skip(worker: Any, session: Any) -> int:
+        step = int(session.run(worker._skip))
+        worker._empty_accumulators(session, worker._stamp + 1)
+        session.run(worker._count_own, {worker._number: step})
+        session.run(worker._optimizer.announce)
+        return step
+
+    monkeypatch.setattr(Worker, "_skip_step", skip)
+    assert found(Run(2, 1, 2), deaths=2).wrong == "nobody can end training from here"
+
+
+def test_last_tokens_that_nobody_sends_are_found(monkeypatch: Any) -> None:
+    monkeypatch.setattr(Optimizer, "_announce", lambda optimizer, ops, feeds: lambda results: None)
+    assert found(Run(2, 1, 1), deaths=1).wrong == "nobody can end training from here"
+
+
+def test_a_token_before_the_step_is_applied_is_found(monkeypatch: Any) -> None:
+    def finish(optimizer: Optimizer, ops: List[Op]) -> Tuple[int, ...]:
+        count = len(ops)
+        sent = whole(optimizer, ops)
+        ops[count:] = [op._replace(after=()) if op.name == "next step" else op for op in ops[count:]]
+        return sent
+
+    whole = Optimizer._finish
+    monkeypatch.setattr(Optimizer, "_finish", finish)
+    assert "is changed" in str(found(Run(2, 2, 2)).wrong)
+
+
+# -- the model's step is the graph's
+
+KINDS = {
+    "AccumulatorApplyGradient": "push",
+    "ResourceAccumulatorApplyGradient": "push",
+    "AccumulatorTakeGradient": "take",
+    "ResourceAccumulatorTakeGradient": "take",
+    "ApplyGradientDescent": "apply",
+    "AssignAdd": "next step",
+    "ScatterAdd": "count",
+    "QueueEnqueueManyV2": "send",
+    "QueueDequeueManyV2": "take newest",
+}
+Node = Tuple[str, int]
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int) -> None:
+    ops: List[Op] = []
+    Optimizer(Run(3, 2, 1), worker)._step(ops, {})
+    known = set(KINDS.values())
+    of_model = {
+        (_node(ops[before]), _node(op))
+        for place, op in enumerate(ops)
+        for before in _before(ops, place)
+        if op.name in known and ops[before].name in known
+    }
+    assert of_model == _order_of_graph(worker)
+
+
+def _node(op: Op) -> Node:
+    return op.name, op.server or 0
+
+
+def _before(ops: List[Op], place: int) -> Set[int]:
+    return {place for each in ops[place].after for place in (each, *_before(ops, each))}
+
+
+def _order_of_graph(worker: int) -> FrozenSet[Tuple[Node, Node]]:
+    """Return the pairs of operations on the servers, of which one comes after the other in each step."""
+    with tf.Graph().as_default(), tf.device("/job:worker/task:0/device:CPU:0"):
+        with tf.device(ps_device(0)):
+            global_step = tf.train.get_or_create_global_step()
+        pairs = []
+        for index in range(2):
+            with tf.device(ps_device(index)):
+                variable = tf.get_variable(f"v{index}", [2], initializer=tf.zeros_initializer(), use_resource=False)
+            pairs.append((tf.ones([2]), variable))
+        exchange = Exchange(LocalCopies([], {}, ""), Wire())
+        descent = tf.train.GradientDescentOptimizer(1.0)
+        parts = StepParts(descent, pairs, global_step, tf.constant(0.0), 3, worker, exchange)
+        token = TokenSyncOptimizer(parts).apply_gradients(pairs, global_step)
+    above: Dict[Any, Set[Any]] = {}
+    of_step = _above(token.op, above) | {token.op}
+    nodes = {op: (KINDS[op.type], int(op.device.split("task:")[1].split("/")[0])) for op in of_step if op.type in KINDS}
+    return frozenset((nodes[before], node) for op, node in nodes.items() for before in above[op] if before in nodes)
+
+
+def _above(op: Any, known: Dict[Any, Set[Any]]) -> Set[Any]:
+    if op not in known:
+        direct = {each.op for each in op.inputs} | set(op.control_inputs)
+        known[op] = direct.union(*(_above(each, known) for each in direct))
+    return known[op]
