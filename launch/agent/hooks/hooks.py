@@ -5,6 +5,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence,
 
 from cluster.protocol.outcome import WORK
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import part_of
 from launch.agent.hooks import outbox
 from launch.agent.hooks.outbox import Ledger, Outbox
 from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
@@ -151,9 +152,8 @@ def of_formation(status: RunStatus) -> HookEvent:
 
 def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
     """Return the event that a worker is slow."""
-    own_ms = max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
     waits = f"the other workers wait {100 * (status.waiting_share or 0.0):.0f} % of each step"
-    lags = f"{own_ms:.1f} ms of own work per step; {waits}"
+    lags = f"{task.own_ms:.1f} ms of own work per step; {waits}"
     if status.waiting_share is None:  # of a program under ``command:``
         lags = "fewer examples per second than the other workers"
     what = f"has a slow worker: {task.title}, {lags}"
@@ -175,20 +175,16 @@ def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
 
 def _event(event: str, what: str, status: RunStatus, key: str = "") -> HookEvent:
     """Return an event; ``key`` distinguishes its id from other events of its kind."""
-    return HookEvent(
+    return part_of(
+        HookEvent,
+        status,
         id=f"{status.run}/{event}{key}",
         event=event,
         text=_cut(f"{status.run} {what}") or "",
-        run=status.run,
-        name=status.name,
-        state=status.state,
+        cause=None,
         step=status.global_step,
-        steps=status.steps,
-        checkpoint_step=status.checkpoint_step,
         metrics=dict(status.metrics),
         time=status.updated or "",
-        started=status.started,
-        ended=status.ended,
     )
 
 
