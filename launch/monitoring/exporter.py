@@ -64,13 +64,7 @@ def _metric(
 def _effective(name: str, found: Optional[EffectiveTime]) -> Iterator[Family]:
     meaning = "Effective training time as a share of all time, 0 to 1."
     yield _metric("launch_effective_ratio", meaning, OF_RUN, [([name], found.share if found else None)])
-    uses = {
-        "kept": found.seconds,
-        "start": found.start_s,
-        "standing": found.standing_s,
-        "rolled_back": found.rolled_back_s,
-        "saving": found.saving_s,
-    } if found else {}  # fmt: skip
+    uses = {"kept": found.seconds, **found.lost} if found else {}
     meaning = "Seconds of the run by their use. The use kept is the effective time."
     yield _metric("launch_time_seconds", meaning, [*OF_RUN, "use"], [([name, use], uses[use]) for use in uses])
 

@@ -29,7 +29,6 @@ FEWEST, MOST = 2, 100  # lines of one task
 MOST_FOLLOWED = 20  # consequences of one incident
 NUMBERS = [each for each in TASK_NUMBERS if each.page]
 SHOWN = ["name", "host", "state", "doing", "step", "wait_ms", "restarts", "cause", *(each.field for each in NUMBERS)]
-DECIMALS = {"ms": 1}  # of a number, by its unit
 
 Points = Sequence[Tuple[int, float]]
 
@@ -55,7 +54,7 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
         "copies": copies(status),
         "incidents": [incident(each) for each in status.incidents],
         "tasks": [task(each) for each in status.tasks],
-        "numbers": [[each.page, each.field, DECIMALS.get(each.unit, 0)] for each in NUMBERS],
+        "numbers": [[each.page, each.field, int(each.unit == "ms")] for each in NUMBERS],  # heading, field, decimals
     }
 
 

@@ -94,6 +94,12 @@ class EffectiveTime:
     rolled_back_s: float = 0.0
     saving_s: float = 0.0
 
+    @property
+    def lost(self) -> Dict[str, float]:
+        """Return the seconds of the other time, by its parts."""
+        parts = {"start": self.start_s, "standing": self.standing_s, "rolled_back": self.rolled_back_s}
+        return {**parts, "saving": self.saving_s}
+
 
 @dataclass(frozen=True)
 class Remaining:

@@ -82,8 +82,8 @@ def _column(number: Number, heading: Heading) -> Column[TaskStatus, Text]:
         value = getattr(task, field)
         return Text("-" if value is None else text(value))
 
-    def is_news(task: TaskStatus) -> bool:
-        return bool(getattr(task, field) != getattr(TaskStatus, field))
+    def is_news(task: TaskStatus) -> Any:
+        return getattr(task, field) != getattr(TaskStatus, field)
 
     return Column(heading.text, heading.rank, cell, is_number=True, shown_for=is_news if heading.seldom else None)
 

@@ -136,11 +136,8 @@ def effective(status: RunStatus) -> List[str]:
     found = status.effective
     if found is None or found.share is None:
         return []
-    rest = {
-        "start": found.start_s, "standing": found.standing_s, "rolled back": found.rolled_back_s,
-        "saving": found.saving_s,
-    }  # fmt: skip
-    lost = ", ".join(f"{name} {of_duration(seconds)}" for name, seconds in rest.items() if seconds >= LEAST_LOST_S)
+    parts = [(name.replace("_", " "), seconds) for name, seconds in found.lost.items() if seconds >= LEAST_LOST_S]
+    lost = ", ".join(f"{name} {of_duration(seconds)}" for name, seconds in parts)
     used = f"{of_duration(found.seconds)} of {of_duration(found.of_seconds)}"
     return [f"{100 * found.share:.0f} % effective: {used}{f'; {lost}' * bool(lost)}"]
 
