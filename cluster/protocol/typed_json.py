@@ -60,10 +60,16 @@ def from_values(kind: Type[T], values: Any) -> T:
     return record
 
 
-def part_of(kind: Type[T], record: Any, **others: Any) -> T:
-    """Return a ``kind`` with the fields of another record that have the same names, and with ``others``."""
+def part_of(kind: Type[T], *records: Any, **others: Any) -> T:
+    """Return a ``kind`` with the fields of other records, or mappings, that have the same names, and with ``others``.
+
+    Of values with one name, that of ``others`` counts, or else the first.
+    """
     wanted: Any = kind
-    shared = {name: value for name, value in vars(record).items() if name in _types(wanted)}
+    given: Dict[str, Any] = {}
+    for record in reversed(records):
+        given.update(record if isinstance(record, dict) else vars(record))
+    shared = {name: given[name] for name in _types(wanted) if name in given}
     return kind(**{**shared, **others})
 
 

@@ -1,7 +1,7 @@
 """``launch metrics``: answer each scrape with the newest run's status, in Prometheus' format."""
 
 from collections import Counter
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -9,68 +9,13 @@ from prometheus_client.registry import Collector
 
 from launch.monitoring.newest_state import LeadAnswer
 from launch.monitoring.web_server import WebServer
-from launch.status.run import RUN_STATES, TASK_STATES, EffectiveTime, RunStatus
-from launch.status.task import TaskStatus
+from launch.status.run import RUN_NUMBERS, RUN_STATES, TASK_STATES, EffectiveTime, RunStatus
+from launch.status.task import TASK_NUMBERS, Number, TaskStatus
 
 Family = Union[GaugeMetricFamily, CounterMetricFamily]
 OF_RUN = ["name"]
 OF_TASK = ["name", "task", "role", "host"]
-
-
-class Value(NamedTuple):
-    """A number of the status of a run or of a task.
-
-    Attributes:
-      metric: the name of the metric; a name that ends in ``_total`` means a counter.
-      meaning: a description of the number.
-      field: the field of the status that has the number; a field that is None has no sample.
-      factor: the factor by which the number is multiplied.
-    """
-
-    metric: str
-    meaning: str
-    field: str
-    factor: float = 1.0
-
-
-RUN_VALUES = (
-    Value("launch_step", "Global step of the run.", "global_step"),
-    Value("launch_last_step", "Global step at which the run stops.", "steps"),
-    Value("launch_steps_per_second", "Recent global steps per second, over ten seconds.", "steps_per_second"),
-    Value("launch_examples_per_second", "Recent examples per second, summed over all workers.", "examples_per_second"),
-    Value("launch_loss", "Loss of the chief's newest batch.", "loss"),
-    Value("launch_checkpoint_step", "Global step of the newest checkpoint.", "checkpoint_step"),
-    Value(
-        "launch_waiting_ratio",
-        "Share of a step, 0 to 1, that the workers wait for the slowest one.",
-        "waiting_share",
-    ),
-)
-TASK_VALUES = (
-    Value("launch_task_step", "Newest step that the task reported.", "step"),
-    Value("launch_task_step_seconds", "Seconds that one step of the worker takes.", "step_time_ms", 1e-3),
-    Value("launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "wait_ms", 1e-3),
-    Value("launch_task_straggler", "1 while the other workers wait for this one, else 0.", "straggler"),
-    Value("launch_task_quiet", "1 while the task does nothing, for quiet_s at least, else 0.", "is_quiet"),
-    Value("launch_task_restarts_total", "Restarts of the task.", "restarts"),
-    Value(
-        "launch_task_dropped_gradients_total",
-        "Gradients of the worker that arrived too late to count.",
-        "dropped_gradients",
-    ),
-    Value(
-        "launch_task_received_bytes_per_second",
-        "Recent bytes per second that the task receives over TCP.",
-        "bytes_in_per_second",
-    ),
-    Value(
-        "launch_task_sent_bytes_per_second",
-        "Recent bytes per second that the task sends over TCP.",
-        "bytes_out_per_second",
-    ),
-    Value("launch_task_gpu_busy_ratio", "Recent GPU utilisation of the task, 0 to 1.", "gpu_percent", 1e-2),
-    Value("launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, summed.", "gpu_memory_bytes"),
-)
+FACTORS = {"ms": 1e-3, "%": 1e-2}  # from the unit of a status to that of its metric
 
 
 def families(name: str, host: str, answered: bool, status: Optional[RunStatus]) -> Iterator[Family]:
@@ -95,8 +40,7 @@ def _of_run(name: str, status: RunStatus) -> Iterator[Family]:
     yield _metric("launch_run_info", meaning, ["name", "run"], [([name, status.run], 1.0)])
     states = [([name, state], status.state == state) for state in RUN_STATES]
     yield _metric("launch_run_state", "1 for the run's state, 0 for the others.", ["name", "state"], states)
-    for value in RUN_VALUES:
-        yield _family(value, OF_RUN, [([name], status)])
+    yield from _numbers(RUN_NUMBERS, OF_RUN, [([name], status)])
     meaning = "Newest report of the evaluator. The metric step is its checkpoint's step."
     yield _reported("launch_evaluation", meaning, name, status.evaluation or {})
     meaning = "Metrics of the newest examples that trained."
@@ -120,13 +64,7 @@ def _metric(
 def _effective(name: str, found: Optional[EffectiveTime]) -> Iterator[Family]:
     meaning = "Effective training time as a share of all time, 0 to 1."
     yield _metric("launch_effective_ratio", meaning, OF_RUN, [([name], found.share if found else None)])
-    uses = {
-        "kept": found.seconds,
-        "start": found.start_s,
-        "standing": found.standing_s,
-        "rolled_back": found.rolled_back_s,
-        "saving": found.saving_s,
-    } if found else {}  # fmt: skip
+    uses = {"kept": found.seconds, **found.lost} if found else {}
     meaning = "Seconds of the run by their use. The use kept is the effective time."
     yield _metric("launch_time_seconds", meaning, [*OF_RUN, "use"], [([name, use], uses[use]) for use in uses])
 
@@ -143,14 +81,19 @@ def _tasks(name: str, tasks: List[TaskStatus]) -> Iterator[Family]:
     yield _metric("launch_tasks", "Number of tasks by role and state.", ["name", "role", "state"], by_state)
     up = [(labels, task.state in ("starting", "running")) for labels, task in labelled]
     yield _metric("launch_task_up", "1 while a process of the task runs, else 0.", OF_TASK, up)
-    for value in TASK_VALUES:
-        yield _family(value, OF_TASK, labelled)
+    yield from _numbers(TASK_NUMBERS, OF_TASK, labelled)
 
 
-def _family(value: Value, labels: List[str], found: Iterable[Tuple[List[str], Any]]) -> Family:
-    numbers = [(of, getattr(status, value.field)) for of, status in found]
-    samples = [(of, None if number is None else number * value.factor) for of, number in numbers]
-    return _metric(value.metric, value.meaning, labels, samples)
+def _numbers(
+    numbers: Sequence[Number], labels: List[str], statuses: Sequence[Tuple[List[str], Any]]
+) -> Iterator[Family]:
+    """Yield the metric of each number that has one."""
+    for number in numbers:
+        if number.metric:
+            factor = FACTORS.get(number.unit, 1.0)
+            values = [(of, getattr(status, number.field)) for of, status in statuses]
+            samples = [(of, None if value is None else value * factor) for of, value in values]
+            yield _metric(number.metric, number.meaning, labels, samples)
 
 
 class RunCollector(Collector):

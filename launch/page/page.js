@@ -186,7 +186,7 @@
     {title: "waits, ms", key: "wait_ms", text: number("wait_ms", 1), number: true},
     {title: "work and waiting", key: null, text: (row) => row.work_ms === null ? "" : "drawn", kind: "parts"},
     {title: "restarts", key: "restarts", text: (row) => row.restarts ? String(row.restarts) : "", number: true},
-    {title: "GPU, %", key: "gpu_percent", text: number("gpu_percent"), number: true},
+    ...facts.numbers.map(([title, key, digits]) => ({title, key, text: number(key, digits), number: true})),
     {title: "cause", key: "cause", text: (row) => row.cause || "", kind: "cause"},
   ];
 

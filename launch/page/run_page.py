@@ -19,7 +19,7 @@ from launch.agent.text import without_controls
 from launch.status import incident_status
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
-from launch.status.task import TaskStatus
+from launch.status.task import TASK_NUMBERS, TaskStatus
 from launch.view import run_text
 from launch.view.console import of_duration
 
@@ -27,6 +27,8 @@ LONGEST = 300  # characters of a line of a log
 MOST_LINES = 2000  # of all logs together, so that the page stays below 10 MB
 FEWEST, MOST = 2, 100  # lines of one task
 MOST_FOLLOWED = 20  # consequences of one incident
+NUMBERS = [each for each in TASK_NUMBERS if each.page]
+SHOWN = ["name", "host", "state", "doing", "step", "wait_ms", "restarts", "cause", *(each.field for each in NUMBERS)]
 
 Points = Sequence[Tuple[int, float]]
 
@@ -52,6 +54,7 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
         "copies": copies(status),
         "incidents": [incident(each) for each in status.incidents],
         "tasks": [task(each) for each in status.tasks],
+        "numbers": [[each.page, each.field, int(each.unit == "ms")] for each in NUMBERS],  # heading, field, decimals
     }
 
 
@@ -76,9 +79,8 @@ def lines(status: RunStatus) -> List[str]:
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
     parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
-    troubles = [*run_text.slowness(status), *run_text.silence(status), *run_text.quietness(status)]
-    troubles += [*run_text.remaining(status), *run_text.hook_problem(status)]
-    return [*parts, *run_text.starting(status), *troubles, *run_text.warnings(status)]
+    parts += [*run_text.starting(status), *run_text.slowness(status), *run_text.silence(status)]
+    return [*parts, *run_text.troubles(status)]
 
 
 def copies(status: RunStatus) -> List[str]:
@@ -114,20 +116,8 @@ def incident(found: IncidentStatus) -> Dict[str, Any]:
 
 def task(found: TaskStatus) -> Dict[str, Any]:
     """Return a task's row."""
-    known = found.step_time_ms is not None
-    return {
-        "name": found.name,
-        "host": found.host,
-        "state": found.state,
-        "doing": found.doing,
-        "slow": found.straggler,
-        "step": found.step,
-        "work_ms": run_text.own_ms(found) if known else None,
-        "wait_ms": found.wait_ms,
-        "restarts": found.restarts,
-        "gpu_percent": found.gpu_percent,
-        "cause": found.cause,
-    }
+    work_ms = None if found.step_time_ms is None else found.own_ms
+    return {**{name: getattr(found, name) for name in SHOWN}, "slow": found.straggler, "work_ms": work_ms}
 
 
 def lines_of_each(tasks: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.task import TRAINERS
 from launch.status.incident_status import IncidentStatus
-from launch.status.task import TaskStatus
+from launch.status.task import Number, TaskStatus
 
 RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
 ENDED = ("succeeded", "failed", "stopped")  # of a run
@@ -93,6 +93,12 @@ class EffectiveTime:
     standing_s: float = 0.0
     rolled_back_s: float = 0.0
     saving_s: float = 0.0
+
+    @property
+    def lost(self) -> Dict[str, float]:
+        """Return the seconds of the other time, by its parts."""
+        parts = {"start": self.start_s, "standing": self.standing_s, "rolled_back": self.rolled_back_s}
+        return {**parts, "saving": self.saving_s}
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,19 @@ class RunStatus:
     updated: Optional[str] = None
     departed: Optional[str] = None
     hook_problem: Optional[str] = None
+
+
+RUN_NUMBERS = (
+    Number("global_step", "launch_step", "Global step of the run."),
+    Number("steps", "launch_last_step", "Global step at which the run stops."),
+    Number("steps_per_second", "launch_steps_per_second", "Recent global steps per second, over ten seconds."),
+    Number("examples_per_second", "launch_examples_per_second", "Recent examples per second, summed over all workers."),
+    Number("loss", "launch_loss", "Loss of the chief's newest batch."),
+    Number("checkpoint_step", "launch_checkpoint_step", "Global step of the newest checkpoint."),
+    Number(
+        "waiting_share", "launch_waiting_ratio", "Share of a step, 0 to 1, that the workers wait for the slowest one."
+    ),
+)
 
 
 def quiet_tasks(status: RunStatus) -> List[TaskStatus]:

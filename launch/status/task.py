@@ -1,7 +1,7 @@
-"""The status of one task, and the names of tasks: ``worker:1``, or with the host ``worker:1@gpu02``."""
+"""The status of one task, its numbers as they are shown, and the names of tasks: ``worker:1@gpu02``."""
 
 from dataclasses import dataclass, field
-from typing import List, Optional
+from typing import List, NamedTuple, Optional
 
 
 def name_of(role: Optional[str], index: Optional[int]) -> str:
@@ -98,6 +98,88 @@ class TaskStatus:
         return self.quiet is not None
 
     @property
+    def own_ms(self) -> float:
+        """Return the milliseconds of a step that a worker needs for its own work."""
+        return max(0.0, (self.step_time_ms or 0.0) - (self.wait_ms or 0.0))
+
+    @property
+    def mark(self) -> str:
+        """Return ``quiet`` or ``slow`` for a task that is one of these; else nothing."""
+        return "quiet" if self.quiet else "slow" if self.straggler else ""
+
+    @property
     def title(self) -> str:
         """Return ``worker:1@gpu02``."""
         return title_of(self.role, self.index, self.host)
+
+
+class Heading(NamedTuple):
+    """The column of a number in the table of ``launch status``.
+
+    Attributes:
+      place: where the column stands; a higher place is further to the right.
+      rank: of two columns, the column with the higher rank is left out first.
+      seldom: whether the column is shown only where a task has another value than at its start.
+    """
+
+    text: str
+    place: int
+    rank: int
+    seldom: bool = False
+
+
+class Number(NamedTuple):
+    """A number of a status: where it is shown, beside ``status --json``, and how.
+
+    Attributes:
+      field: the field, or property, of the status; None is an unknown number.
+      metric: the name in ``launch metrics``, where a name that ends in ``_total`` means a counter; empty for no metric.
+      meaning: the description of the metric.
+      unit: the unit of the field: ms, % or bytes; empty for a count. Metrics are in seconds, shares and bytes.
+      heading: the column in ``launch status``; None for no column.
+      page: the heading of the column in ``launch view``; empty for no column, or for one that the page draws itself.
+    """
+
+    field: str
+    metric: str = ""
+    meaning: str = ""
+    unit: str = ""
+    heading: Optional[Heading] = None
+    page: str = ""
+
+
+TASK_NUMBERS = (
+    Number("step", "launch_task_step", "Newest step that the task reported.", heading=Heading("step", 3, 3)),
+    Number(
+        "step_time_ms", "launch_task_step_seconds", "Seconds that one step of the worker takes.", "ms",
+        Heading("ms/step", 4, 4),
+    ),
+    Number(
+        "wait_ms", "launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "ms",
+        Heading("waits ms", 5, 9, seldom=True),
+    ),
+    Number("straggler", "launch_task_straggler", "1 while the other workers wait for this one, else 0."),
+    Number("is_quiet", "launch_task_quiet", "1 while the task does nothing, for quiet_s at least, else 0."),
+    Number("restarts", "launch_task_restarts_total", "Restarts of the task.", heading=Heading("restarts", 9, 6)),
+    Number(
+        "dropped_gradients", "launch_task_dropped_gradients_total",
+        "Gradients of the worker that arrived too late to count.", heading=Heading("dropped", 14, 15, seldom=True),
+    ),
+    Number(
+        "bytes_in_per_second", "launch_task_received_bytes_per_second",
+        "Recent bytes per second that the task receives over TCP.", "bytes", Heading("in/s", 12, 13, seldom=True),
+    ),
+    Number(
+        "bytes_out_per_second", "launch_task_sent_bytes_per_second",
+        "Recent bytes per second that the task sends over TCP.", "bytes", Heading("out/s", 13, 14, seldom=True),
+    ),
+    Number(
+        "gpu_percent", "launch_task_gpu_busy_ratio", "Recent GPU utilisation of the task, 0 to 1.", "%",
+        Heading("gpu use", 7, 10, seldom=True), page="GPU, %",
+    ),
+    Number(
+        "gpu_memory_bytes", "launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, summed.", "bytes",
+        Heading("gpu memory", 8, 11, seldom=True),
+    ),
+    Number("pid", heading=Heading("pid", 10, 8)),
+)  # fmt: skip

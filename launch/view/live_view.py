@@ -7,8 +7,7 @@ their rank. The name of a task is never cut. Outside a terminal, ``plain_view`` 
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from typing import Any, Callable, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
@@ -19,7 +18,7 @@ from rich.text import Text
 from launch.agent.text import without_controls
 from launch.status import incident_status
 from launch.status.run import RunStatus
-from launch.status.task import TaskStatus
+from launch.status.task import TASK_NUMBERS, Heading, Number, TaskStatus
 from launch.view import run_text
 from launch.view.console import GAP, Column, fitting, make_console, of_bytes, unechoed
 from launch.view.loss_curve import LossCurve, sparkline
@@ -66,48 +65,40 @@ def left_out(tasks: Sequence[TaskStatus], most: Optional[int]) -> List[str]:
 
 
 def _urgency(task: TaskStatus) -> int:
-    return URGENCY.get(task.state, 2 if task.straggler or task.quiet else 4)
+    return URGENCY.get(task.state, 2 if task.mark else 4)
 
 
 def _state(task: TaskStatus) -> Text:
-    slow = " (quiet)" if task.quiet else " (slow)" if task.straggler else ""
+    mark = f" ({task.mark})" if task.mark else ""
     doing = f": {task.doing}" if task.doing else ""
-    return Text.assemble((task.state, COLOURS.get(task.state, "")), (slow, "yellow"), doing)
+    return Text.assemble((task.state, COLOURS.get(task.state, "")), (mark, "yellow"), doing)
 
 
-def _number(
-    heading: str, rank: int, field: str, text: Callable[[Any], str] = str, if_known: bool = False
-) -> Column[TaskStatus, Text]:
-    """Return the column of a number that may be unknown; ``if_known`` shows it only where a task has the number."""
-
-    def known(task: TaskStatus) -> bool:
-        return getattr(task, field) is not None
+def _column(number: Number, heading: Heading) -> Column[TaskStatus, Text]:
+    """Return the column of a number."""
+    field, text = number.field, TEXTS.get(number.unit, str)
 
     def cell(task: TaskStatus) -> Text:
-        return Text(text(getattr(task, field)) if known(task) else "-")
+        value = getattr(task, field)
+        return Text("-" if value is None else text(value))
 
-    return Column(heading, rank, cell, is_number=True, shown_for=known if if_known else None)
+    def is_news(task: TaskStatus) -> Any:
+        return getattr(task, field) != getattr(TaskStatus, field)
+
+    return Column(heading.text, heading.rank, cell, is_number=True, shown_for=is_news if heading.seldom else None)
 
 
-_MILLISECONDS, _PERCENT = "{:.1f}".format, "{:.0f} %".format
-COLUMNS: Sequence[Column[TaskStatus, Text]] = (
-    Column("task", 0, lambda task: Text(task.name)),
-    Column("host", 2, lambda task: Text(task.host), least=12),
-    Column("state", 1, _state, least=17),
-    _number("step", 3, "step"),
-    _number("ms/step", 4, "step_time_ms", _MILLISECONDS),
-    _number("waits ms", 9, "wait_ms", _MILLISECONDS, if_known=True),
-    Column("gpus", 5, lambda task: Text(",".join(map(str, task.gpus)) or "cpu")),
-    _number("gpu use", 10, "gpu_percent", _PERCENT, if_known=True),
-    _number("gpu memory", 11, "gpu_memory_bytes", of_bytes, if_known=True),
-    _number("restarts", 6, "restarts"),
-    _number("pid", 8, "pid"),
-    Column("address", 12, lambda task: Text(task.address)),  # as Text: rich would read an IPv6 address as markup
-    _number("in/s", 13, "bytes_in_per_second", of_bytes, if_known=True),
-    _number("out/s", 14, "bytes_out_per_second", of_bytes, if_known=True),
-    replace(_number("dropped", 15, "dropped_gradients"), shown_for=lambda task: task.dropped_gradients > 0),
-    Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
-)
+TEXTS: Mapping[str, Callable[[Any], str]] = {"ms": "{:.1f}".format, "%": "{:.0f} %".format, "bytes": of_bytes}
+PLACES: Mapping[int, Column[TaskStatus, Text]] = {
+    0: Column("task", 0, lambda task: Text(task.name)),
+    1: Column("host", 2, lambda task: Text(task.host), least=12),
+    2: Column("state", 1, _state, least=17),
+    6: Column("gpus", 5, lambda task: Text(",".join(map(str, task.gpus)) or "cpu")),
+    11: Column("address", 12, lambda task: Text(task.address)),  # as Text: rich would read an IPv6 address as markup
+    99: Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
+    **{each.heading.place: _column(each, each.heading) for each in TASK_NUMBERS if each.heading},
+}
+COLUMNS = [PLACES[place] for place in sorted(PLACES)]
 
 
 class Picture:
@@ -155,8 +146,7 @@ class Picture:
     def _troubles(self, console: Console, options: ConsoleOptions) -> List[RenderableType]:
         status = self._status
         lines = [*run_text.formation(status), *run_text.silence(status), *run_text.slowness(status)]
-        lines += [*run_text.quietness(status), *run_text.remaining(status)]
-        lines += [*run_text.hook_problem(status), *run_text.warnings(status)]
+        lines += run_text.troubles(status)
         return [*_texts(lines, "yellow"), *self._incidents(console, options)]
 
     def _incidents(self, console: Console, options: ConsoleOptions) -> Sequence[RenderableType]:

@@ -11,13 +11,12 @@ from launch.agent.text import without_controls
 from launch.status import incident_status
 from launch.status.run import RunStatus
 from launch.view.run_text import (
+    NEWS,
     count,
     evaluation,
     formation,
-    hook_problem,
     progress,
     quietness,
-    remaining,
     starting,
     training_metrics,
     warnings,
@@ -74,21 +73,20 @@ class View:
             if not incident.open and self._is_new(("over", incident.number), True):
                 lines.append(incident_status.sentence(incident))
         lines += self._quiet(status)
-        problem = hook_problem(status)
-        lines += problem if self._is_new("hook", problem) else []
+        for name, lines_of in NEWS.items():
+            lines += lines_of(status) if self._is_new(name, getattr(status, name)) else []
         lines += [each for each in warnings(status) if self._is_new(("warned", each), True)]
         if status.evaluation and self._is_new("evaluation", status.evaluation):
             lines += evaluation(status)
         return lines + self._progress(status)
 
     def _quiet(self, status: RunStatus) -> List[str]:
-        """Return the lines about tasks that do nothing any more, or work again, and about workers that remain."""
+        """Return the lines about tasks that do nothing any more, or work again."""
         quiet = {task.name for task in status.tasks if task.quiet}
         new, again = quiet - self._quiet_before, sorted(self._quiet_before - quiet)
         self._quiet_before = quiet
         lines = quietness(replace(status, tasks=[task for task in status.tasks if task.name in new]))
-        lines += [f"no longer quiet: {', '.join(again)}"] if again else []
-        return [*lines, *(remaining(status) if self._is_new("remaining", status.remaining) else [])]
+        return [*lines, *([f"no longer quiet: {', '.join(again)}"] if again else [])]
 
     def _is_new(self, what: Any, value: Any) -> bool:
         """Return whether this value differs from the last shown one, and record the value as shown."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from datetime import datetime
-from typing import Dict, List, Mapping, Optional, Union
+from typing import Callable, Dict, List, Mapping, Optional, Union
 
 from cluster.protocol.quantity import quantity
 from cluster.task import TRAINERS
@@ -136,11 +136,8 @@ def effective(status: RunStatus) -> List[str]:
     found = status.effective
     if found is None or found.share is None:
         return []
-    rest = {
-        "start": found.start_s, "standing": found.standing_s, "rolled back": found.rolled_back_s,
-        "saving": found.saving_s,
-    }  # fmt: skip
-    lost = ", ".join(f"{name} {of_duration(seconds)}" for name, seconds in rest.items() if seconds >= LEAST_LOST_S)
+    parts = [(name.replace("_", " "), seconds) for name, seconds in found.lost.items() if seconds >= LEAST_LOST_S]
+    lost = ", ".join(f"{name} {of_duration(seconds)}" for name, seconds in parts)
     used = f"{of_duration(found.seconds)} of {of_duration(found.of_seconds)}"
     return [f"{100 * found.share:.0f} % effective: {used}{f'; {lost}' * bool(lost)}"]
 
@@ -178,7 +175,7 @@ def slowness(status: RunStatus) -> List[str]:
         return []
     if status.waiting_share is None:  # of a program under ``command:``
         return [f"slow: {', '.join(task.title for task in slow)}: fewer examples per second than the other workers"]
-    each = ", ".join(f"{task.title} {own_ms(task):.1f} ms" for task in slow)
+    each = ", ".join(f"{task.title} {task.own_ms:.1f} ms" for task in slow)
     share = 100 * (status.waiting_share or 0.0)
     return [f"slow: {each} of own work per step; the other workers wait {share:.0f} % of each step"]
 
@@ -218,11 +215,6 @@ def remaining(status: RunStatus) -> List[str]:
     return [f"{_some(found.left)} left with exit code 0, {ago} ago; still there: {_some(found.tasks)}"]
 
 
-def own_ms(task: TaskStatus) -> float:
-    """Return the milliseconds of a step that a worker needs for its own work."""
-    return max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
-
-
 def silence(status: RunStatus) -> List[str]:
     """Return a line with the hosts whose agents now send nothing to the lead.
 
@@ -240,3 +232,13 @@ def warnings(status: RunStatus) -> List[str]:
 def hook_problem(status: RunStatus) -> List[str]:
     """Return a line with the newest problem of a receiver of events; empty without a problem."""
     return [f"hook {status.hook_problem}"] if status.hook_problem else []
+
+
+NEWS: Mapping[str, Callable[[RunStatus], List[str]]] = {"remaining": remaining, "hook_problem": hook_problem}
+# by the field of the status: the lines are news when the field has changed
+
+
+def troubles(status: RunStatus) -> List[str]:
+    """Return the lines that every view of a run shows."""
+    news = [line for lines in NEWS.values() for line in lines(status)]
+    return [*quietness(status), *news, *warnings(status)]

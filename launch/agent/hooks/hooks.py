@@ -1,10 +1,10 @@
 """The hooks of one run: its lead passes statuses, and receivers read the resulting events, each event once."""
 
-from dataclasses import replace
-from typing import Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
 from cluster.protocol.outcome import WORK
 from cluster.protocol.quantity import quantity
+from cluster.protocol.typed_json import part_of
 from launch.agent.hooks import outbox
 from launch.agent.hooks.outbox import Ledger, Outbox
 from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
@@ -137,28 +137,27 @@ def of_run(event: str, status: RunStatus) -> HookEvent:
     why = f": {status.cause}" if status.cause else ""
     at = f" at step {status.global_step}" if status.global_step is not None and not why else ""
     what = "was stopped" if event == "stopped" else f"has {event}"
-    return replace(_event(event, f"{what}{at}{why}", status), cause=_cut(status.cause), **_about(status))
+    return _event(event, f"{what}{at}{why}", status, cause=_cut(status.cause), **_about(status))
 
 
 def of_formation(status: RunStatus) -> HookEvent:
     """Return the event that a run trains in another formation."""
     formed = status.formation or FormationStatus()
     rest = f"; without {', '.join(formed.without)}" if formed.without else ""
-    event = _event(REFORMED, f"trains again, with {formed.tasks}{rest}", status, f"/{formed.number}/{status.updated}")
     lost = [f"{each.host}: {each.cause}" for each in status.incidents if each.host in formed.without]
-    return replace(event, cause=_cut(lost[-1]) if lost else None, without=list(formed.without))
+    about = {"cause": _cut(lost[-1]) if lost else None, "without": list(formed.without)}
+    what = f"trains again, with {formed.tasks}{rest}"
+    return _event(REFORMED, what, status, f"/{formed.number}/{status.updated}", **about)
 
 
 def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
     """Return the event that a worker is slow."""
-    own_ms = max(0.0, (task.step_time_ms or 0.0) - (task.wait_ms or 0.0))
     waits = f"the other workers wait {100 * (status.waiting_share or 0.0):.0f} % of each step"
-    lags = f"{own_ms:.1f} ms of own work per step; {waits}"
+    lags = f"{task.own_ms:.1f} ms of own work per step; {waits}"
     if status.waiting_share is None:  # of a program under ``command:``
         lags = "fewer examples per second than the other workers"
     what = f"has a slow worker: {task.title}, {lags}"
-    event = _event(STRAGGLER, what, status, f"/{task.name}/{status.updated}")
-    return replace(event, task=task.name, host=task.host, log=task.log)
+    return _of_task(STRAGGLER, what, status, task)
 
 
 def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
@@ -169,26 +168,26 @@ def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
     line = "no line yet" if found.line is None else f"last line: {found.line}"
     others = f"; and {quantity(more, 'more task')}" if more else ""
     what = f"stands still: {first.title}{where}, {line}{others}"
-    event = _event(QUIET, what, status, f"/{first.name}/{status.updated}")
-    return replace(event, task=first.name, host=first.host, log=first.log)
+    return _of_task(QUIET, what, status, first)
 
 
-def _event(event: str, what: str, status: RunStatus, key: str = "") -> HookEvent:
-    """Return an event; ``key`` distinguishes its id from other events of its kind."""
-    return HookEvent(
+def _of_task(event: str, what: str, status: RunStatus, task: TaskStatus) -> HookEvent:
+    key = f"/{task.name}/{status.updated}"
+    return _event(event, what, status, key, task=task.name, host=task.host, log=task.log)
+
+
+def _event(event: str, what: str, status: RunStatus, key: str = "", **about: Any) -> HookEvent:
+    """Return an event with further fields; ``key`` distinguishes its id from other events of its kind."""
+    return part_of(
+        HookEvent,
+        {"cause": None, **about},
+        status,
         id=f"{status.run}/{event}{key}",
         event=event,
         text=_cut(f"{status.run} {what}") or "",
-        run=status.run,
-        name=status.name,
-        state=status.state,
         step=status.global_step,
-        steps=status.steps,
-        checkpoint_step=status.checkpoint_step,
         metrics=dict(status.metrics),
         time=status.updated or "",
-        started=status.started,
-        ended=status.ended,
     )
 
 
@@ -196,7 +195,7 @@ def _cut(text: Optional[str]) -> Optional[str]:
     return text if text is None or len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
 
 
-def _about(status: RunStatus) -> Dict[str, Optional[str]]:
+def _about(status: RunStatus) -> Dict[str, Any]:
     """Return the task and the host of the incident that has failed a run; empty without an incident."""
     found = next((each for each in status.incidents if each.number == status.cause_incident), None)
     if found is None:

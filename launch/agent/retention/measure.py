@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Iterator, NamedTuple, Optional, Set, Tuple
 
 from cluster.protocol.flight_records import FILE as SPANS
-from cluster.protocol.heartbeat import PULSE, STACKS
-from cluster.protocol.outcome import OUTCOME, PROGRESS, WORK
-from cluster.protocol.progress_lines import FILE as LINES
-from cluster.protocol.save_request import HOLD, SAVE
+from cluster.protocol.outcome import WORK
+from cluster.protocol.save_request import HOLD
 from cluster.protocol.standby import READY
 from launch.agent.linux.procfs import mounts_in
-from launch.agent.tasks import work_folder
-from launch.agent.tasks.stacks import PROGRAM_STACKS
+from launch.agent.tasks import attempt, work_folder
 
 BLOCK = 512  # bytes of a block in a file's status, on any disk
-_RECORDS = {PROGRESS, LINES, OUTCOME, PULSE, STACKS, PROGRAM_STACKS, SPANS, SAVE, HOLD, READY, work_folder.LIST}
+_RECORDS = {*attempt.FILES, SPANS, HOLD, READY, work_folder.LIST}
 _RECORD = re.compile(r"attempt_\d+\..*|\..*")  # a log, its index, or the remainder of an interrupted file replacement
 HOSTS = "hosts"
 

@@ -81,8 +81,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(str(error)) from error
     terms, processors = _limit(request, folder, container)
     _furnish(request, folder)
-    shipped = _shipped(request, folder)
-    share = TaskShare(gpus, terms, container, shipped, request.quiet_s, request.progress)
+    share = TaskShare(gpus, terms, container, _shipped(request, folder), request)
     return HostShare(share, bookings, processors, [*terms.notes, *kept])
 
 

@@ -2,9 +2,10 @@
 
 import signal
 from collections import deque
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Deque, Dict, Generic, Iterator, List, Optional, TypeVar
+from dataclasses import dataclass, field
+from typing import Deque, Generic, Iterator, List, Optional, TypeVar
 
+from cluster.protocol.typed_json import part_of
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.task_records import TaskRecord
 from launch.status.incident_status import Consequence, Deed, IncidentStatus
@@ -147,32 +148,35 @@ class Incident:
 
     def status(self) -> IncidentStatus:
         """Return the incident as the status shows it."""
-        values = _shared(IncidentStatus, self)
-        values.update({name: None if values[name] is None else round(values[name], 3) for name in _TIMES})
-        values.update(lines=list(self.lines), followed=list(self.followed), did=list(self.did))
-        return IncidentStatus(signal=signal_name(self.exit_code), followed_count=self.followed.count, **values)
+        times = {
+            name: value if value is None else round(value, 3) for name, value in vars(self).items() if name in _TIMES
+        }
+        return part_of(
+            IncidentStatus,
+            times,
+            self,
+            signal=signal_name(self.exit_code),
+            lines=list(self.lines),
+            followed=list(self.followed),
+            followed_count=self.followed.count,
+            did=list(self.did),
+        )
 
     def as_consequence(self) -> Consequence:
         """Return the incident as a consequence of another incident."""
-        return replace(Consequence(**_shared(Consequence, self)), at_s=round(self.at_s, 3))
+        return part_of(Consequence, self, at_s=round(self.at_s, 3))
 
 
 def restore(status: IncidentStatus) -> Incident:
     """Create a closed incident from its status: no supervisor follows this incident any more."""
     task = None if status.role is None else name_of(status.role, status.index)
-    values = {**_shared(Incident, status), "open": False, "followed": History(), "did": History()}
-    incident = Incident(task=task, **values)
+    incident = part_of(Incident, status, task=task, open=False, followed=History(), did=History())
     for consequence in status.followed:
         incident.followed.add(consequence)
     for deed in status.did:
         incident.did.add(deed)
     incident.followed.count = status.followed_count
     return incident
-
-
-def _shared(kind: Any, source: Any) -> Dict[str, Any]:
-    """Return the values that ``source`` has for fields of the dataclass ``kind``, by the fields' names."""
-    return {each.name: getattr(source, each.name) for each in fields(kind) if hasattr(source, each.name)}
 
 
 def signal_name(exit_code: Optional[int]) -> Optional[str]:

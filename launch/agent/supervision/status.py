@@ -13,6 +13,7 @@ import math
 from statistics import median_high, median_low
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.protocol.typed_json import part_of
 from cluster.task import TRAINERS
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.formation import full_sizes, sizes
@@ -37,7 +38,10 @@ class Judgement(NamedTuple):
 
 
 def run_status(run: SupervisedRun, formations: Formations, now: float, **more: Any) -> RunStatus:
-    """Return the status of a run; ``more`` are other fields."""
+    """Return the status of a run; ``more`` are other fields.
+
+    What the run, its plan or the chief's outcome has is in the status under the same name.
+    """
     plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
     formation = _formation(run, formations)
     workers = [task for task in tasks.values() if task.plan.role in TRAINERS]
@@ -49,12 +53,13 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
     report = reporter.progress if reporter else {}
     judged, stalls = _judge(tasks), incidents.stalls
     blamed = incidents.blame if state.result == "failed" else None
-    return RunStatus(
-        run=plan.run,
-        name=plan.name,
+    return part_of(
+        RunStatus,
+        run,
+        plan,
+        outcome,
         state=state.label,
         global_step=outcome["step"] if outcome.get("step") is not None else newest,
-        steps=plan.steps,
         formation=formation,
         steps_per_second=round(reporter.rates(now)[0], 3) if reporter else 0.0,
         examples_per_second=round(sum(task.rates(now)[1] for task in workers), 1),
@@ -65,18 +70,13 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
         training_metrics=_defined(report.get("metrics") or {}),
         metrics=_defined(outcome.get("metrics") or {}),
         best=outcome.get("best") or report.get("best") or None,
-        best_checkpoint=outcome.get("best_checkpoint"),
-        ended_early=outcome.get("ended_early"),
         warnings=[*(report.get("warnings") or []), *run.warnings],
-        checkpoint=outcome.get("checkpoint"),
         incidents=incidents.statuses(),
-        silent=run.silent,
         cause_incident=None if blamed is None else blamed.incident.number,
         lost_steps=stalls.steps_lost,
         lost_seconds=round(stalls.seconds_lost, 3),
         effective=incidents.effective.status(now) if incidents.has_progress else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
-        remaining=run.remaining,
         tasks=[task.status(name in judged.stragglers) for name, task in tasks.items()],
         **more,
     )

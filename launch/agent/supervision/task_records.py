@@ -8,6 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
+from cluster.protocol.typed_json import part_of
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Advanced, Exited, Measured, Signs, Started
 from launch.agent.supervision.failures import CountedFailures
@@ -140,31 +141,22 @@ class TaskRecord:
         return Pace(max(0.0, step_ms - wait_ms), wait_ms)
 
     def status(self, straggler: bool = False) -> TaskStatus:
-        """Return the task's status; ``straggler`` is the result of a comparison with other tasks."""
+        """Return the task's status; ``straggler`` is the result of a comparison with other tasks.
+
+        What this record has, the host measures or the task reports is in the status under the same name.
+        """
         pace, usage = self.pace(), self.usage if self.process else {}
-        return TaskStatus(
-            role=self.plan.role,
-            index=self.plan.index,
-            host=self.plan.host,
-            address=self.plan.address,
-            gpus=self.gpus,
-            state=self.state,
+        return part_of(
+            TaskStatus,
+            self,
+            self.plan,
+            usage,
+            self.progress,
             doing=self.doing if self.state == "starting" else None,
-            pid=self.pid,
-            exit_code=self.exit_code,
             restarts=self.attempt,
             step=None if self.plan.role == "ps" else self.progress.get("step"),
-            step_time_ms=self.progress.get("step_time_ms"),
             wait_ms=None if pace is None else round(pace.wait_ms, 3),
-            bytes_in_per_second=usage.get("bytes_in_per_second"),
-            bytes_out_per_second=usage.get("bytes_out_per_second"),
-            gpu_percent=usage.get("gpu_percent"),
-            gpu_memory_bytes=usage.get("gpu_memory_bytes"),
-            dropped_gradients=self.progress.get("dropped_gradients", 0),
-            log=self.log,
-            cause=self.cause,
             straggler=straggler,
-            quiet=self.quiet,
         )
 
 

@@ -15,11 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Optional, Sequence, Set, Tuple
 
+from cluster.protocol.heartbeat import PULSE, STACKS
+from cluster.protocol.outcome import OUTCOME, PROGRESS
+from cluster.protocol.progress_lines import FILE as LINES
+from cluster.protocol.save_request import SAVE
 from launch.agent.endings.exits import HANG_S
 from launch.agent.linux.processes import Process, descendants, environment, inspect, is_same, signal_process
 from launch.agent.state.process_records import CONTAINER
-from launch.agent.tasks.stacks import Stacks
+from launch.agent.tasks.stacks import PROGRAM_STACKS, Stacks
 from launch.agent.tasks.task_log import LogBound, LogTimes
+
+FILES = (PROGRESS, LINES, OUTCOME, SAVE, PULSE, STACKS, PROGRAM_STACKS)  # that the next attempt does not find
 
 
 class Kin:

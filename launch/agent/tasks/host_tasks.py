@@ -7,10 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from cluster.protocol.heartbeat import PULSE, STACKS
-from cluster.protocol.outcome import OUTCOME, PROGRESS
-from cluster.protocol.progress_lines import FILE as LINES
-from cluster.protocol.save_request import NOW, SAVE, ask
+from cluster.protocol.outcome import OUTCOME
+from cluster.protocol.save_request import NOW, ask
 from cluster.protocol.standby import STANDBY
 from cluster.task import tf_config
 from launch.agent.endings.exits import Exits
@@ -20,10 +18,10 @@ from launch.agent.protocol.messages import Dismiss, Event, Prepare, Prepared, Sa
 from launch.agent.state.log import say
 from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.tasks.attempt import Attempt
+from launch.agent.tasks.attempt import FILES, Attempt
 from launch.agent.tasks.foreign_progress import ForeignProgress
 from launch.agent.tasks.spawning import Spawner, TaskShare, exit_code_of
-from launch.agent.tasks.stacks import PROGRAM_STACKS, WRITE_S, Stacks
+from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
 from launch.agent.tasks.task_reports import Reports
 from launch.agent.text import mask
@@ -48,15 +46,15 @@ class HostTasks:
         secrets: Mapping[str, str],
     ):
         self._tasks = {task.name: task for task in tasks}
-        self._folder, self._gpus, self._emit = folder, share.gpus, emit
+        self._folder, self._gpus, self._emit, settings = folder, share.gpus, emit, share.settings
         self.running: Dict[str, Attempt] = {}
         self._hanging: List[Process] = []  # processes of abandoned attempts
         self._spawner = Spawner(folder, share, secrets)
         self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
-        self._reports = Reports(folder, share.gpus, emit, share.quiet_s, lambda text: mask(text, secrets.values()))
-        self._foreign = ForeignProgress(folder, share.progress, emit, secrets)
+        self._reports = Reports(folder, share.gpus, emit, settings.quiet_s, lambda text: mask(text, secrets.values()))
+        self._foreign = ForeignProgress(folder, settings.progress, emit, secrets)
         self._exits = Exits(tasks, folder, secrets)
 
     def restore_code(self) -> None:
@@ -119,7 +117,7 @@ class HostTasks:
     @staticmethod
     def _clear(folder: Path) -> None:
         """Remove the files of a task's earlier attempt."""
-        for stale in (PROGRESS, LINES, OUTCOME, SAVE, PULSE, STACKS, PROGRAM_STACKS):
+        for stale in FILES:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{folder}/{stale}")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Iterable, List, Mapping, NamedTuple, Optional
 
 from cluster.protocol.command_template import fill
+from cluster.protocol.settings import HostSettings
 from launch.agent.containers.command import Inside, RunContainers, exit_code
 from launch.agent.containers.task_containers import TaskContainers
 from launch.agent.endings.exits import Excess
@@ -29,16 +30,14 @@ class TaskShare(NamedTuple):
       terms: the limits of the tasks.
       container: the containers of the tasks; None where they run on this host itself.
       shipped: the launcher's code for restarts of tasks; None without such code.
-      quiet_s: the seconds without work after which a task is quiet; None where no task is reported as quiet.
-      progress: the expression that finds the progress of a program in its log; None for none.
+      settings: the keys of the hosts file for each host.
     """
 
     gpus: Mapping[str, List[int]]
     terms: Terms = Terms()
     container: Optional[RunContainers] = None
     shipped: Optional[Shipped] = None
-    quiet_s: Optional[float] = None
-    progress: Optional[str] = None
+    settings: HostSettings = HostSettings(quiet_s=None)
 
 
 class Spawner:
@@ -75,7 +74,7 @@ class Spawner:
         env = task_env.own_variables(task.env, {**own, **besides}, attempt, folder, gpus, outside)
         enforced = self._limits.of(name, attempt)
         container = self._containers.name(name, attempt)
-        if self._share.quiet_s is not None and container is None and not task_env.writes_stacks(argv):
+        if self._share.settings.quiet_s is not None and container is None and not task_env.writes_stacks(argv):
             env = task_env.with_stacks(env)  # not in a container, whose image may set PYTHONPATH itself
         inside = Inside(
             container or "", argv, env, task.folder, has_gpus=bool(gpus), reads=source == subprocess.PIPE,

@@ -131,15 +131,15 @@ class Reports:
     def _measure(
         self, now: float, leaders: Mapping[str, int], running: Mapping[str, Attempt]
     ) -> Dict[str, Dict[str, Any]]:
-        """Return each task's use of this host; a task that does nothing also has the key ``quiet``."""
+        """Return what is measured of each task, by fields of its status; ``quiet`` is there where it does nothing."""
         more = {name: [attempt.process.pid, *attempt.kin.pids] for name, attempt in running.items()}
         used = self._usage.look(now, leaders, processes.table(), more)
         measured = {name: {"attempt": running[name].number, **used[name]} for name in used}
-        if self._idleness is None:
-            return measured
-        observed = {name: self._observe(running[name], used[name].get("gpu_percent", 0.0)) for name in used}
-        quiet = self._idleness.look(now, observed)
-        return {name: {**measured[name], **({"quiet": quiet[name]} if name in quiet else {})} for name in measured}
+        if self._idleness is not None:
+            observed = {name: self._observe(running[name], used[name].get("gpu_percent", 0.0)) for name in used}
+            for name, quiet in self._idleness.look(now, observed).items():
+                measured[name]["quiet"] = quiet
+        return measured
 
     def _observe(self, attempt: Attempt, gpu_percent: float) -> Observed:
         name, usage = attempt.task, self._usage

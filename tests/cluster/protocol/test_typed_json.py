@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, Union, get_t
 
 import pytest
 
-from cluster.protocol.typed_json import Malformed, from_values, to_values
+from cluster.protocol.typed_json import Malformed, from_values, part_of, to_values
 from launch.agent.state.plan_file import KeptPlan, KeptTask
 from launch.agent.wire.run_request import LeadAddress, RunPlan, RunRequest, TaskPlan, TaskRequest, Wanted
 from tests.support.launch.random_records import random_record, wrong_values
@@ -106,3 +106,11 @@ def test_token_and_secrets_are_in_no_text_of_a_request() -> None:
     sent = random_record(RunRequest, Random(3))
     request = from_values(RunRequest, {**to_values(sent), "token": "t0k3n", "secrets": {"KEY": "hunter2"}})
     assert "t0k3n" not in repr(request) and "hunter2" not in repr(request)
+
+
+def test_a_record_is_made_of_the_parts_of_others_of_which_the_first_that_has_a_name_counts() -> None:
+    given = LeadAddress("a", "a:1")
+    assert part_of(LeadAddress, given, {"host": "b", "more": 1}) == given
+    assert part_of(LeadAddress, {"address": "b:1"}, given, host="c") == LeadAddress("c", "b:1")
+    with pytest.raises(TypeError, match="more"):
+        part_of(LeadAddress, given, more=1)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Type, TypeVar
 
+from cluster.protocol.settings import HostSettings
 from launch.agent.limits.enforcement import Terms
 from launch.agent.protocol.messages import Event, Started
 from launch.agent.state import temporary
@@ -33,7 +34,8 @@ class Bench:
         if attempt == 0:
             keys = ("secrets", "terms", "container", "progress")
             secrets, terms, container, progress = (options.pop(key, None) for key in keys)
-            share = TaskShare({name: [2, 3]}, terms or Terms(), container, progress=progress)
+            settings = HostSettings(quiet_s=None, progress=progress)
+            share = TaskShare({name: [2, 3]}, terms or Terms(), container, settings=settings)
             requests = [self._request(name, argv, options)]
             self.tasks = HostTasks(requests, self.folder, share, self.events.append, secrets or {})
         self.tasks.start(name, attempt)

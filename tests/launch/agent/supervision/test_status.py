@@ -225,3 +225,14 @@ def test_the_status_has_what_a_task_does_of_its_start_until_it_runs() -> None:
     assert doing(replay) == [None, None, "builds its graph"]
     replay.at(3.0, advanced("worker:1"))
     assert doing(replay) == [None, None, None]
+
+
+def test_what_a_host_or_a_task_reports_is_shown_under_its_name_and_overrides_nothing_that_the_lead_knows() -> None:
+    replay = Replay()
+    replay.up()
+    forged = {"host": "x", "state": "lost", "restarts": 9, "straggler": True, "quiet": {"for_s": 1.0}, "cause": "x"}
+    before = replay.status()["tasks"]
+    replay.at(2.0, Measured({"worker:0": {"attempt": 0, "gpu_percent": 12.5, "unknown": 1, **forged}}))
+    is_measured = [(task["role"], task["index"]) == ("worker", 0) for task in before]
+    expected = [{**task, "gpu_percent": 12.5} if measured else task for task, measured in zip(before, is_measured)]
+    assert replay.status()["tasks"] == expected and sum(is_measured) == 1
