@@ -58,9 +58,7 @@ class Supervisor(SupervisedRun):
             TaskEvents(self),
             GpuFailures(self, self.formations),
             HostEvents(self, self.formations, self.departures, restarts),
-            SplitCheckpoints(
-                self
-            ),  # before the ends of tasks: the end of a task that was ordered to end proves nothing
+            SplitCheckpoints(self),  # before the ends of tasks: an end that was ordered proves nothing
             TaskEnds(self, self.formations, restarts, ending),
             Requests(self, self.formations, self.departures, restarts),
             Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
