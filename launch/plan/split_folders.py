@@ -1,8 +1,9 @@
-"""Flags of a ``command`` that name another folder on each host, where a ps writes a part of each checkpoint.
+"""Flags of a ``command`` that name another folder on each host, in which a restart finds no whole checkpoint.
 
 TensorFlow writes a variable on the ps that holds it, and the list of a checkpoint on the chief. Over several hosts a
-checkpoint is whole only in a folder that these hosts share. The launcher knows a folder only from the words of
-``command``: a program's own default stays unknown.
+checkpoint is whole only in a folder that these hosts share. Without a ps, often the first worker alone writes, and the
+workers of other hosts find nothing. The launcher knows a folder only from the words of ``command``: a program's own
+default stays unknown.
 """
 
 import re
@@ -10,11 +11,13 @@ from typing import Iterator, List, NamedTuple, Sequence, Tuple
 
 from cluster.protocol.command_template import STATE_FOLDER
 from cluster.spec.model import Spec
+from cluster.task import TRAINERS
 
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?")
 _FOLDER = re.compile(
     r"(?:.*_)?(?:train|model|log|ckpt|checkpoints?|save|output|summary|summaries)_?(?:dir|directory|folder|path)"
 )
+_OF_LOGS = re.compile(r"(?:.*_)?(?:log|summary|summaries)_?[a-z]+")  # from which no program without ps restores
 _ELSEWHERE = re.compile(r"[/~$]|[\w+.-]+://")  # how a folder of the user's own choice begins
 _OF_A_HOST = re.compile(rf"\{{(?:run_folder|{STATE_FOLDER})\}}")
 
@@ -23,7 +26,7 @@ class SplitFolder(NamedTuple):
     """A flag whose folder is another one on each host.
 
     Attributes:
-      hosts: the hosts of the chief and of the ps, which write there.
+      hosts: the hosts of the chief and of the ps, which write there; without a ps, those of all workers.
       what: the fact in words.
       mend: the next step in words.
     """
@@ -34,21 +37,29 @@ class SplitFolder(NamedTuple):
 
 
 def split_folders(spec: Spec) -> List[SplitFolder]:
-    """Return the flags that split a checkpoint over hosts; none where every ps is on the chief's host."""
+    """Return the flags whose folder splits a checkpoint over hosts, or hides it from workers of other hosts.
+
+    There are none where every ps, or without a ps every worker, is on the chief's host.
+    """
     if spec.command is None:
         return []
-    hosts = tuple(dict.fromkeys([spec.chief.host, *(task.host for task in spec.tasks_of("ps"))]))
+    servers = spec.tasks_of("ps")
+    others = servers or [task for role in TRAINERS for task in spec.tasks_of(role)]
+    hosts = tuple(dict.fromkeys([spec.chief.host, *(task.host for task in others)]))
     if len(hosts) == 1:
         return []
-    words = dict.fromkeys(_flags(spec.command_of(spec.chief.role)))
-    return [_described(word, value, hosts) for word, value in words if not _ELSEWHERE.match(value)]
+    found = dict.fromkeys(_flags(spec.command_of(spec.chief.role)))
+    words = [(word, value) for word, value in found if not _ELSEWHERE.match(value)]
+    if servers:
+        return [_with_ps(word, value, hosts) for word, value in words]
+    return [_without_ps(word, value, hosts) for word, value in words if not _OF_LOGS.fullmatch(_name(word))]
 
 
 def _flags(words: Sequence[str]) -> Iterator[Tuple[str, str]]:
     """Yield each flag for a folder of checkpoints, as written, with its value."""
     for word, following in zip(words, [*words[1:], ""]):
         flag = _FLAG.fullmatch(word)
-        if flag is None or not _FOLDER.fullmatch(flag[1].lower().replace("-", "_")):
+        if flag is None or not _FOLDER.fullmatch(_name(word)):
             continue
         if flag[2]:
             yield word, flag[2]
@@ -56,8 +67,23 @@ def _flags(words: Sequence[str]) -> Iterator[Tuple[str, str]]:
             yield f"{word} {following}", following
 
 
-def _described(word: str, value: str, hosts: Tuple[str, ...]) -> SplitFolder:
+def _name(word: str) -> str:
+    """Return the name of the flag that a word begins with, ``train_dir`` for ``--train-dir=x``; "" without one."""
+    flag = _FLAG.match(word)
+    return flag[1].lower().replace("-", "_") if flag else ""
+
+
+def _with_ps(word: str, value: str, hosts: Tuple[str, ...]) -> SplitFolder:
     what = f"{word} is another folder on each host, and a checkpoint is split over the hosts of the chief and of the ps"
-    mend = "name a folder that these hosts share: otherwise a save fails, or no restart can read it"
-    shared = "; workdir on a disk that they share also serves" if _OF_A_HOST.match(value) else ""
-    return SplitFolder(hosts, what, mend + shared)
+    mend = f"name a folder that these hosts share, or run every ps on {hosts[0]}"
+    return SplitFolder(hosts, what, f"{mend}: otherwise a save fails, or no restart can read it{_shared(value)}")
+
+
+def _without_ps(word: str, value: str, hosts: Tuple[str, ...]) -> SplitFolder:
+    what = f"{word} is another folder on each host, and after a restart the workers find different checkpoints"
+    mend = "name a folder that these hosts share, unless every worker saves, or one restores for all"
+    return SplitFolder(hosts, what, f"{mend}{_shared(value)}")
+
+
+def _shared(value: str) -> str:
+    return "; workdir on a disk that they share also serves" if _OF_A_HOST.match(value) else ""

@@ -140,7 +140,8 @@ class RunStatus:
       best: Best checkpoint so far: the step and the metric of train.best; null before the first.
       best_checkpoint: Path of the best checkpoint, on the chief's host; null before the end.
       ended_early: Reason for an end before the last step, by train.best; else null.
-      warnings: Mistakes in the job that end no run, one sentence each; docs/jobs.md lists them.
+      warnings: Mistakes that end no run, one sentence each; docs/jobs.md lists those of a job, and docs/programs.md
+        those of a program.
       checkpoint: Path of the final checkpoint, on the chief's host; null before the end.
       incidents[]: Incidents, oldest first. A long list keeps the first and the newest.
       silent: Hosts whose agents send nothing to the lead now.

@@ -46,8 +46,13 @@ _ENVIRONMENT = (
     "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
 )
 _PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
-_PS_FILE = re.compile(r"From /job:ps/.*(?:No such file or directory|Failed to find any matching files)", re.DOTALL)
+# A ps finds no file: in the message itself, or by TensorFlow 2 below it, in the line after the remote target.
+_NO_FILE = r"(?:No such file or directory|Failed to find any matching files)"
+_PS_FILE = re.compile(rf"From /job:ps/.*{_NO_FILE}", re.DOTALL)
+_FROM_PS = re.compile(rf"remote target /job:ps/\S* while calling .*\n.*{_NO_FILE}")
 _PS_FOLDER = "a ps reads and writes its part of a checkpoint on its own host: name a folder that all hosts share"
+_NOT_VALID = "The passed save_path is not a valid checkpoint: "
+_NO_VALUES = "its values are not on this host; if a ps of another host wrote them, name a folder that all hosts share"
 _PROGRAM = "install the program on this host, or in the image, or write its path into command"
 
 
@@ -117,16 +122,23 @@ def judge(code: int, outcome: Optional[Outcome], lines: Sequence[str], no_memory
     kind, what = _without_outcome(code, found, lines, no_memory)
     last = next((line.strip() for line in reversed(lines) if gpu_note(line) is None), "")
     if found is not None:
-        hint = _hint(lines[-SEARCHED:][found.place : found.place + MOST_JOINED])
+        hint = _hint(found.text, lines[-SEARCHED:][found.place :])
         ending = ExitCause(kind, f"{what}; its error: {found.text}{hint}", found.text)
     else:
         ending = ExitCause(kind, f"{what}; its last line: {last}" if last else what)
     return _add_advice(ending, hopeless_advice(code, None, last if found is None else found.text, lines))
 
 
-def _hint(lines: Sequence[str]) -> str:
-    """Return a hint for an error with these lines, after a semicolon; "" where the error needs none."""
-    return f"; {_PS_FOLDER}" if _PS_FILE.search("\n".join(lines)) else ""
+def _hint(error: str, lines: Sequence[str]) -> str:
+    """Return a hint for an error, after a semicolon; "" where the error needs none.
+
+    Args:
+      error: the error as the cause shows it.
+      lines: the lines of the log from the error on; only the first ones belong to its message.
+    """
+    if _PS_FILE.search("\n".join(lines[:MOST_JOINED])) or _FROM_PS.search("\n".join(lines)):
+        return f"; {_PS_FOLDER}"
+    return f"; {_NO_VALUES}" if _NOT_VALID in error else ""
 
 
 def _without_outcome(code: int, found: Optional[Error], lines: Sequence[str], no_memory: bool) -> Tuple[str, str]:

@@ -21,6 +21,7 @@ restart_policy  rule: the next attempts of tasks, and their times
 ending          rules: the success of a task and of the run, the deadline, and the order in which tasks end
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
+split_checkpoints  rule: checkpoints of programs that no restart can read, since each host has its own folder
 quietness       rule: tasks that do nothing, and the workers that remain once another one has succeeded
 incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed

@@ -23,6 +23,8 @@ class ProgramSteps(SupervisionRule):
     epoch, and has lost nothing.
     """
 
+    _has_warned = False  # of a step that went back; the first such task suffices
+
     def restore(self, programs: Iterable[str]) -> None:
         """Continue with the tasks that had reported a step under an earlier lead."""
         tasks = self._run.tasks
@@ -48,7 +50,9 @@ class ProgramSteps(SupervisionRule):
         if last is not None:
             incidents.effective.recount(step - 1)
             why = f"its step went back from {last} to {step} without a restart; report a count over the whole training"
-            self._run.warnings = self._run.warnings or [f"progress of {task}: {why}"]
+            if not self._has_warned:
+                self._has_warned = True
+                self._run.warnings.append(f"progress of {task}: {why}")
 
     def _may_return(self, task: TaskRecord) -> bool:
         """Return whether an open incident may take a task's present process back to a checkpoint."""

@@ -27,6 +27,7 @@ from launch.agent.supervision.program_steps import ProgramSteps
 from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
+from launch.agent.supervision.split_checkpoints import SplitCheckpoints
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_events import CheckpointProblems, GpuFailures, TaskEnds, TaskEvents
 from launch.agent.supervision.together import Together
@@ -57,6 +58,7 @@ class Supervisor(SupervisedRun):
             TaskEvents(self),
             GpuFailures(self, self.formations),
             HostEvents(self, self.formations, self.departures, restarts),
+            SplitCheckpoints(self),  # before the ends of tasks: an end that was ordered proves nothing
             TaskEnds(self, self.formations, restarts, ending),
             Requests(self, self.formations, self.departures, restarts),
             Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there

@@ -6,6 +6,7 @@ standbys          processes that wait for their task's next attempt
 spawning          the start of an attempt's process, with limits and in a container
 task_reports      the events about progress, signs of life, tasks that may be frozen, and use of network and GPUs
 idleness          the measurement of attempts that do nothing
+saved_checkpoints the checkpoints that programs under ``command:`` save, and whether their values are on this host
 foreign_progress  the progress of programs under ``command:``, from their logs and files
 task_env          the environment variables of a task's process
 work_folder       the folder that a task works in, and the launcher's own code, which a run preserves

@@ -20,6 +20,7 @@ from launch.agent.state.process_records import NOTE_S, ProcessRecord
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import FILES, Attempt
 from launch.agent.tasks.foreign_progress import ForeignProgress
+from launch.agent.tasks.saved_checkpoints import SavedCheckpoints
 from launch.agent.tasks.spawning import Spawner, TaskShare, exit_code_of
 from launch.agent.tasks.stacks import WRITE_S, Stacks
 from launch.agent.tasks.standbys import Standbys
@@ -46,16 +47,21 @@ class HostTasks:
         secrets: Mapping[str, str],
     ):
         self._tasks = {task.name: task for task in tasks}
-        self._folder, self._gpus, self._emit, settings = folder, share.gpus, emit, share.settings
+        self._folder, self._gpus, self._emit, self._secrets = folder, share.gpus, emit, secrets
+        settings = share.settings
         self.running: Dict[str, Attempt] = {}
         self._hanging: List[Process] = []  # processes of abandoned attempts
         self._spawner = Spawner(folder, share, secrets)
         self._standbys = Standbys(folder, self._spawner.forget)
         self._record = ProcessRecord(folder, os.getpid())
         self._note_at = 0.0
-        self._reports = Reports(folder, share.gpus, emit, settings.quiet_s, lambda text: mask(text, secrets.values()))
+        saved = SavedCheckpoints(self._tasks, self._masked)
+        self._reports = Reports(folder, share.gpus, emit, settings.quiet_s, self._masked, saved)
         self._foreign = ForeignProgress(folder, settings.progress, emit, secrets)
         self._exits = Exits(tasks, folder, secrets)
+
+    def _masked(self, text: str) -> str:
+        return mask(text, self._secrets.values())
 
     def restore_code(self) -> None:
         """Restore missing and changed files of the launcher's code."""
@@ -234,6 +240,7 @@ class HostTasks:
             name=attempt.task, attempt=attempt.number, pid=attempt.was_pid, code=code, now=now, killed=killed,
             stack=stack, excess=excess,
         )  # fmt: skip
+        self._reports.look_at_end(attempt)
         self._emit(ended)
 
     def _give_up(self, attempt: Attempt, pid: int) -> None:

@@ -30,6 +30,7 @@ from launch.agent.state.log import say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 from launch.agent.tasks.idleness import Idleness, Observed, look_every_s, pids_of
+from launch.agent.tasks.saved_checkpoints import SavedCheckpoints
 
 USAGE_S = 3.0
 
@@ -98,6 +99,7 @@ class Reports:
       gpus: {task: the indices of its GPUs}
       quiet_s: the seconds without work after which a task is quiet; None for no measurement.
       mask: hides secrets in a text.
+      saved: the checkpoints of programs.
     """
 
     def __init__(
@@ -107,8 +109,9 @@ class Reports:
         emit: Callable[[Event], None],
         quiet_s: Optional[float] = None,
         mask: Callable[[str], str] = str,
+        saved: Optional[SavedCheckpoints] = None,
     ):
-        self._folder, self._emit = folder, emit
+        self._folder, self._emit, self._saved = folder, emit, saved or SavedCheckpoints({})
         every_s = look_every_s(USAGE_S, quiet_s)
         self._usage, self._vitals, self._gpus = Usage(gpus, every_s=every_s), Vitals(), gpus
         self._idleness = None if quiet_s is None else Idleness(quiet_s, every_s, mask)
@@ -128,13 +131,25 @@ class Reports:
         if leaders and self._failures is not None and self._failures.due(now):
             self._report_failures(self._failures.look(now), running)
 
+    def look_at_end(self, attempt: Attempt) -> None:
+        """Report the checkpoints of a program that has ended: it may have saved its only one just then."""
+        if attempt.task in self._saved:
+            saved = self._saved.look().get(attempt.task, {})
+            self._emit(Measured({attempt.task: {"attempt": attempt.number, "saved": saved, "ended": True}}))
+
     def _measure(
         self, now: float, leaders: Mapping[str, int], running: Mapping[str, Attempt]
     ) -> Dict[str, Dict[str, Any]]:
-        """Return what is measured of each task, by fields of its status; ``quiet`` is there where it does nothing."""
+        """Return what is measured of each task, by fields of its status.
+
+        ``quiet`` is there where the task does nothing, and ``saved`` where a program saves checkpoints.
+        """
         more = {name: [attempt.process.pid, *attempt.kin.pids] for name, attempt in running.items()}
         used = self._usage.look(now, leaders, processes.table(), more)
         measured = {name: {"attempt": running[name].number, **used[name]} for name in used}
+        for name, lists in self._saved.look().items():
+            if name in measured:
+                measured[name]["saved"] = lists
         if self._idleness is not None:
             observed = {name: self._observe(running[name], used[name].get("gpu_percent", 0.0)) for name in used}
             for name, quiet in self._idleness.look(now, observed).items():

@@ -66,6 +66,21 @@ def test_a_worker_that_is_started_again_finds_what_it_wrote_and_no_other_workers
         assert launch.log(f"worker:{index}", 1) == f"{index}\n"
 
 
+# The chief lists a checkpoint as it ends, and the ps has its values elsewhere.
+SPLITS = (
+    "test {role} = ps && exec sleep 1000; mkdir -p logdir; echo 'model_checkpoint_path: \"m-9\"' > logdir/checkpoint"
+)
+
+
+def test_a_run_that_succeeds_with_a_checkpoint_that_no_restart_can_read_says_so(launch: Launcher) -> None:
+    launch.write(SPLITS, folder="task")
+    ran = launch("up")
+    split = "localhost: logdir/checkpoint names m-9, whose values are not beside it: each ps writes into its own folder"
+    assert ran.returncode == 0 and ran.stdout.count(f"warning: {split}") == 2  # when it was found, and at the end
+    (warning,) = launch.status()["warnings"]
+    assert warning.startswith(split) and warning.endswith("; name an absolute folder")
+
+
 # The ps waits for a part of each worker; worker 1 needs what worker 0 wrote before it died.
 MEETS = """
 mkdir -p ckpt

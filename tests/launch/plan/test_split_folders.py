@@ -47,9 +47,31 @@ def test_other_words_are_not(read: Read, given: List[str]) -> None:
 def test_a_finding_names_the_hosts_and_the_way_out(read: Read) -> None:
     (found,) = split_folders(read('command: [t, "--logdir={state_folder}"]' + TWO))
     assert found.hosts == ("gpu01", "cpu01", "cpu02")
-    assert found.mend.startswith("name a folder that these hosts share: ") and "workdir on a disk" in found.mend
+    assert found.mend.startswith("name a folder that these hosts share, or run every ps on gpu01: ")
+    assert "workdir on a disk" in found.mend
     (found,) = split_folders(read("command: {ps: [t, --logdir=a], worker: [t, --logdir=b]}" + TWO))
     assert found.what.startswith("--logdir=b is another") and "workdir" not in found.mend
+
+
+ALONE = "\ncluster: {worker: [gpu01, gpu01, gpu02]}"
+
+
+@pytest.mark.parametrize("given", ["--output_dir=out", "--ckpt-dir=c", "--model_dir={state_folder}"])
+def test_without_a_ps_a_folder_that_workers_of_other_hosts_do_not_see_is_named(read: Read, given: str) -> None:
+    (found,) = split_folders(read(f'command: [t, "{given}"]{ALONE}'))
+    assert found.hosts == ("gpu01", "gpu02")
+    assert (
+        found.what
+        == f"{given} is another folder on each host, and after a restart the workers find different checkpoints"
+    )
+    assert "unless every worker saves, or one restores for all" in found.mend
+    assert ("workdir on a disk" in found.mend) == ("{" in given)
+    assert words(read, ["t", given], "\ncluster: {worker: [gpu01, gpu01]}") == []
+
+
+@pytest.mark.parametrize("given", ["--log_dir=logs", "--summary-path=s", "--output_dir=/shared/out", "--seed=1"])
+def test_without_a_ps_other_words_are_not(read: Read, given: str) -> None:
+    assert words(read, ["t", given], ALONE) == []
 
 
 def test_a_job_has_no_such_words(read: Read) -> None:

@@ -35,6 +35,50 @@ def test_a_file_that_a_ps_does_not_find_has_its_reason_in_the_cause(folder: str)
     assert "share" not in judge(1, None, MISSING.format(role="worker", folder=folder).splitlines()).cause
 
 
+OF_KERAS = """\
+Traceback (most recent call last):
+  File "train.py", line 30, in <module>
+    model.fit(data, epochs=12, callbacks=callbacks)
+tensorflow.python.framework.errors_impl.NotFoundError: Graph execution error:
+
+Detected at node SaveV2 defined at (most recent call last):
+  File "train.py", line 30, in <module>
+
+  File "/opt/tf2/tf_keras/src/callbacks.py", line 1599, in _save_handler
+
+ckpt/w-1_temp; No such file or directory
+\t [[{{node SaveV2}}]]
+Additional GRPC error information from remote target /job:%s/replica:0/task:0 while calling /RecvTensor:
+:UNKNOWN:Error received from peer  {grpc_message:"ckpt/w-1_temp; No such file or directory\\n", grpc_status:5}
+\t [[SaveV2/_7]] [Op:__inference_tf_function_save_1203]
+"""
+NOT_VALID = """\
+Traceback (most recent call last):
+  File "train.py", line 27, in main
+    with supervisor.managed_session(server.target) as session:
+ValueError: The passed save_path is not a valid checkpoint: logdir/model.ckpt-203
+"""
+
+
+def test_a_file_that_a_ps_of_tensorflow_2_does_not_find_has_its_reason_too() -> None:
+    def cause(role: str) -> str:
+        return judge(1, None, [line for line in (OF_KERAS % role).splitlines() if line]).cause
+
+    found = "its error: NotFoundError: Graph execution error: ckpt/w-1_temp; No such file or directory"
+    hint = "; a ps reads and writes its part of a checkpoint on its own host: name a folder that all hosts share"
+    assert cause("ps").endswith(found + hint)
+    assert cause("worker").endswith(found)
+
+
+def test_a_checkpoint_without_values_on_this_host_has_a_hint_where_they_may_be() -> None:
+    ending = judge(1, None, NOT_VALID.splitlines())
+    assert ending.cause.endswith(
+        "model.ckpt-203; its values are not on this host; if a ps of another host wrote them, name a folder that all "
+        "hosts share"
+    )
+    assert ending.error.endswith("model.ckpt-203") and ending.retry
+
+
 TRACE = "Traceback (most recent call last):"
 
 

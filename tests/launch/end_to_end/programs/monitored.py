@@ -18,6 +18,8 @@ def main() -> None:
     options = parser.parse_args()
     tf.disable_v2_behavior()
     cluster = tf.train.ClusterSpec({"ps": options.ps_hosts.split(","), "worker": options.worker_hosts.split(",")})
+    if options.job_name == "worker" and options.task_index:
+        time.sleep(2)  # a session that does not find the chief's variables at once waits for 30 s
     own = f"/job:worker/task:{options.task_index}"
     config = tf.ConfigProto(device_filters=["/job:ps", own])
     server = tf.train.Server(cluster, options.job_name, options.task_index, config=config)
@@ -37,7 +39,7 @@ def main() -> None:
             session.run(train)
             if options.task_index:
                 time.sleep(0.2)  # the chief takes most steps, so it does not find them all taken
-            elif not begun and _saved() >= DIES_FROM:
+            elif begun < DIES_FROM <= _saved():
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
