@@ -175,6 +175,8 @@ def as_nobody(folder: Path) -> Iterator[None]:
 def test_what_the_user_may_not_read_is_named_with_what_to_do(tmp_path: Path, name: str) -> None:
     write(tmp_path, "job.py", "closed/part.py")
     (tmp_path / "secret.txt").touch()
+    for path, mode in (("closed", 0o755), ("secret.txt", 0o644)):  # whatever the umask is
+        (tmp_path / path).chmod(mode)
     (tmp_path / name).chmod(0)
     with as_nobody(tmp_path):
         text = refusal_of(tmp_path)
