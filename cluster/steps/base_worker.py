@@ -1,11 +1,10 @@
 """The base of all workers that take steps: the parts of a step, and how the chief holds workers for its last save.
 
-A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere:
+A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere a worker
+that hangs, or has died, is waited for ``STILL_S`` at most:
 
     backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
     asynchronous             every worker waits at the ``HoldGate`` on ``ps:0``, between two steps of its own
-
-A worker that hangs, or has died, is waited for ``STILL_S`` at most.
 """
 
 import contextlib
@@ -275,6 +274,10 @@ class BaseWorker(ABC):
     @abstractmethod
     def account(self, session: Any) -> str:
         """Return one line with the number of steps or gradients so far."""
+
+    def finish(self, session: Any, step: int) -> int:
+        """Give the servers what they have not got yet of the steps so far; return the global step, ``step`` before."""
+        return step
 
     def begin_reading(self, session: Any) -> None:
         """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""

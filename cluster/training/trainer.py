@@ -249,6 +249,7 @@ class Trainer:
 
     def _finish(self, session: Any, step: int) -> Outcome:
         self._activity.begin("ending")
+        self.step = step = self.replica.stepper.finish(session, step)
         self._progress.refuse_nothing_trained(self.task.name)
         if not self.task.is_chief:
             self._graph.shutdown.leave(session)
