@@ -52,10 +52,7 @@ class StepParts:
 
 
 class TornStepError(Exception):
-    """A chief died while it applied a step: some of it is done, and some is not.
-
-    What it changes must come from a checkpoint together.
-    """
+    """A chief died within a step: what the step changes must come from a checkpoint together."""
 
 
 class HoldGate:
@@ -176,8 +173,7 @@ class Finisher(threading.Thread):
     workers every step needs the chief's gradient anyway, and the chief's own step applies it.
 
     Attributes:
-      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
-        step, which waits for a token that no task would send, ends too.
+      error: what ended the thread early. The session is closed then, so that the chief's own step ends, too.
       crossing: where it may be stopped, between two steps.
     """
 
@@ -277,6 +273,10 @@ class BaseWorker(ABC):
 
     def finish(self, session: Any, step: int) -> int:
         """Give the servers what they have not got yet of the steps so far; return the global step, ``step`` before."""
+        return step
+
+    def own_step(self, step: int) -> int:
+        """Return the number of steps that came before this worker's next one; ``step`` is the global step."""
         return step
 
     def begin_reading(self, session: Any) -> None:

@@ -10,7 +10,8 @@ has ``train.local_steps`` steps of plain gradient descent, in these runs of a se
 
 So without other workers the servers have, after each window, what the worker has computed with. The servers' global
 step counts the steps of a window when they have its sum, and not before: the window of a worker that dies is lost
-whole, and was never counted. A window is shorter where training ends, and where the chief holds all workers to save.
+whole, and was never counted. A window is shorter where training ends, and where the chief holds all workers to save:
+every second a worker looks whether that is so.
 """
 
 import contextlib
@@ -30,6 +31,7 @@ from cluster.variables.masters import plain_name
 from cluster.variables.profile import VariableProfile
 
 SLOWER = 5.0  # than the longest exchange so far: what one may take
+LOOK_S = 1.0  # how often a worker looks within a window whether training has ended, or the chief holds all workers
 
 
 class LocalParts(NamedTuple):
@@ -47,7 +49,7 @@ class LocalParts(NamedTuple):
 class LocalStepsWorker(AsyncWorker):
     """Take local steps in windows; each end of a window is one asynchronous step with the window's sum.
 
-    The global step that ``step`` returns grows at the end of a window only.
+    The global step that ``step`` returns is what the servers have counted, as far as this worker knows.
     """
 
     fetches_within = False  # a step computes with the worker's own values
@@ -55,6 +57,7 @@ class LocalStepsWorker(AsyncWorker):
     def __init__(self, parts: StepParts, gate: HoldGate, local: LocalParts):
         self._window, self._host = local.steps, parts.exchange.copies.host
         self._taken = 0  # steps of the window so far
+        self._newest, self._looked_s = 0, 0.0  # the global step that was read last, and when; a window keeps its _step
         self._last = NO_LIMIT
         self._exchanges_since: Optional[float] = None
         self._longest_s = 0.0  # of all exchanges so far
@@ -73,6 +76,8 @@ class LocalStepsWorker(AsyncWorker):
         sums = [(self._sums[plain_name(variable)].read_value(), variable) for _, variable in parts.grads_and_vars]
         given = tf.train.GradientDescentOptimizer(1.0, use_locking=True)  # no sum of n steps is lost to another one
         super().__init__(replace(parts, optimizer=given, grads_and_vars=sums, clip_norm=None), gate, self._number_taken)
+        with tf.device(self._global_step.device):
+            self._look = gate.with_number(self._global_step.read_value())
         self._anew = self._copies.put(parts.exchange.fetch(), self._stamp)
         self._landed = self._land()
 
@@ -96,12 +101,28 @@ class LocalStepsWorker(AsyncWorker):
         """Take a local step; return the global step, the loss, and ``more``. A window's last step ends the window."""
         if not self._taken:
             self._begin_window(session)
-        session.run(self._load_window, {self._at: self._step + self._taken})
+        session.run(self._load_window, {self._at: self.own_step(0)})
         loss, fetched, _ = session.run([self._loss, more, self._add])
         self._taken += 1
-        if self._taken >= self._window or self._step + self._taken >= self._last:
+        if self._taken >= self._window or self.own_step(0) >= self._last or self._must_end(session):
             self.finish(session, self._step)
-        return self._step, float(loss), fetched
+        return self._newest, float(loss), fetched
+
+    def own_step(self, step: int) -> int:
+        """Return the step that is counted, and those of the window."""
+        return self._step + self._taken
+
+    def _must_end(self, session: Any) -> bool:
+        """Look, if that is due, whether the others have ended training, or the chief holds all workers."""
+        if time.monotonic() - self._looked_s < LOOK_S:
+            return False
+        with self._measured():
+            self._note_counted(session.run(self._look))
+        return self._newest >= self._last or self._gate.is_closed
+
+    def _note_counted(self, found: Any) -> None:
+        self._newest, self._looked_s = int(found[0]), time.monotonic()
+        self._gate.note(found[1])
 
     def _begin_window(self, session: Any) -> None:
         self._gate.pass_through(session)
@@ -121,8 +142,8 @@ class LocalStepsWorker(AsyncWorker):
         """Give the servers the sum, begin a window with their new values, and return the global step."""
         with self._measured():
             counted, _ = session.run([self._counted, self._brought], {self._number_taken: self._taken})
-            self._step, self._taken = int(counted[0]), 0
-            self._gate.note(counted[1])
+            self._note_counted(counted)
+            self._step, self._taken = self._newest, 0
             if not self.overlaps:
                 session.run(self._anew)
             self._begin_with_queued(session)

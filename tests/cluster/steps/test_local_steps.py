@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
+from cluster.steps import base_worker, local_steps
 from cluster.steps.base_worker import HoldGate, StepParts
 from cluster.steps.local_steps import LocalParts, LocalStepsWorker
 from tests.cluster.steps import test_async_worker as nobody_waits
 from tests.cluster.steps.test_async_worker import LARGE, NAMES, PLACES, SMALL
 from tests.cluster.steps.test_sync_worker import servers_of
-from tests.support.waiting import let_pass
+from tests.support.waiting import eventually, let_pass
 
 N = 4
 CONSTANT, FALLING = (lambda step: 0.1), (lambda step: 0.1 / (1.0 + step))
@@ -230,7 +231,10 @@ def _ended(by_hand: ByHand) -> np.ndarray:
     return by_hand.values
 
 
-def test_held_the_chief_ends_its_window_and_the_others_come_to_the_end_of_theirs(make: Make) -> None:
+def test_held_the_chief_ends_its_window_and_the_others_come_to_the_end_of_theirs(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_steps, "LOOK_S", 1000.0)
     chief, other = make(0), make(1)
     chief.step(3)
     other.step()
@@ -244,6 +248,45 @@ def test_held_the_chief_ends_its_window_and_the_others_come_to_the_end_of_theirs
         np.testing.assert_array_equal(chief.values(), values)
     running.join()
     assert chief.counted() == 3 + 20 * N
+
+
+def test_within_a_long_window_a_worker_sees_that_the_chief_holds_all_and_gives_what_it_has(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_steps, "LOOK_S", 0.0)
+    monkeypatch.setattr(base_worker, "STILL_S", 60.0)
+    chief, other, plain = make(0), make(1), ByHand(1)
+    other.stepper._window = 1000
+    other.step(2)
+    closed = chief.stepper.held(chief.session, 0)
+    holding = threading.Thread(target=closed.__enter__)
+    holding.start()
+    assert eventually("the gate is closed", lambda: other.session.run(other.stepper._look)[1] != base_worker.OPEN)
+    waiting = threading.Thread(target=other.step, args=[2])  # the first ends the window, the second waits
+    waiting.start()
+    holding.join()
+    plain.local(0, 3)
+    alike(chief.values(), _ended(plain))
+    assert chief.counted() == 3 and not other.stepper.owes(other.session)
+    closed.__exit__(None, None, None)
+    waiting.join()
+
+
+def test_within_a_long_window_a_worker_sees_that_the_others_have_ended_training(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chief, other = make(0), make(1)
+    for each in (chief, other):
+        each.stepper.join(each.session, N)
+    other.stepper._window = other.stepper._last = 1000
+    monkeypatch.setattr(local_steps, "LOOK_S", 0.0)
+    assert [other.stepper.step(other.session)[0] for _ in range(2)] == [0, 0]
+    chief.step(2)
+    assert other.stepper.step(other.session)[0] == 0 and other.stepper.own_step(0) == 3
+    chief.step(2)
+    assert other.stepper.step(other.session)[0] == N  # what is counted, not what it has taken
+    other.stepper._last = N
+    assert other.stepper.step(other.session)[0] == N + 5 == chief.counted()
 
 
 def test_an_exchange_may_take_longer_than_the_steps_before_it_but_not_for_ever(make: Make) -> None:

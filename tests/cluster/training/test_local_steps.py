@@ -160,6 +160,20 @@ def test_after_a_killed_parameter_server_no_window_from_before_changes_what_was_
         assert computed(tmp_path, 0) - 1 > steps and "joining again" in cluster.log("worker", 0)
 
 
+def test_a_worker_in_a_long_window_ends_with_the_others(tmp_path: Path) -> None:
+    window = 100
+    train = {"mode": "async", "local_steps": window, "steps": 3 * window, "batch_size": 2}
+    with Cluster(tmp_path / "run", COUNTED) as cluster:
+        cluster.start("ps", 0, train)
+        cluster.start("worker", 0, train, {"pause_ms": 30})
+        cluster.start("worker", 1, train, {"pause_ms": 500, "notes": str(tmp_path)})  # 50 s for a window
+        eventually("a step", lambda: computed(tmp_path, 1))
+        outcome = cluster.finish()
+        assert outcome.step == 3 * window + computed(tmp_path, 1)
+        assert counted.counts(str(outcome.checkpoint)) == {"taken": outcome.step}
+        assert "has not left" not in cluster.log("worker", 0)
+
+
 def test_two_workers_in_windows_count_every_gradient_that_they_give(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("name: r\njob: x.py\ncluster: {ps: ['a:1'], worker: ['a:2', 'a:3']}\n")
@@ -188,6 +202,45 @@ def test_a_run_ends_early_when_the_chief_has_measured_no_better(tmp_path: Path, 
     outcome = train_alone(counted, tmp_path, {"pause_ms": 1}, checkpoint=checkpoint, **settings)
     assert outcome.cause is None and outcome.ended_early is not None
     assert outcome.step is not None and -saved(outcome)["taken"] == outcome.step < 5000
+
+
+def test_a_decision_to_end_ends_the_chiefs_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: List[int] = []
+
+    def note(last: LastStep, session: Any, step: Any, fetched: Any) -> None:
+        noted.append(step.number)
+        if len(noted) == 3:
+            last.bring_forward(session, step.number)
+
+    monkeypatch.setattr(LastStep, "note", note)
+    outcome = train_alone(counted, tmp_path, {}, mode="async", local_steps=1000, steps=5000, batch_size=2)
+    assert (outcome.cause, outcome.step, -saved(outcome)["taken"]) == (None, 3, 3)
+
+
+# -- numbers within a window
+
+
+def test_an_error_within_a_window_names_the_step_of_the_worker(tmp_path: Path) -> None:
+    def ending(task: Any, args: Any) -> Any:
+        return batches(task, args).take(5)
+
+    def poisoned(task: Any, args: Any) -> Any:
+        return ending(task, args).concatenate(batches(task, args).map(lambda each: {**each, "x": each["x"] / 0.0}))
+
+    settings = {"mode": "async", "local_steps": 100, "steps": 200, "batch_size": BATCH}
+    for inputs, text in [(ending, "ended after step 5,"), (poisoned, "is not a finite number in step 5,")]:
+        outcome = train_alone(
+            Job(__file__, inputs, line, from_args).with_args(CONSTANT), tmp_path, CONSTANT, **settings
+        )
+        assert text in str(outcome.cause)
+
+
+def test_the_last_step_of_a_window_that_ends_training_has_a_summary(tmp_path: Path) -> None:
+    settings = {"mode": "async", "local_steps": 5, "steps": STEPS, "batch_size": BATCH}
+    train_alone(LINE.with_args(CONSTANT), tmp_path, CONSTANT, **settings)
+    (file,) = (tmp_path / "summaries").iterdir()
+    steps = [event.step for event in tf.train.summary_iterator(str(file)) if event.summary.value]
+    assert steps[-1] == STEPS
 
 
 # -- refused
