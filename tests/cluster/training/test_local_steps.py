@@ -174,6 +174,17 @@ def test_a_worker_in_a_long_window_ends_with_the_others(tmp_path: Path) -> None:
         assert "has not left" not in cluster.log("worker", 0)
 
 
+def test_a_chief_in_a_long_window_saves_what_the_others_have_trained(tmp_path: Path) -> None:
+    train = {"mode": "async", "local_steps": 100, "steps": 500, "batch_size": 2}
+    with Cluster(tmp_path / "run", COUNTED) as cluster:
+        for (role, index), pause_ms in {("ps", 0): 0, ("worker", 0): 300, ("worker", 1): 10}.items():
+            cluster.start(role, index, {**train, "checkpoint": {"every_s": 0.2, "keep": 100}}, {"pause_ms": pause_ms})
+        outcome = cluster.finish()
+        found = [file.with_suffix("") for file in Path(str(outcome.checkpoint)).parent.glob("model-*.index")]
+        assert len(found) > 3  # not the first and the last alone
+        assert all(counted.counts(str(each))["taken"] >= int(each.name.split("-")[1]) for each in found)
+
+
 def test_two_workers_in_windows_count_every_gradient_that_they_give(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("name: r\njob: x.py\ncluster: {ps: ['a:1'], worker: ['a:2', 'a:3']}\n")
