@@ -92,7 +92,8 @@ class Train:
     ``auto`` (as many as the GPUs allow, one without GPUs) or a number. ``stages`` is the number of devices of a tower.
     ``sync`` is the implementation of synchronous steps. This project's overlaps pushes and pulls where it can
     (``overlapped``) or never (``plain``); ``stock`` is TensorFlow's own class. ``replication`` gives every worker a
-    graph of its own (``between-graph``) or the chief one graph for all (``in-graph``). ``evaluate_batches`` is the
+    graph of its own (``between-graph``) or the chief one graph for all (``in-graph``). ``local_steps`` is the number of
+    steps that an asynchronous worker takes between two exchanges with the servers. ``evaluate_batches`` is the
     maximum number of held-out batches in an evaluation, None for all. ``table_staleness`` is the number of updates that
     the rows of embedding tables in a step may miss. ``trace`` is the global step that every worker traces, None for no
     step. ``warm_start`` names the checkpoint for some first values of a new run, None for none. ``verify`` is not a key
@@ -109,6 +110,7 @@ class Train:
     towers: Union[str, int] = "auto"
     stages: int = 1
     backup_workers: int = 0
+    local_steps: int = 1
     wire: str = "float32"
     clip_norm: Optional[float] = None
     on_nan: str = "stop"

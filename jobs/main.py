@@ -167,6 +167,10 @@ def _impossible(task: Task, settings: Train) -> Iterator[str]:
         yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
     if settings.mode == "async" and settings.sync != Train.sync:
         yield f"train.sync: expected {Train.sync} in mode async, found {settings.sync}; leave it out"
+    if settings.local_steps < 1:
+        yield f"train.local_steps: expected at least 1, found {settings.local_steps}"
+    if settings.local_steps > 1 and settings.mode != "async":
+        yield f"train.local_steps: expected 1 in mode sync, found {settings.local_steps}; leave it out"
     if settings.verify:
         yield from unverifiable(settings)
     if settings.sync == "stock":

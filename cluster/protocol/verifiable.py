@@ -17,6 +17,7 @@ _NEEDED = (
     _Needed("mode", "sync", "asynchronous steps have no order"),
     _Needed("replication", "between-graph", "in-graph one process computes every step already"),
     _Needed("backup_workers", 0, "which gradients make a step depends on who is quick"),
+    _Needed("local_steps", 1, "a worker trains on its own copy meanwhile"),
     _Needed("wire", "float32", "in 16 bits gradients are rounded on their way"),
 )
 

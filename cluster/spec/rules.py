@@ -47,6 +47,8 @@ def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry
         yield from _backup_workers(document, workers)
         if findings.fit("train", "replication"):
             yield from _in_graph(document)
+    if findings.fit("train", "mode") and findings.fit("train", "local_steps"):
+        yield from _local_steps(document)
     if findings.fit("train", "table_staleness"):
         yield from _table_staleness(document)
     if findings.fit("train", "checkpoint"):
@@ -214,6 +216,15 @@ def _best(document: Document) -> Iterator[Problem]:
         if found not in (needed, "plain"):
             expected = f"null with {key}: {found}, where workers do not all end at the same step"
             yield document.problem((*path, "patience"), expected, str(best["patience"]), "leave it out")
+
+
+def _local_steps(document: Document) -> Iterator[Problem]:
+    """Refuse windows of local steps with mode sync, in which every step is one mean of all workers."""
+    train = document.section("train")
+    found = train.get("local_steps", Train.local_steps)
+    if found != Train.local_steps and train.get("mode", Train.mode) != "async":
+        hint = "add mode: async, or leave it out"
+        yield document.problem(("train", "local_steps"), f"{Train.local_steps} in mode sync", str(found), hint)
 
 
 def _table_staleness(document: Document) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ server_notes     one server's notes of the gradients that each worker has given
 overlapped_sync  the same step, with pushes and pulls at the same time; rejoins in the middle of one
 server_queues    one server's record of an overlapped step
 async_worker     steps without waiting: servers apply each gradient at once
+local_steps      steps on a worker's own copy, whose sum the servers get once in a window
 stock_worker     steps of TensorFlow's own ``SyncReplicasOptimizer``
 base_worker      the parts of a step; what a trainer asks a worker; holds workers for the chief's last save
 extension        what a model may bring beside variables, such as embedding tables

@@ -33,11 +33,15 @@ class AsyncWorker(BaseWorker):
 
     The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
     another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts simply continues.
+
+    Args:
+      counts: by how much a step raises the global step.
     """
 
     may_overlap = True  # with the steps before and after
+    fetches_within = True  # where steps do not overlap, each fetches the values that it computes with
 
-    def __init__(self, parts: StepParts, gate: HoldGate):
+    def __init__(self, parts: StepParts, gate: HoldGate, counts: Any = 1):
         optimizer, global_step, exchange = parts.optimizer, parts.global_step, parts.exchange
         self.waited_s: Optional[float] = None  # for nobody
         self._global_step, self._loss, self._optimizer = global_step, parts.loss, optimizer
@@ -63,7 +67,7 @@ class AsyncWorker(BaseWorker):
         published = [exchange.publish()] if exchange.publish else []
         self._brought = tf.group(laid, *published)
         with tf.device(global_step.device), tf.control_dependencies([finished]):
-            self._next_step = tf.assign_add(global_step, 1, use_locking=True)
+            self._next_step = tf.assign_add(global_step, counts, use_locking=True)
             self._counted = gate.with_number(self._next_step)
         self._forget = exchange.forget()
 

@@ -1,11 +1,10 @@
 """The base of all workers that take steps: the parts of a step, and how the chief holds workers for its last save.
 
-A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere:
+A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere a worker
+that hangs, or has died, is waited for ``STILL_S`` at most:
 
     backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
     asynchronous             every worker waits at the ``HoldGate`` on ``ps:0``, between two steps of its own
-
-A worker that hangs, or has died, is waited for ``STILL_S`` at most.
 """
 
 import contextlib
@@ -53,10 +52,7 @@ class StepParts:
 
 
 class TornStepError(Exception):
-    """A chief died while it applied a step: some of it is done, and some is not.
-
-    What it changes must come from a checkpoint together.
-    """
+    """A chief died within a step: what the step changes must come from a checkpoint together."""
 
 
 class HoldGate:
@@ -177,8 +173,7 @@ class Finisher(threading.Thread):
     workers every step needs the chief's gradient anyway, and the chief's own step applies it.
 
     Attributes:
-      error: the error that ended the thread early. The thread has closed the session then, so that the chief's own
-        step, which waits for a token that no task would send, ends too.
+      error: what ended the thread early. The session is closed then, so that the chief's own step ends, too.
       crossing: where it may be stopped, between two steps.
     """
 
@@ -275,6 +270,14 @@ class BaseWorker(ABC):
     @abstractmethod
     def account(self, session: Any) -> str:
         """Return one line with the number of steps or gradients so far."""
+
+    def finish(self, session: Any, step: int) -> int:
+        """Give the servers what they have not got yet of the steps so far; return the global step, ``step`` before."""
+        return step
+
+    def own_step(self, step: int) -> int:
+        """Return the number of steps that came before this worker's next one; ``step`` is the global step."""
+        return step
 
     def begin_reading(self, session: Any) -> None:
         """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""

@@ -25,6 +25,7 @@ from cluster.steps.async_worker import AsyncWorker
 from cluster.steps.base_worker import BaseWorker, HoldGate, StepParts
 from cluster.steps.exchange import Exchange
 from cluster.steps.extension import extensions, only, refuse_unfit
+from cluster.steps.local_steps import LocalParts, LocalStepsWorker, rate_of
 from cluster.steps.overlapped_sync import OverlappedWorker
 from cluster.steps.replica import Replica
 from cluster.steps.sync_worker import SyncWorker
@@ -144,7 +145,7 @@ class Builder:
         exchange = self._exchange()
         known = len(tf.global_variables())
         stepper = self._stepper(exchange)
-        if isinstance(stepper, AsyncWorker) and not stepper.overlaps:
+        if isinstance(stepper, AsyncWorker) and stepper.fetches_within and not stepper.overlaps:
             self.mirrors.fetch_within(
                 self.uses.step, exchange.fetch(), self.uses.fetched, self.global_step.read_value()
             )
@@ -208,11 +209,18 @@ class Builder:
             if worker is not None:
                 return worker
             if train.mode == "async":
-                return AsyncWorker(parts, HoldGate(self.task))
+                gate = HoldGate(self.task)
+                return AsyncWorker(parts, gate) if train.local_steps == 1 else self._local_worker(parts, gate)
             is_counted = parts.weight is None and bool(exchange.copies.buckets)
             if train.may_overlap and is_counted and IncrementalApply.supports(parts.optimizer):
                 return OverlappedWorker(parts)
             return SyncWorker(parts)
+
+    def _local_worker(self, parts: StepParts, gate: HoldGate) -> BaseWorker:
+        with counting_by(self.model.step):  # a local step has the rate of the worker's own global step
+            rate = rate_of(self.model.optimizer)
+        load = lambda values, step: self.mirrors.assign(values, (), step)  # noqa: E731
+        return LocalStepsWorker(parts, gate, LocalParts(self.train.local_steps, rate, load))
 
     def _step_parts(self, exchange: Exchange) -> StepParts:
         model, uses, train = self.model, self.uses, self.train

@@ -8,6 +8,7 @@ from cluster.model.mirrors import read_once
 from cluster.model.model_graph import ModelGraph
 from cluster.model.model_state import State, changes, settle
 from cluster.steps.extension import Extension
+from cluster.steps.local_steps import refuse_not_plain
 from cluster.task import Train
 from cluster.updates.incremental_apply import is_elementwise
 from cluster.variables.profile import VariableProfile, profile_variables
@@ -50,6 +51,8 @@ class ModelUses:
         self.profiles: Dict[str, VariableProfile] = profile_variables(
             list(model.variables.values()), self.grads, self.is_elementwise, self.step
         )
+        if self._train.local_steps > 1:
+            refuse_not_plain(model, extensions, self.changing, {name: self.profiles[name] for name in self.grads})
         later = model.sharing.later_operations()
         self.state = State(model.own_variables, self.grads, self.step if self._task.is_chief else step, later)
         claimed = [grad for each in extensions for grad in each.grads.values()]

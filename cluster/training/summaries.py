@@ -55,6 +55,7 @@ class Summaries(Callback):
         self._own = tf.get_collection(tf.GraphKeys.SUMMARIES)
         self._step: Optional[int] = None  # that was written last, at _at
         self._at = 0.0
+        self._grown_at = 0.0  # when that step was written first
 
     def fetches(self, step: int) -> List[Any]:
         """Return the fetches for the step that follows ``step``: none unless a summary is due."""
@@ -70,13 +71,15 @@ class Summaries(Callback):
         scalars = dict(zip(self._tags, map(float, fetched[0])))
         values = {**defined, "loss": step.loss, **scalars, **self._rates(step.number)}
         began = self._step is None or step.number <= self._step
-        self._step, self._at = step.number, self._clock()
+        self._at = self._clock()
+        if step.number != self._step:
+            self._step, self._grown_at = step.number, self._at
         self._file.write(step.number, values, fetched[1:], began)
 
     def _rates(self, step: int) -> Dict[str, float]:
         if self._step is None or step <= self._step:
             return {}
-        rate = (step - self._step) / max(self._clock() - self._at, 1e-9)
+        rate = (step - self._step) / max(self._clock() - self._grown_at, 1e-9)
         return {"steps_per_second": rate, "examples_per_second": rate * self._global_batch_size}
 
 

@@ -194,7 +194,8 @@ class Trainer:
 
     def _train_in(self, session: Any) -> Outcome:
         step = self._join(session)
-        while step < self._graph.last.step and not self.replica.stepper.has_ended:
+        stepper = self.replica.stepper
+        while max(step, stepper.own_step(step)) < self._graph.last.step and not stepper.has_ended:
             step = self._step(session, step)
         return self._finish(session, step)
 
@@ -218,10 +219,11 @@ class Trainer:
         return step
 
     def _step(self, session: Any, before: int) -> int:
-        """Take the step that follows ``before``, do what goes with it, and return the global step then."""
+        """Take the step after the global step ``before``, do what goes with it, and return the global step then."""
         stepper, callbacks = self.replica.stepper, self._graph.callbacks
-        with self._graph.tracing.watch(session, before, self.replica) as watched:
-            step, fetched = self._take_step(watched, before)
+        own = stepper.own_step(before)
+        with self._graph.tracing.watch(session, own, self.replica) as watched:
+            step, fetched = self._take_step(watched, own)
             self.step, self._pause_s = step.number, _FIRST_PAUSE_S
             self._activity.end_step(step.number, stepper)
         for each, values in zip(callbacks.fetching, fetched):
@@ -249,6 +251,7 @@ class Trainer:
 
     def _finish(self, session: Any, step: int) -> Outcome:
         self._activity.begin("ending")
+        self.step = step = self.replica.stepper.finish(session, step)
         self._progress.refuse_nothing_trained(self.task.name)
         if not self.task.is_chief:
             self._graph.shutdown.leave(session)

@@ -69,11 +69,16 @@ class LocalCopies:
           fill: creates the operation that gives the worker's variables their values without any queued values.
         """
         with tf.device(self.host):
-            values: List[Any] = []
+            values: Mapping[str, Any] = {}
             if self._names:
-                self._stamp, *values = self._queue.dequeue()
-            self._load = assign(dict(zip(self._names, values)), self._step)
+                self._stamp, values = self.take()
+            self._load = assign(values, self._step)
             self._fill = fill(self._step)
+
+    def take(self) -> Tuple[Any, Dict[str, Any]]:
+        """Return the stamp and the values, by name, of the step that is first in the queue; wait for it."""
+        stamp, *values = self._queue.dequeue()
+        return stamp, dict(zip(self._names, values))
 
     def load(self, session: Any, step: int) -> Optional[int]:
         """Load the values that have arrived for global step ``step`` into the worker's variables.

@@ -101,6 +101,9 @@ def remarks(plan: Plan) -> Iterator[str]:
         yield "network: unknown for in-graph replication over several workers; all traffic passes through the chief"
     elif plan.spec.train.mode == "async":
         yield "mode async: no worker waits for another; the time is that of one step of every worker"
+        n = plan.spec.train.local_steps
+        if n > 1:
+            yield f"train.local_steps: workers exchange once in {n} steps; a step has 1/{n} of the bytes and the time"
 
 
 def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Outlook:
@@ -112,9 +115,11 @@ def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbp
     """
     ends = TrafficEnds.of(plan)
     model = described(plan, job, python, network_model.share_of_a_ps(ends.workers))
-    held, pulled = [ps["bytes"] for ps in model["ps"]], [ps["pulled"] for ps in model["ps"]]
+    window = plan.spec.train.local_steps  # steps for one exchange
+    held, pulled = [ps["bytes"] for ps in model["ps"]], [ps["pulled"] // window for ps in model["ps"]]
+    fewest = {**model["fewest"], "pulled": model["fewest"]["pulled"] // window}
     network = network_model.describe(
-        ends.workers, ends.servers, pulled, model["fewest"], nic_gbps, model["overlapped"]
+        ends.workers, ends.servers, pulled, fewest, nic_gbps, model["overlapped"]
     ) if is_modelled(plan) else None  # fmt: skip
     return replace(
         bare,

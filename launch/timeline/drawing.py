@@ -91,10 +91,10 @@ def _seconds(span: Span) -> str:
 
 
 def _exchanges(found: TimeLine) -> List[str]:
-    """Return the exchange of a worker's step with each ps, from the first worker that reports it."""
+    """Return what a worker exchanges with each ps, of the first worker that reports it: in a step, or in a window."""
     known: Sequence[Exchanged] = next((line.flight.exchanged for line in found.lines if line.flight.exchanged), [])
     return _first([
-        f"ps:{index}: each step of a worker has {quantity(each.pushes, 'push', 'pushes')} and as many pulls,"
+        f"ps:{index}: each exchange of a worker has {quantity(each.pushes, 'push', 'pushes')} and as many pulls,"
         f" {each.bytes:,} bytes of variables"
         for index, each in enumerate(known)
     ])  # fmt: skip

@@ -85,6 +85,8 @@ def test_a_cluster_without_parameter_servers_is_refused(tmp_path: Path) -> None:
             "train.replication: expected between-graph with sync stock, found in-graph",
         ),
         ({"accumulate": 0}, "train.accumulate: expected at least 1, found 0"),
+        ({"mode": "async", "local_steps": 0}, "train.local_steps: expected at least 1, found 0"),
+        ({"local_steps": 4}, "train.local_steps: expected 1 in mode sync, found 4"),
         ({"best": {"patience": 3}}, "train.best: expected either max or min, found both or neither"),
         ({"best": {"max": "auc", "min": "loss"}}, "train.best: expected either max or min, found both or neither"),
         ({"sync": "stock", "best": {"max": "auc", "patience": 3}}, "train.best.patience: expected null with"),

@@ -14,6 +14,7 @@ from cluster.task import Train
         ("mode", "async"),
         ("replication", "in-graph"),
         ("backup_workers", 1),
+        ("local_steps", 4),
         ("wire", "bfloat16"),
         ("sync", "stock"),
     ],

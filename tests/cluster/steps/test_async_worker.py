@@ -6,7 +6,7 @@ Two servers and two workers inside this process.
 import math
 import threading
 import uuid
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import numpy as np
 import pytest
@@ -75,8 +75,8 @@ class Worker:
             exchange = Exchange(copies, Wire(wire))
             gate = HoldGate(Task("worker", index, {"ps": ["a:1"] * 2, "worker": ["b:1"] * 2}))
             parts = StepParts(make(), pairs, self.global_step, tf.constant(0.0), 2, index, exchange, clip_norm)
-            self.stepper = AsyncWorker(parts, gate)
-            if not self.stepper.overlaps:
+            self.stepper = self.stepper_of(parts, gate, mirrors)
+            if self.stepper.fetches_within and not self.stepper.overlaps:
                 step = ancestors([grad for grad, _ in pairs])
                 with tf.control_dependencies(None):
                     fresh = tf.group(*[tf.assign(mirrors[name], value) for name, value in exchange.fetch().items()])
@@ -89,10 +89,13 @@ class Worker:
         if index == 0:
             self.stepper.close(self.session)
             self.session.run(initialise)
-            self.stepper.open(self.session)
+            self.stepper.open(self.session, 100)
         else:
             self.stepper.join(self.session, 100)
         self.never_stale()
+
+    def stepper_of(self, parts: StepParts, gate: HoldGate, mirrors: Dict[str, Any]) -> AsyncWorker:
+        return AsyncWorker(parts, gate)
 
     def never_stale(self) -> None:
         """However long a pause was, nothing is fetched for it: what a test counts on, on a machine that is busy."""

@@ -18,6 +18,7 @@ WORKERS = 2
 WAYS: Dict[str, Dict[str, Any]] = {
     "overlapped": {},
     "asynchronous": {"mode": "async"},
+    "asynchronous, in windows": {"mode": "async", "local_steps": 3},
     "with backup workers": {"backup_workers": 1},
     "stock": {"sync": "stock"},
 }

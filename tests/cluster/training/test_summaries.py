@@ -53,6 +53,16 @@ def test_summaries_are_fetched_when_due_and_with_the_last_step_and_tell_the_rate
     }
 
 
+def test_the_rate_of_a_step_that_stays_for_several_summaries_is_of_all_the_time(tmp_path: Path) -> None:
+    """As within a window of local steps, whose steps are counted at its end."""
+    clock = Clock(0.0)
+    kept = Summaries(tmp_path / "s", {}, steps=100, global_batch_size=8, clock=clock)
+    for step in (0, 0, 0, 16):
+        kept.note(None, Step(step, 0.5, 8), [[]])
+        clock.now += 10.0
+    assert values(tmp_path / "s")[16]["steps_per_second"] == pytest.approx(16 / 30)
+
+
 def test_a_run_that_was_restored_to_an_earlier_step_says_so(tmp_path: Path) -> None:
     kept = Summaries(tmp_path / "s", {}, steps=100, global_batch_size=8)
     for step in (5, 6, 3):

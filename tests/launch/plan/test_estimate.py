@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,20 @@ train: {batch_size: 8}
         "host": "cpu01", "tasks": ["ps:0"], "direction": "out", "bytes": 4 * 64 * rows,
     }  # fmt: skip
     assert plan["network"]["balanced"]["ps"] == 4
+
+
+def test_in_windows_a_step_has_its_part_of_an_exchange(tmp_path: Path) -> None:
+    def network(local_steps: int) -> Any:
+        train = f"{{mode: async, local_steps: {local_steps}}}"
+        text = f"job: polynomial\nargs: {{optimizer: sgd}}\ntrain: {train}\ncluster: {{ps: [c1], worker: ['g[1-2]']}}"
+        (tmp_path / "r.yaml").write_text(text)
+        plan = json.loads(run_here("plan", str(tmp_path / "r.yaml"), "--json").stdout)
+        return plan["network"], plan["remarks"]
+
+    (each, _), (in_windows, remarks) = network(1), network(2)
+    assert 2 * in_windows["bound"]["bytes"] == each["bound"]["bytes"] > 0
+    assert 2 * in_windows["seconds_per_step"] == pytest.approx(each["seconds_per_step"])
+    assert "train.local_steps: workers exchange once in 2 steps" in remarks[1]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
         session.run(given)
     keep_servers()
     replica.stepper.close(session)
-    replica.stepper.open(session)
+    replica.stepper.open(session, settings.last_step)
     replica.stepper.begin_reading(session)
     return replica, session
 
