@@ -6,10 +6,10 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 440_600,
-    "files": 473,
+    "AST nodes": 445_400,
+    "files": 476,
     "modules of 30 lines or fewer": 3,
-    "modules with one importer": 99,
+    "modules with one importer": 100,
     "class names used twice": 0,
     "file names used twice": 14,
     "calls with more than 6 arguments by position": 3,

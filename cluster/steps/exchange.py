@@ -66,6 +66,14 @@ def plain_push(grad: Any, variable: Any) -> Push:
     return Push(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
 
 
+def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
+    """Return the pushes of each server, by its device."""
+    found: Dict[str, List[Push]] = {}
+    for push in pushes:
+        found.setdefault(push.device, []).append(push)
+    return found
+
+
 def unpack_arrived(push: Push, wire: Wire) -> List[Tuple[Any, Any]]:
     """Return the (gradient, variable) pairs of a push, on its server."""
     with tf.device(push.device):

@@ -33,10 +33,11 @@ from cluster.runtime.server_state import ManyQueues
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import StepParts
-from cluster.steps.exchange import WINDOW, SendWindow
+from cluster.steps.exchange import WINDOW, SendWindow, by_server
+from cluster.steps.server_notes import those
 from cluster.steps.server_queues import ChiefServerQueues, ServerQueues, count_returning
-from cluster.steps.sync_worker import ASK_MS, SyncWorker, those
-from cluster.steps.token_sync import Meeting, TokenSyncOptimizer, by_server
+from cluster.steps.sync_worker import ASK_MS, SyncWorker
+from cluster.steps.token_sync import Meeting, TokenSyncOptimizer
 from cluster.updates.incremental_apply import IncrementalApply
 
 

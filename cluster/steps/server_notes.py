@@ -16,6 +16,9 @@ SCOPE = "token_sync"  # of the variables that are not the job's
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
 
 
+_LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
+
+
 class ServerNotes:
     """The pushes of one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
 
@@ -59,3 +62,16 @@ def counter(name: str, shape: List[int], value: int) -> Any:
     """Return an int64 variable that belongs to no collection: neither saved nor initialised with the model."""
     with tf.variable_scope(SCOPE):
         return kept(name, shape, tf.int64, value)
+
+
+def era_after(last: int, seconds: float) -> int:
+    """A number for the time at which variables get their values, in seconds since 1970, higher than the ``last``.
+
+    No run has 2 ** 33 steps; so a stamp, which is era and step together, is larger in a later era, whatever its step.
+    """
+    return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
+
+
+def those(operations: List[Any], chosen: Any) -> List[Any]:
+    """Return the operations that are chosen: bool [operations]."""
+    return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

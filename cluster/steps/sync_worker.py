@@ -12,41 +12,28 @@ from cluster.runtime.tensors import cond
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import BaseWorker, Finisher, StepParts
-from cluster.steps.server_notes import CLOSED
-from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.steps.server_notes import CLOSED, era_after, those
+from cluster.steps.token_sync import TokenSyncOptimizer, empty_accumulators
 
-_LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 ASK_MS = 3000  # how long a question beside a step may take
-
-
-def era_after(last: int, seconds: float) -> int:
-    """A number for the time at which variables get their values, in seconds since 1970, higher than the ``last``.
-
-    No run has 2 ** 33 steps; so a stamp, which is era and step together, is larger in a later era, whatever its step.
-    """
-    return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
 
 
 class SyncWorker(BaseWorker):
     """Take the strictly synchronous steps of one worker, in a session.
 
-    All rules for a restart follow from two numbers that the servers keep. They are the global step g, and the number of
-    gradients that this worker has given, c.
+    All rules for a restart follow from what the servers keep: the global step g, and notes of the gradients of step g
+    that each worker has given.
 
-    * A worker normally finds c = g: it takes local step g and pushes without a token, since its predecessor's token may
-      be lost. The worker passes over tokens that are not newer.
-    * A worker finds c = g + 1 if its predecessor had pushed and died waiting: the worker must not push again but waits
-      for the token.
-    * A worker whose predecessor died between two pushes finds notes of some of them on the servers. The worker pushes
-      the others, of another batch and the same values, and waits for the token. Nothing is applied before all is there.
-    * A chief does the same, after two preparations. It has sent every worker the token g again, as its predecessor may
-      have died between counting the step and sending. It has waited until all others have given their gradient of
-      step g, so that nothing else changes on the servers. The chief may then find that accumulators have been emptied:
-      its predecessor died while applying. Then the chief counts the step as done, and variables not yet updated
-      miss that one update.
-    * A server that restarts has lost its variables. The chief closes the cluster, empties queues and accumulators,
-      restores the newest checkpoint, and opens the cluster again. A worker may be waiting for its token on a server
-      that lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
+    * A worker without a note takes local step g and pushes without a token, since its predecessor's token may be lost.
+      The worker passes over tokens that are not newer.
+    * A worker with notes of some pushes, whose predecessor died in between, pushes the others: of another batch and the
+      same values, since nothing is applied before all is there. With notes of all pushes it only waits for its token.
+    * A chief does the same, after it has sent every worker the token g again, which its predecessor may not have sent,
+      and all others have given their gradient of step g. If accumulators have been emptied, its predecessor died while
+      applying: the chief counts the step as done, and variables not yet updated miss that one update.
+    * When a server restarts without its variables, the chief closes the cluster, empties queues and accumulators,
+      restores the newest checkpoint, and opens the cluster again. A worker may wait for its token on a server that
+      lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
     """
 
     waited_s: float = 0.0
@@ -107,15 +94,14 @@ class SyncWorker(BaseWorker):
           steps: where training stops; only backup workers need to know it here.
           is_new: the servers' values are the first ones, which this worker's own variables gave them.
         """
-        step = int(session.run(self._global_step))
+        step = self._given = int(session.run(self._global_step))
         session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
         self._set_local(session, step)
-        self._empty_accumulators(session, self._stamp)
+        empty_accumulators(session, self._optimizer, self._stamp)
         session.run([self._optimizer.clear_notes, self._optimizer.drain, self._optimizer.forget])
         session.run(self._count_all, {self._number: step})
         # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
         self._copies.keep(session) if is_new else self._fill_copies(session)
-        self._given = step
         self._start_finisher(session, steps - step)
         return step
 
@@ -206,10 +192,9 @@ class SyncWorker(BaseWorker):
         self.longest_wait = Wait(self._optimizer.waited_at[waited_s.index(longest_s)], max(0.0, longest_s))
 
     def owes(self, session: Any) -> bool:
-        """Return whether the current step waits for this worker.
+        """Return whether the current step waits for this worker, by the servers' notes.
 
-        The method asks the servers while a step lasts. The step waits until the worker has given its gradient. For the
-        chief, which applies the step, it waits also once all workers have given theirs.
+        The chief, which applies the step, owes it also once all workers have given their gradients.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -221,7 +206,7 @@ class SyncWorker(BaseWorker):
         if not self._exact:
             return int(counted[self._optimizer.worker_index]) <= self._given
         given = self._has_given(session, options)
-        return bool((self._optimizer.is_chief and given.all()) or not given[:, self._optimizer.worker_index].all())
+        return bool(self._optimizer.is_chief and given.all()) or not given[:, self._optimizer.worker_index].all()
 
     def scalars(self) -> Dict[str, Any]:
         """Chief, before the graph is finished: make tensors that describe a step, by name."""
@@ -304,24 +289,12 @@ class SyncWorker(BaseWorker):
         session.run(self._optimizer.finish)
         return step + 1
 
-    def _others_gave(self, session: Any) -> bool:
-        return bool(self._has_given(session)[:, 1:].all())
+    def _others_gave(self, session: Any) -> Any:
+        return self._has_given(session)[:, 1:].all()
 
     def _skip_step(self, session: Any) -> int:
-        self._empty_accumulators(session, self._stamp + 1)  # before others can give to the next step
-        step = int(session.run(self._skip))
+        empty_accumulators(session, self._optimizer, self._stamp + 1)  # before others can give to the next step
+        step = self._given = int(session.run(self._skip))
         session.run(self._count_own, {self._number: step})
-        self._given = step
         session.run(self._optimizer.announce)
         return step
-
-    def _empty_accumulators(self, session: Any, oldest: int) -> None:
-        session.run(self._optimizer.set_stamps, {self._optimizer.oldest: oldest})  # first: nothing older comes in then
-        waiting = session.run(self._optimizer.accumulated)
-        session.run([take for take, number in zip(self._optimizer.empty, waiting) if number])
-        session.run(self._optimizer.set_stamps, {self._optimizer.oldest: oldest})  # taking counts one step further
-
-
-def those(operations: List[Any], chosen: Any) -> List[Any]:
-    """Return the operations that are chosen: bool [operations]."""
-    return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

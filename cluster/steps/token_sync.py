@@ -19,14 +19,14 @@ when training ends.
 a chief or a parameter server that restarts.
 """
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, List, Mapping, Sequence, Tuple, Union
 
 from cluster.runtime.gradients import clip, copy_gradient, divide, gradient_after, values_of
 from cluster.runtime.server_state import take_all, take_newest
 from cluster.runtime.tf_compat import tf
 from cluster.steps.accumulators import Accumulator, Separate
 from cluster.steps.base_worker import StepParts
-from cluster.steps.exchange import Push
+from cluster.steps.exchange import Push, by_server
 from cluster.steps.server_notes import CLOSED, SCOPE, ServerNotes, counter
 from cluster.variables.local_copies import LocalCopies
 
@@ -122,7 +122,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         self._make_state(global_step)
         self._pushes = self._exchange.pushes(grads_and_vars)
         if self._weight is not None:
-            self._pushes.append(_weight_push(self._weight, global_step))
+            weight, device = self._weight, global_step.device
+            self._pushes.append(Push(_WEIGHT, device, weight, weight.shape, [weight], lambda taken: []))
         self.servers = self._make_servers()
         self.give = self._give_all()
         counted = self._count(self.give)
@@ -285,19 +286,15 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
         return tf.group(*[queue.enqueue_many(token) for queue in self._tokens.values()])
 
 
-def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
-    """Return the pushes of each server, by its device."""
-    found: Dict[str, List[Push]] = {}
-    for push in pushes:
-        found.setdefault(push.device, []).append(push)
-    return found
-
-
-def _weight_push(weight: Any, global_step: Any) -> Push:
-    return Push(_WEIGHT, global_step.device, weight, weight.shape, [weight], lambda taken: [])
-
-
 def time_after(done: Any) -> Any:
     """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
     with tf.control_dependencies([done]):
         return tf.timestamp()
+
+
+def empty_accumulators(session: Any, optimizer: TokenSyncOptimizer, oldest: int) -> None:
+    """Drop all gradients as the chief, and those that come later with a stamp before ``oldest``."""
+    session.run(optimizer.set_stamps, {optimizer.oldest: oldest})  # first: nothing older comes in then
+    waiting = session.run(optimizer.accumulated)
+    session.run([take for take, number in zip(optimizer.empty, waiting) if number])
+    session.run(optimizer.set_stamps, {optimizer.oldest: oldest})  # taking counts one step further

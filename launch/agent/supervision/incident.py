@@ -3,7 +3,7 @@
 import signal
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Deque, Generic, Iterator, List, Optional, TypeVar
+from typing import Deque, Generic, Iterator, List, Optional, Sequence, Set, TypeVar
 
 from cluster.protocol.typed_json import part_of
 from launch.agent.protocol.messages import Exited
@@ -185,3 +185,39 @@ def signal_name(exit_code: Optional[int]) -> Optional[str]:
         return None
     names = {int(each): each.name for each in signal.Signals}
     return names.get(-exit_code, f"signal {-exit_code}")
+
+
+class Returns:
+    """The incidents of hosts for whose return tasks restart: such an incident also has what these tasks lose.
+
+    A task that ends late restarts late. The others may have taken steps by then, which are lost with it.
+    """
+
+    def __init__(self) -> None:
+        self._expected: List[Incident] = []  # until a task starts
+        self._counted: List[Incident] = []  # afterwards, until a step is newer than any before
+        self._tasks: Set[str] = set()  # that restart one by one, until each starts
+
+    def expect(self, incident: Incident, tasks: Sequence[str]) -> None:
+        """Expect starts of tasks; ``tasks`` restart one by one."""
+        self._expected.append(incident)
+        self._tasks.update(tasks)
+
+    def clear(self) -> None:
+        """Expect no late restart any more."""
+        self._tasks.clear()
+
+    def record_start(self, task: str, advances: int) -> None:
+        """Record the start of a task's process, after so many advances of training."""
+        awaited, self._expected = self._expected, []
+        self._counted += awaited
+        for incident in self._counted if task in self._tasks else awaited:
+            incident.advances = advances
+        self._tasks.discard(task)
+
+    def counted(self, advances: int) -> List[Incident]:
+        """Return the incidents whose losses a step may change, after so many advances of training."""
+        found = self._counted
+        if not self._tasks:
+            self._counted = [each for each in found if each.advances >= advances]
+        return found

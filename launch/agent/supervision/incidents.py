@@ -15,7 +15,7 @@ from cluster.protocol.failure_kinds import EXIT, LOST_CONNECTION
 from cluster.task import TRAINERS
 from launch.agent.protocol.messages import Exited
 from launch.agent.supervision.effective import Effective
-from launch.agent.supervision.incident import OF_A_HOST, History, Incident, restore
+from launch.agent.supervision.incident import OF_A_HOST, History, Incident, Returns, restore
 from launch.agent.supervision.root_cause import Blame, Cuts, Relapses, blame, blame_root, is_recent
 from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.task_records import TaskRecord
@@ -43,9 +43,7 @@ class Incidents:
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
         self._hosts: List[Incident] = []  # incidents of hosts, until a task starts afterwards
-        self._returned: List[Incident] = []  # of hosts for whose return the tasks restart, until a task starts
-        self._recounted: List[Incident] = []  # the same afterwards, until a step is newer than any before
-        self._restarting: Set[str] = set()  # tasks that restart for a host's return, until each starts
+        self._returns = Returns()
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
@@ -148,7 +146,7 @@ class Incidents:
             self._relapses.add(incident, self.run_time(now))
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
-            self._restarting.clear()  # what is lost from now on belongs to this incident
+            self._returns.clear()  # what is lost from now on belongs to this incident
             self._hosts.append(incident)
             self.expect_starts(self._on_host.get(incident.host or "", ()))
         else:
@@ -176,23 +174,13 @@ class Incidents:
         self._gone.update(tasks)
 
     def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
-        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose.
-
-        ``tasks``: those that restart one by one, among them perhaps one that takes its time to end.
-        """
-        self._returned.append(incident)
-        self._restarting.update(tasks)
+        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
+        self._returns.expect(incident, tasks)
 
     def record_start(self, task: str, now: float) -> None:
         """Record the start of a task's process."""
         self.run_time(now)
-        for incident in self._returned:
-            incident.advances = self.stalls.advances
-        self._recounted, self._returned = [*self._recounted, *self._returned], []
-        if task in self._restarting:
-            self._restarting.discard(task)
-            for incident in self._recounted:
-                incident.advances = self.stalls.advances
+        self._returns.record_start(task, self.stalls.advances)
         for incident in self._hosts:
             self._await_step(incident, now)
         self._hosts = []
@@ -236,10 +224,8 @@ class Incidents:
             awaiting, self._awaiting_step = self._awaiting_step, {}
             for incident in awaiting.values():
                 self._resume(incident, now)
-            for incident in self._recounted:
+            for incident in self._returns.counted(self.stalls.advances):
                 self._count_lost(incident, now)
-            stays = bool(self._restarting)
-            self._recounted = [each for each in self._recounted if stays or each.advances >= self.stalls.advances]
         if self._awaiting_newer and next(iter(self._awaiting_newer.values())).advances < self.stalls.advances:
             awaiting, self._awaiting_newer = self._awaiting_newer, {}
             for incident in awaiting.values():

@@ -12,7 +12,7 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import Exchange
-from cluster.steps.token_sync import TokenSyncOptimizer
+from cluster.steps.token_sync import TokenSyncOptimizer, empty_accumulators
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.exhaustive import sessions
@@ -54,7 +54,7 @@ def test_a_worker_that_gives_again_what_its_predecessor_gave_is_found(monkeypatc
 def test_a_step_that_is_skipped_before_the_gradients_are_dropped_is_found(monkeypatch: Any) -> None:
     def skip(worker: Any, session: Any) -> int:
         step = int(session.run(worker._skip))
-        worker._empty_accumulators(session, worker._stamp + 1)
+        empty_accumulators(session, worker._optimizer, worker._stamp + 1)
         session.run(worker._count_own, {worker._number: step})
         session.run(worker._optimizer.announce)
         return step

@@ -128,9 +128,9 @@ def computed(folder: Path, index: int) -> int:
 def test_the_window_of_a_killed_worker_is_lost_whole_and_every_other_step_counts_once(
     tmp_path: Path, killed: int
 ) -> None:
-    window, steps = 20, 200
+    window, steps = 20, 120
     train = {"mode": "async", "local_steps": window, "steps": steps, "batch_size": 2}
-    args = {"pause_ms": 10, "notes": str(tmp_path)}
+    args = {"pause_ms": 40, "notes": str(tmp_path)}
     with Cluster(tmp_path / "run", COUNTED) as cluster:
         cluster.start_all(train, args)
         eventually("the middle of a window", lambda: computed(tmp_path, killed) % window == window // 2)
