@@ -105,7 +105,10 @@ def _moment(text: Optional[str]) -> Optional[float]:
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
     """Continue the run in a new supervisor, from the status of the earlier one, on the lead's ``host``."""
-    steps: Dict[str, Any] = {task.name: task.step for task in earlier.status.tasks}
+    newest = earlier.status.global_step or 0  # a later step of a task is from before a return that is counted already
+    steps: Dict[str, Any] = {
+        each.name: None if (each.step or 0) > newest else each.step for each in earlier.status.tasks
+    }
     if earlier.status.formation is not None:
         run.formations.wishes.restore(earlier.status.formation)
     if earlier.status.state == "running":

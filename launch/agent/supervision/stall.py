@@ -110,6 +110,10 @@ class Stalls:
         self.newest = step - 1
         return last
 
+    def is_from_before(self, task: str) -> bool:
+        """Return whether a task's last report is from before the newest return to a checkpoint."""
+        return self._shared.get(task, 0) < self._fall.number
+
     def pass_over(self, newest: int, restored: int, now: float) -> None:
         """Record that training continues from ``restored``, and that an earlier run had reached the step ``newest``.
 

@@ -77,6 +77,24 @@ def test_what_was_lost_is_counted_across_the_two_leads() -> None:
     assert incident.lost_seconds is not None and incident.lost_seconds >= 8.0
 
 
+def test_a_return_that_a_worker_could_not_report_to_the_first_lead_counts_once() -> None:
+    """Its host's disk was full, and its last step from before: a simulated history found steps that were lost twice."""
+    first = Replay()
+    first.up()
+    first.at(1.0, advanced("worker:0", 20, examples=9), advanced("worker:1", 20, examples=9))
+    first.at(2.0, failed("ps:0"))
+    first.at(3.0, started("ps:0", 1))
+    first.at(5.0, advanced("worker:1", 1, examples=10))
+    first.at(7.0, advanced("worker:1", 6, examples=15))
+    status = first.run.status()
+    assert (status.global_step, status.lost_steps) == (6, 20)
+    then = Replay()
+    recovery.continue_run(then.run, Earlier(status, ago_s=2.0, lasted_s=50.0), "a", 100.0)
+    then.up()
+    then.at(110.0, advanced("worker:0", 1, examples=1), advanced("worker:1", 1, examples=1))
+    assert then.run.status().lost_steps == 26
+
+
 def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "r-1", "a")
     folder.create()
