@@ -65,7 +65,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "agent ended",
         "the lead takes the next agent of a host for the one before (ca928c4)",
-        (Edit(_AGENTS, "        if another:\n", "        if another and False:\n"),),
+        (Edit(_AGENTS, "if another else None", "if another and False else None"),),
         known=(DETACHED, (Fault(60.0, "agent", "h1"),)),
     ),
     Mutant(
@@ -244,7 +244,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "reconnect",
         "tasks are not restarted that try a host again which was long away (ca928c4)",
-        (Edit(_AGENTS, "return self._reconnect(event, another, now) if", "return [] if"),),
+        (Edit(_AGENTS, "return self._reconnect(event, replaced, now) if", "return [] if"),),
         known=(RETURNING, (Fault(60.0, "power", "h1", 5.0),)),
     ),
     Mutant(
