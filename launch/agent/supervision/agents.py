@@ -159,10 +159,8 @@ class HostEvents(SupervisionRule):
         run = self._run
         if not run.trains:
             return []
-        incident = replaced
-        if incident is None:
-            cause = f"no message for {event.silent_s:.0f} s (network cut, or host suspended)"
-            incident = run.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
+        cause = f"no message for {event.silent_s:.0f} s (network cut, or host suspended)"
+        incident = replaced or run.incidents.begin("host", now - event.silent_s, host=event.host, cause=cause)
         others = [name for name, task in run.tasks.items() if task.plan.host != event.host]
         orders = self._restarts.recall(others, now)
         run.incidents.expect_starts(others)

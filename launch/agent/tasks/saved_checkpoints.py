@@ -5,10 +5,13 @@ process can restore from the chief's file alone. So the chief's host looks wheth
 
 Searched are the working folder and the folders that the words of the command name. Files that were there before the
 agent began do not count: the launcher has copied them, or an earlier run has written them.
+
+A folder may be on a file server that hangs. So a thread looks, and the agent takes what it has found last.
 """
 
 import os
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Mapping, Optional
@@ -37,6 +40,8 @@ class SavedCheckpoints:
 
     def __init__(self, tasks: Mapping[str, TaskRequest], mask: Callable[[str], str] = str):
         self._since, self._mask = time.time(), mask
+        self._newest: Dict[str, Dict[str, str]] = {}
+        self._looking: Optional[threading.Thread] = None
         self._tasks = {
             name: task
             for name, task in tasks.items()
@@ -45,6 +50,24 @@ class SavedCheckpoints:
 
     def __contains__(self, name: str) -> bool:
         return name in self._tasks
+
+    def newest(self, wait_s: float = 0.0) -> Dict[str, Dict[str, str]]:
+        """Return what the last look has found, as ``look`` does, and begin another one if none is under way.
+
+        ``wait_s``: wait for at most so long until a look under way has ended, and for as long for the next one.
+        """
+        if not self._tasks:
+            return {}
+        if self._looking is not None:
+            self._looking.join(wait_s)
+        if self._looking is None or not self._looking.is_alive():
+            self._looking = threading.Thread(target=self._renew, daemon=True, name="saved checkpoints")
+            self._looking.start()
+        self._looking.join(wait_s)
+        return self._newest
+
+    def _renew(self) -> None:
+        self._newest = self.look()
 
     def look(self) -> Dict[str, Dict[str, str]]:
         """Return for each task {the list's path: the missing checkpoint, "" where its values are here}.

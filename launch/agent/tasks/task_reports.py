@@ -33,6 +33,7 @@ from launch.agent.tasks.idleness import Idleness, Observed, look_every_s, pids_o
 from launch.agent.tasks.saved_checkpoints import SavedCheckpoints
 
 USAGE_S = 3.0
+SAVED_S = 0.25  # to wait for what a program that has ended saved last
 
 
 class Usage:
@@ -134,7 +135,7 @@ class Reports:
     def look_at_end(self, attempt: Attempt) -> None:
         """Report the checkpoints of a program that has ended: it may have saved its only one just then."""
         if attempt.task in self._saved:
-            saved = self._saved.look().get(attempt.task, {})
+            saved = self._saved.newest(SAVED_S).get(attempt.task, {})
             self._emit(Measured({attempt.task: {"attempt": attempt.number, "saved": saved, "ended": True}}))
 
     def _measure(
@@ -147,7 +148,7 @@ class Reports:
         more = {name: [attempt.process.pid, *attempt.kin.pids] for name, attempt in running.items()}
         used = self._usage.look(now, leaders, processes.table(), more)
         measured = {name: {"attempt": running[name].number, **used[name]} for name in used}
-        for name, lists in self._saved.look().items():
+        for name, lists in self._saved.newest().items():
             if name in measured:
                 measured[name]["saved"] = lists
         if self._idleness is not None:

@@ -1,6 +1,7 @@
 """A list of checkpoints on a host is reported with the checkpoint whose values are not there."""
 
 import os
+import threading
 from pathlib import Path
 from typing import Any, Dict
 
@@ -8,6 +9,7 @@ import pytest
 
 from launch.agent.tasks.saved_checkpoints import DEEPEST, MOST_FOLDERS, MOST_FOUND, SavedCheckpoints
 from tests.support.agent.requested import task_request
+from tests.support.waiting import eventually
 
 
 class Program:
@@ -102,3 +104,21 @@ def test_jobs_and_tasks_that_do_not_train_are_not_looked_at(task: str, kind: str
     program = Program(tmp_path, task=task, kind=kind)
     program.save("logdir", "m")
     assert program.saved.look() == {} and task not in program.saved
+
+
+def test_a_file_server_that_hangs_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, answers = Program(tmp_path), threading.Event()
+    program.save("logs", "m-2")
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: answers.wait(60) and listed(folder))
+    assert [program.saved.newest() for _ in range(3)] == [{}, {}, {}] == [program.saved.newest(wait_s=0.05)] * 3
+    assert [each.name for each in threading.enumerate()].count("saved checkpoints") == 1
+    answers.set()
+    eventually("the look", lambda: program.saved.newest() == {"worker:0": {"logs/checkpoint": "m-2"}})
+
+
+def test_what_was_saved_last_is_known_at_the_end(tmp_path: Path) -> None:
+    program = Program(tmp_path)
+    program.saved.newest()
+    program.save("logs", "m-2")
+    assert program.saved.newest(wait_s=60) == {"worker:0": {"logs/checkpoint": "m-2"}}
