@@ -14,8 +14,6 @@ from cluster.steps.exchange import Push
 
 SCOPE = "token_sync"  # of the variables that are not the job's
 CLOSED = -1  # in place of a count, while the chief prepares the servers; as a token: join again
-
-
 _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 
 
