@@ -21,7 +21,7 @@ from launch.agent.linux.sockets import free_ports
 from tests.differential.authors import Author, named
 from tests.differential.reference import Values, kept
 from tests.differential.verdict import Rounding, Verdict, compare, judge_end
-from tests.support.training.threads import ThreadedRun, keep_servers
+from tests.support.training.threads import ThreadedRun
 
 _GRACE_S = 3.0  # for the other workers, once one has failed
 _TRIES = 3  # with other ports, which somebody else may take meanwhile
@@ -48,7 +48,6 @@ class Run(ThreadedRun):
             if until == float("inf") and not all(outcome.succeeded for outcome in list(self.outcomes)):
                 until = time.monotonic() + _GRACE_S
             time.sleep(0.01)
-        keep_servers()
         return list(self.outcomes)
 
 

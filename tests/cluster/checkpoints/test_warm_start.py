@@ -24,7 +24,6 @@ from cluster.training.joining import FirstValues
 from cluster.variables.masters import saved_variables
 from launch.agent.linux.sockets import free_ports
 from tests.support.training.jobs import warm
-from tests.support.training.threads import keep_servers
 
 SEEDS = range(6)
 OTHERS = ("adam", "slow", "sgd", "momentum")
@@ -88,7 +87,6 @@ def begun(args: Dict[str, Any], settings: Train, servers: int) -> Tuple[Values, 
     with replica.graph.as_default():
         first = FirstValues(task, replica, worker_device("worker", 0), settings.warm_start)
     session = server.connect(task, running[-1], replica.graph)
-    keep_servers()
     for given in (replica.model.prepare, replica.model.start_input):
         session.run(given)
     first.begin(session)

@@ -18,7 +18,6 @@ from cluster.variables.profile import VariableProfile
 from launch.agent.linux.sockets import free_ports
 from tests.benchmarks.speed import job
 from tests.support.training.alone import saved, train_alone
-from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 
 LARGE = {"w": VariableProfile((1000, 1000), 4, is_dense=True)}
@@ -59,7 +58,6 @@ def test_the_chief_chooses_and_whoever_comes_later_finds_its_number() -> None:
     assert note.read(session) == number
     note.leave(session, 77)  # what nobody here would choose
     assert chiefs.choose(LARGE) == PartitionCount(other, Train(), server.start(other)).choose(LARGE) == 77
-    keep_servers()
 
 
 def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_compare() -> None:
@@ -73,7 +71,6 @@ def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_
     with pytest.raises(PartitionCountChanged):
         chiefs.settle(chiefs_session)
     others.settle(others_session)
-    keep_servers()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +105,6 @@ def test_a_worker_builds_anew_when_a_new_chief_has_chosen_another_number(
     leading.start()
     outcome = worker.loop()
     leading.join(PATIENCE_S)
-    keep_servers()
     assert len(worker.replica.buckets) == 8
     assert "worker:1: building the graph again, because the chief chose other slices" in capsys.readouterr().out
     assert [each.cause for each in (outcome, *ended)] == [None, None]
@@ -131,6 +127,5 @@ def test_a_link_is_as_quick_as_what_it_sends_says() -> None:
     with tf.Graph().as_default() as graph:
         probe = BandwidthProbe(1, "/job:worker/task:0/device:CPU:0")
     speed = probe.measure(server.connect(chief, server.start(chief), graph))
-    keep_servers()
     assert 1e6 < speed.bytes_per_s < 1e11  # a transfer that TensorFlow left out was as quick as 1.5e11
     assert 0 < speed.busy <= 1

@@ -10,7 +10,7 @@ from cluster.protocol.outcome import Outcome
 from cluster.spec import load
 from cluster.task import Task, Train
 from tests.support.training.jobs import verified
-from tests.support.training.threads import ThreadedRun, keep_servers
+from tests.support.training.threads import ThreadedRun
 from tests.support.waiting import eventually
 
 
@@ -28,7 +28,6 @@ class VerifiedRun(ThreadedRun):
             "the run ends",
             lambda: len(self.outcomes) == workers or any(not each.succeeded for each in list(self.outcomes)),
         )
-        keep_servers()
         return list(self.outcomes)
 
 

@@ -3,6 +3,7 @@
 alone       steps of one process, and a model that has no servers
 forks       task processes that begin with TensorFlow loaded
 jobs        jobs for tests, each a module as a user writes one
+kept        servers and sessions that the product keeps until its process exits
 locks       what a graph's locks wait for
 processes   a cluster of task processes
 threads     a cluster in the threads of one process

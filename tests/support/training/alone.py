@@ -16,7 +16,6 @@ from cluster.task import Task, Train
 from cluster.training.graph_builder import Builder
 from cluster.training.trainer import train
 from launch.agent.linux.sockets import free_ports
-from tests.support.training.threads import keep_servers
 from tests.support.waiting import PATIENCE_S
 
 
@@ -40,7 +39,6 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     worker.join(PATIENCE_S)
-    keep_servers()
     if not ended:
         raise AssertionError(f"training did not end within {PATIENCE_S:.0f} s")
     return ended[0]
@@ -61,7 +59,6 @@ def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, An
     session = server.connect(task, servers[-1], replica.graph)
     for given in (replica.model.prepare, replica.model.start_input, *replica.first_values, *replica.first_slots):
         session.run(given)
-    keep_servers()
     replica.stepper.close(session)
     replica.stepper.open(session, settings.last_step)
     replica.stepper.begin_reading(session)

@@ -4,7 +4,6 @@ Much quicker than processes, as TensorFlow is loaded once. What needs a process 
 exit codes, restarts) is tested with ``tests.support.training.processes``.
 """
 
-import ctypes
 import threading
 from importlib import import_module
 from pathlib import Path
@@ -21,12 +20,6 @@ from cluster.training.trainer import train
 from launch.agent.linux.sockets import free_ports
 from launch.plan.local_spec import localised
 from tests.support.waiting import PATIENCE_S
-
-
-def keep_servers() -> None:
-    """Keeps this process's servers beyond the end of the interpreter, where their destructor fails."""
-    for kept in server._kept:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
 class ThreadedRun:
@@ -62,7 +55,6 @@ class ThreadedRun:
         for thread, task in zip(self._threads, self.tasks):
             if not self._serves(task):
                 thread.join(PATIENCE_S)
-        keep_servers()
         trained = sum(not self._serves(task) for task in self.tasks)
         causes = [outcome.cause for outcome in self.outcomes]
         assert causes == [None] * trained, causes

@@ -1,0 +1,40 @@
+"""Servers and sessions of TensorFlow inside the test's own process, which the product keeps until its process exits."""
+
+import atexit
+import contextlib
+import ctypes
+import sys
+from typing import Any, Iterator, List
+
+
+@contextlib.contextmanager
+def sessions_closed() -> Iterator[None]:
+    """Close the sessions that begin inside, and forget them: the graphs of some hundred tests fill a machine's memory."""
+    before = set(map(id, _kept()))
+    yield
+    begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
+    for session in begun:
+        session.close()
+    _kept()[:] = [made for made in _kept() if made not in begun]
+    _forget_gradients()
+
+
+@atexit.register
+def never_destroy() -> None:
+    """Keep what is left beyond the end of the interpreter, where the destructor of a server fails."""
+    for made in _kept():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+
+
+def _forget_gradients() -> None:
+    """Drop the gradients of functions, by which TensorFlow's registry holds every graph that has had a function."""
+    ops = sys.modules.get("tensorflow.python.framework.ops")
+    registry = getattr(ops, "gradient_registry", None) or getattr(ops, "_gradient_registry", None)
+    for name in list(registry._registry) if registry else ():
+        if name.startswith("PartitionedCall-"):
+            del registry._registry[name]
+
+
+def _kept() -> List[Any]:
+    server = sys.modules.get("cluster.runtime.server")  # absent in a process without TensorFlow
+    return server._kept if server else []
