@@ -51,6 +51,7 @@ nightly: ## train 1,000 constructions of authors beside plain TensorFlow, then w
 	@$(VENV)/bin/python -m tests.simulation.mutants --reverts
 	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 3 2 1 1 0
 	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 2 2 1 1 1
+	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 2 2 1 1 0 1
 
 chaos: ## inject random faults into N runs on fake hosts, from SEED on, and list those that went wrong (as root; ARGS=)
 	@requirements/bootstrap.sh test

@@ -161,10 +161,13 @@ class OverlappedWorker(SyncWorker):
     * A worker that has given some pushes gives the others now, and waits until the step is over. The gradient of these
       pushes is of another batch, and of variables of which some are a step further. Each push has one gradient of every
       worker.
-    * A chief does the same, and takes over: it releases all waiting workers, and applies each push that has all its
-      gradients. A push that was taken, but not noted as applied, counts as applied: its update may be missing.
-      When all pushes are applied, the chief counts the step. A worker that continued without a token fetches all values
-      then.
+    * A chief does the same, and takes over: once all others have begun the step, it releases those that wait, and
+      applies each push that has all its gradients. A push that was taken, but not noted as applied, counts as applied:
+      its update may be missing. When all pushes are applied, the chief counts the step. A worker that continued without
+      a token fetches all values then.
+
+    A server that restarts must end every step that is under way, so that all join again. So on each server the chief's
+    step ends after the last push of all: see ``IncrementalApply.finish``.
     """
 
     overlaps = True
@@ -203,12 +206,17 @@ class OverlappedWorker(SyncWorker):
         session.run(self._optimizer.announce)
         if not self._has_given(session)[:, 0].any():
             return self._begin(session, step)
+        wait_for(f"the other workers to begin step {step}", lambda: self._others_began(session))
         session.run(self._optimizer.release)  # what is left of the step is applied in another order than tokens have
         self._give_rest(session)
         wait_for(f"the other workers' gradients of step {step}", lambda: self._has_applied_all(session))
         session.run([self._optimizer.conclude])
         session.run(self._count_own, {self._number: step + 1})
         return self._over(session, step + 1)
+
+    def _others_began(self, session: Any) -> Any:
+        """Return whether no other worker may still drop its tokens, as one does that begins the step."""
+        return self._has_given(session)[:, 1:].any(axis=0).all()
 
     def _over(self, session: Any, step: int) -> int:
         session.run(self._optimizer.drain)  # of the pushes of the step that was caught up with

@@ -4,7 +4,7 @@ Not in this model: two operations of one server that follow each other without t
 note, happen together. A worker that dies has no operation under way any more.
 """
 
-from typing import Any, Dict, FrozenSet, List, Set, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import pytest
 
@@ -12,17 +12,21 @@ from cluster.runtime.devices import ps_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import Exchange
+from cluster.steps.overlapped_sync import OverlappedSyncOptimizer, OverlappedWorker
 from cluster.steps.token_sync import TokenSyncOptimizer, empty_accumulators
+from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
-from tests.cluster.steps.exhaustive import sessions
+from tests.cluster.steps.exhaustive import lives
 from tests.cluster.steps.exhaustive.explorer import Explorer, Found
+from tests.cluster.steps.exhaustive.lives import Worker
+from tests.cluster.steps.exhaustive.operations import Optimizer, OverlappedOptimizer
 from tests.cluster.steps.exhaustive.servers import Op
-from tests.cluster.steps.exhaustive.sessions import Optimizer, Run, Worker
+from tests.cluster.steps.exhaustive.sessions import Run
 
 
 def found(run: Run, deaths: int = 0, deaths_of_ps: int = 0) -> Found:
-    sessions.proceed.cache_clear()
+    lives.proceed.cache_clear()
     return Explorer(run, deaths, deaths_of_ps).explore()
 
 
@@ -33,6 +37,10 @@ def found(run: Run, deaths: int = 0, deaths_of_ps: int = 0) -> Found:
         (Run(workers=2, ps=2, steps=2), 1, 0),
         (Run(workers=2, ps=2, steps=2), 0, 1),
         (Run(workers=2, ps=1, steps=2), 2, 0),
+        (Run(workers=2, ps=2, steps=1, overlaps=True), 0, 0),
+        (Run(workers=2, ps=1, steps=1, overlaps=True, pushes=2), 1, 0),
+        (Run(workers=2, ps=1, steps=2, overlaps=True), 1, 0),
+        (Run(workers=2, ps=1, steps=2, overlaps=True), 0, 1),
     ],
 )
 def test_every_step_is_of_one_gradient_of_every_worker_and_training_ends(
@@ -43,7 +51,7 @@ def test_every_step_is_of_one_gradient_of_every_worker_and_training_ends(
     assert what.states > 1000
 
 
-# -- mistakes that it finds: the three that it has found in the product, and another
+# -- mistakes that it finds: the four that it has found in the product, and another
 
 
 def test_a_worker_that_gives_again_what_its_predecessor_gave_is_found(monkeypatch: Any) -> None:
@@ -80,6 +88,11 @@ def test_a_token_before_the_step_is_applied_is_found(monkeypatch: Any) -> None:
     assert "is changed" in str(found(Run(2, 2, 2)).wrong)
 
 
+def test_a_worker_that_drops_the_tokens_that_let_it_go_is_found(monkeypatch: Any) -> None:
+    monkeypatch.setattr(OverlappedWorker, "_others_began", lambda worker, session: True)
+    assert found(Run(2, 1, 1, overlaps=True), deaths=1).wrong == "nobody can end training from here"
+
+
 # -- the model's step is the graph's
 
 KINDS = {
@@ -92,14 +105,18 @@ KINDS = {
     "ScatterAdd": "count",
     "QueueEnqueueManyV2": "send",
     "QueueDequeueManyV2": "take newest",
+    "QueueDequeueV2": "turn",
+    "StatefulPartitionedCall": "send turns",
 }
 Node = Tuple[str, int]
 
 
+@pytest.mark.parametrize("overlaps", [False, True])
 @pytest.mark.parametrize("worker", [0, 1])
-def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int) -> None:
+def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int, overlaps: bool) -> None:
     ops: List[Op] = []
-    Optimizer(Run(3, 2, 1), worker)._step(ops, {})
+    run = Run(3, 2, 1, overlaps)
+    (OverlappedOptimizer if overlaps else Optimizer)(run, worker)._step(ops, {})
     known = set(KINDS.values())
     of_model = {
         (_node(ops[before]), _node(op))
@@ -107,7 +124,16 @@ def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int) ->
         for before in _before(ops, place)
         if op.name in known and ops[before].name in known
     }
-    assert of_model == _order_of_graph(worker)
+    assert of_model == _order_of_graph(_step_of(worker, overlaps))
+
+
+def test_no_server_is_done_with_an_overlapped_step_before_all_pushes_are_applied() -> None:
+    ops = _step_of(0, overlaps=True)
+    takes = {op for op in ops if KINDS.get(op.type) == "take"}
+    assert {_server(op) for op in ops if takes <= ops[op] and "/job:ps" in op.device} == {0, 1}
+    last = {op for op in ops if takes <= ops[op] and KINDS.get(op.type) == "next step"}
+    ends = {op for op in ops if takes <= ops[op] and any(op in ops[each] for each in last)}
+    assert {_server(op) for op in ends if "/job:ps" in op.device} == {0, 1}
 
 
 def _node(op: Op) -> Node:
@@ -118,24 +144,37 @@ def _before(ops: List[Op], place: int) -> Set[int]:
     return {place for each in ops[place].after for place in (each, *_before(ops, each))}
 
 
-def _order_of_graph(worker: int) -> FrozenSet[Tuple[Node, Node]]:
+def _order_of_graph(ops: Dict[Any, Set[Any]]) -> Set[Tuple[Node, Node]]:
     """Return the pairs of operations on the servers, of which one comes after the other in each step."""
-    with tf.Graph().as_default(), tf.device("/job:worker/task:0/device:CPU:0"):
+    nodes = {op: (KINDS[op.type], _server(op)) for op in ops if op.type in KINDS}
+    return {(nodes[before], node) for op, node in nodes.items() for before in ops[op] if before in nodes}
+
+
+def _server(op: Any) -> int:
+    return int(op.device.split("task:")[1].split("/")[0])
+
+
+def _step_of(worker: int, overlaps: bool) -> Dict[Any, Set[Any]]:
+    """Return the operations of a worker's step, each with those before it."""
+    host = f"/job:worker/task:{worker}/device:CPU:0"
+    with tf.Graph().as_default(), tf.device(host):
         with tf.device(ps_device(0)):
             global_step = tf.train.get_or_create_global_step()
+        buckets = [Bucket(index, 0, (f"v{index}",)) for index in range(2)] if overlaps else []
+        copies = LocalCopies(buckets, {f"v{index}": (2,) for index in range(2)}, host)
         pairs = []
         for index in range(2):
             with tf.device(ps_device(index)):
                 variable = tf.get_variable(f"v{index}", [2], initializer=tf.zeros_initializer(), use_resource=False)
             pairs.append((tf.ones([2]), variable))
-        exchange = Exchange(LocalCopies([], {}, ""), Wire())
+        copies.adopt([variable for _, variable in pairs])
         descent = tf.train.GradientDescentOptimizer(1.0)
+        exchange = Exchange(copies, Wire())
         parts = StepParts(descent, pairs, global_step, tf.constant(0.0), 3, worker, exchange)
-        token = TokenSyncOptimizer(parts).apply_gradients(pairs, global_step)
+        optimizer = (OverlappedSyncOptimizer if overlaps else TokenSyncOptimizer)(parts)
+        token = optimizer.apply_gradients(pairs, global_step)
     above: Dict[Any, Set[Any]] = {}
-    of_step = _above(token.op, above) | {token.op}
-    nodes = {op: (KINDS[op.type], int(op.device.split("task:")[1].split("/")[0])) for op in of_step if op.type in KINDS}
-    return frozenset((nodes[before], node) for op, node in nodes.items() for before in above[op] if before in nodes)
+    return {op: _above(op, above) for op in _above(token.op, above) | {token.op}}
 
 
 def _above(op: Any, known: Dict[Any, Set[Any]]) -> Set[Any]:

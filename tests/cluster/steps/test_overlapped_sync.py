@@ -4,6 +4,7 @@ Two servers and up to three workers inside this process. A death in the middle o
 run some of the step's operations and never another.
 """
 
+import threading
 import uuid
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping
 
@@ -12,6 +13,7 @@ import pytest
 
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
+from cluster.runtime.waiting import wait_for
 from cluster.steps.base_worker import StepParts
 from cluster.steps.exchange import WINDOW, Exchange
 from cluster.steps.overlapped_sync import OverlappedWorker, may_be_given
@@ -20,7 +22,7 @@ from cluster.variables.layout import Bucket
 from cluster.variables.local_copies import LocalCopies
 from cluster.variables.wire_format import Wire
 from tests.cluster.steps.test_sync_worker import Stepping, filters, servers_of, together
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 NAMES = "abcdefgh"
 SERVERS = {name: int(name in "gh") for name in NAMES}  # six buckets on one, so that their turns matter
@@ -301,6 +303,24 @@ def test_who_is_let_go_fetches_what_the_others_have(workers: List[Worker], make:
     again = make(0)
     assert together(again.join, other.step) == [1, 1]
     np.testing.assert_allclose(stepped([again, other], 2), expected(2, 3), rtol=1e-6)
+
+
+def test_who_begins_the_step_after_the_chief_came_back_is_let_go_too(
+    workers: List[Worker], make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chief, other = workers
+    chief.give_at_once([0])
+    chief.session.close()
+    other.session.close()
+    again, other_again, waits = make(0), make(1), threading.Event()
+
+    def wait(*args: Any, **kwargs: Any) -> None:
+        waits.set()
+        wait_for(*args, **kwargs)
+
+    monkeypatch.setattr("cluster.steps.overlapped_sync.wait_for", wait)
+    assert together(again.join, lambda: waits.wait(PATIENCE_S) and other_again.step_after_join()) == [1, 1]
+    np.testing.assert_allclose(stepped([again, other_again], 2), expected(2, 3), rtol=1e-6)
 
 
 def test_who_is_let_go_too_late_has_the_right_values_one_step_later(workers: List[Worker]) -> None:

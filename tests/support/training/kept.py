@@ -9,7 +9,7 @@ from typing import Any, Iterator, List
 
 @contextlib.contextmanager
 def sessions_closed() -> Iterator[None]:
-    """Close the sessions that begin inside, and forget them: the graphs of some hundred tests fill a machine's memory."""
+    """Close the sessions that begin inside, and forget them: the graphs of all tests would fill a machine's memory."""
     before = set(map(id, _kept()))
     yield
     begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
@@ -28,13 +28,15 @@ def never_destroy() -> None:
 
 def _forget_gradients() -> None:
     """Drop the gradients of functions, by which TensorFlow's registry holds every graph that has had a function."""
-    ops = sys.modules.get("tensorflow.python.framework.ops")
-    registry = getattr(ops, "gradient_registry", None) or getattr(ops, "_gradient_registry", None)
-    for name in list(registry._registry) if registry else ():
-        if name.startswith("PartitionedCall-"):
-            del registry._registry[name]
+    ops: Any = sys.modules.get("tensorflow.python.framework.ops")
+    if ops is None:
+        return
+    registry = (getattr(ops, "gradient_registry", None) or ops._gradient_registry)._registry  # TensorFlow 2.x, 1.15
+    for name in [name for name in registry if name.startswith("PartitionedCall-")]:
+        del registry[name]
 
 
 def _kept() -> List[Any]:
-    server = sys.modules.get("cluster.runtime.server")  # absent in a process without TensorFlow
-    return server._kept if server else []
+    server: Any = sys.modules.get("cluster.runtime.server")  # absent in a process without TensorFlow
+    kept: List[Any] = server._kept if server else []
+    return kept

@@ -3,8 +3,9 @@
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
+from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, proceed
 from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Op, Ps, Servers, Wrong, fresh, happen
-from tests.cluster.steps.exhaustive.sessions import AGAIN, FINISHED, Call, Life, Run, proceed
+from tests.cluster.steps.exhaustive.sessions import Call, Life, Run
 
 
 class Pending:
@@ -47,8 +48,8 @@ class Explorer:
     """Explore all states of a run with so many deaths."""
 
     def __init__(self, run: Run, deaths: int = 0, deaths_of_ps: int = 0, most: int = 3_000_000):
-        self._run, self._most, self.is_strict = run, most, True
-        servers = fresh(run.workers, run.ps)
+        self._run, self._most, self._deaths = run, most, deaths + deaths_of_ps
+        servers = fresh(run.workers, run.ps * run.pushes)
         tasks = tuple(self._begin(index, servers) for index in range(run.workers))
         self._first = State(servers, tasks, deaths, deaths_of_ps)
 
@@ -117,23 +118,26 @@ class Explorer:
                 new = self._begin(index, state.servers)
                 dead = state._replace(tasks=_with(state.tasks, index, new), deaths=state.deaths - 1)
                 yield f"worker {index} dies", dead, True
-        for index, ps in enumerate(state.servers.ps if state.deaths_of_ps else ()):
-            yield f"ps {index} dies", self._without(state, index, ps), True
+        for index in range(self._run.ps if state.deaths_of_ps else 0):
+            yield f"ps {index} dies", self._without(state, index), True
 
     def _is_lost(self, op: Op, state: State, task: Task) -> bool:
         """Return whether an operation is on a server that has started again: its whole call ends then."""
         return op.server is not None and state.servers.ps[op.server].born != task.memory.born[op.server]
 
-    def _without(self, state: State, index: int, ps: Ps) -> State:
-        empty = Ps(born=ps.born + 1, turns=((),) * self._run.workers)
-        servers = state.servers._replace(ps=_with(state.servers.ps, index, empty))
+    def _without(self, state: State, index: int) -> State:
+        first, pushes = index * self._run.pushes, self._run.pushes
+        empty = Ps(born=state.servers.ps[first].born + 1, turns=((),) * self._run.workers)
+        whole = (*state.servers.ps[:first], *(empty,) * pushes, *state.servers.ps[first + pushes :])
+        servers = state.servers._replace(ps=whole)
         if index == 0:
             servers = servers._replace(step=None, era=None, counts=None, tokens=((),) * self._run.workers)
         return state._replace(servers=servers, deaths_of_ps=state.deaths_of_ps - 1)
 
     def _after(self, state: State, index: int, task: Task, call: Call, place: int) -> Optional[State]:
         try:
-            outcome = happen(Event(state.servers, task.memory, index, call.ops[place], task.results), self.is_strict)
+            has_lost = state.deaths + state.deaths_of_ps < self._deaths
+            outcome = happen(Event(state.servers, task.memory, index, call.ops[place], task.results, has_lost))
         except Lost:
             return state._replace(tasks=_with(state.tasks, index, self._begin(index, state.servers)))
         if outcome is None:
@@ -162,7 +166,7 @@ class Explorer:
         for place, op in enumerate(call.ops):
             ready = task.results[place] is PENDING and all(task.results[each] is not PENDING for each in op.after)
             if op.server is None and ready:
-                outcome = happen(Event(servers, task.memory, index, op, task.results), self.is_strict)
+                outcome = happen(Event(servers, task.memory, index, op, task.results))
                 if outcome is not None:
                     task = task._replace(memory=outcome[1], results=_with(task.results, place, outcome[2]))
         return task

@@ -19,13 +19,14 @@ class Gradient(NamedTuple):
 
 
 class Ps(NamedTuple):
-    """One server: a variable with its accumulator; None and nothing after its start.
+    """One push on its server: a variable with its accumulator; None and nothing after its start.
 
     Attributes:
-      born: the number of its starts.
+      born: the number of its server's starts.
       stamp: the accumulator's own step; an older gradient is dropped.
       applied: the stamp after the last step that was applied; ``given``: that of each worker's last gradient.
-      turns: each worker's queue of tokens for pushes.
+      outbox: the value as it travels in an overlapped step.
+      turns: each worker's queue of tokens for all pushes of the server, at the first of these.
     """
 
     born: int = 0
@@ -34,6 +35,7 @@ class Ps(NamedTuple):
     gradients: Tuple[Gradient, ...] = ()
     applied: Optional[int] = None
     given: Optional[Tuple[int, ...]] = None
+    outbox: Optional[Value] = None
     turns: Tuple[Tuple[int, ...], ...] = ()
 
 
@@ -98,6 +100,7 @@ class Event(NamedTuple):
     worker: int
     op: Op
     results: Tuple[Any, ...]
+    has_lost: bool = False  # a task has died
 
     @property
     def ps(self) -> Ps:
@@ -120,7 +123,7 @@ class Event(NamedTuple):
 Outcome = Tuple[Servers, Memory, Any]
 
 
-def happen(event: Event, is_strict: bool) -> Optional[Outcome]:
+def happen(event: Event) -> Optional[Outcome]:
     """Return what one operation does; None where it has to wait.
 
     Raises:
@@ -130,24 +133,35 @@ def happen(event: Event, is_strict: bool) -> Optional[Outcome]:
     server = event.op.server
     if server is not None and event.servers.ps[server].born != event.memory.born[server]:
         raise Lost
-    if event.op.name == "apply" and is_strict:
+    if event.op.name == "apply":
         _judge(event)
     outcome: Optional[Outcome] = OPERATIONS[event.op.name](event)
     return outcome
 
 
 def _judge(event: Event) -> None:
-    """Refuse a step that is not the sum of one gradient of every worker, all of the values that it changes."""
+    """Refuse a step that is not the sum of one gradient of every worker, all of the values that it changes.
+
+    A gradient that was given instead of a dead worker's may know a part of its own step.
+    """
     taken = event.results[event.op.args[0]]
     workers = sorted(gradient.worker for gradient in taken)
     if workers != list(range(len(event.servers.tokens))):
         raise Wrong(f"a step on ps:{event.op.server} has gradients of workers {workers}")
     now = event.servers.step
+    if _before(event.ps.value, now) != event.ps.value:
+        raise Wrong(f"step {now} is applied twice on ps:{event.op.server}")
     for gradient in taken:
         for ps, value in zip(event.servers.ps, gradient.values):
-            before = ps.value[:-1] if ps.value is not None and ps.value[-1] == now else ps.value
-            if before is not None and before[0] == value[0] and value != before:
+            before, known = _before(ps.value, now), _before(value, now)
+            if known != value and not event.has_lost:
+                raise Wrong(f"worker {gradient.worker} computed step {now} with {value}, which has it already")
+            if before is not None and before[0] == value[0] and known != before:
                 raise Wrong(f"worker {gradient.worker} computed step {now} with {value}, and {before} is changed")
+
+
+def _before(value: Optional[Value], step: Optional[int]) -> Optional[Value]:
+    return value[:-1] if value and value[-1] == step else value
 
 
 def _push(event: Event) -> Outcome:
@@ -198,6 +212,22 @@ def _came(event: Event) -> Outcome:
     return event.here(came=(*event.memory.came, (token + event.memory.era, tuple(reads))))
 
 
+def _came_next(event: Event) -> Outcome:
+    """Keep values for the next step, by the stamp of the step in which they came."""
+    stamp, *reads = (event.results[place] for place in event.op.args)
+    return event.here(came=(*event.memory.came, (stamp + 1, tuple(reads))))
+
+
+def _turn(event: Event) -> Optional[Outcome]:
+    """Take the next token of a server."""
+    tokens = event.ps.turns[event.worker]
+    return event.on_ps(tokens[0], turns=_with(event.ps.turns, event.worker, tokens[1:])) if tokens else None
+
+
+def _put(event: Event, tokens: Tuple[int, ...]) -> Outcome:
+    return event.on_ps(turns=tuple((*turns, *tokens) for turns in event.ps.turns))
+
+
 def _load(event: Event) -> Optional[Outcome]:
     if not event.memory.came:
         return None
@@ -233,7 +263,22 @@ OPERATIONS: Dict[str, Any] = {
     "drain": lambda event: event.on_all(tokens=_with(event.servers.tokens, event.op.args[0], ())),
     "gradients": lambda event: event.on_ps(len(event.ps.gradients)),
     "stamp": lambda event: event.on_ps(stamp=event.op.args[0]),
-    "note all": lambda event: event.on_ps(given=(event.memory.step + event.memory.era,) * len(event.servers.tokens)),
+    "note all": lambda event: event.on_ps(
+        given=(event.memory.step + event.memory.era,) * len(event.servers.tokens),
+        applied=event.memory.step + event.memory.era,
+    ),
+    "stamp now": lambda event: event.here(event.memory.step + event.memory.era),
+    "came next": _came_next,
+    "turn": _turn,
+    "end": lambda event: event.on_ps(),
+    "prepare": lambda event: event.on_ps(outbox=event.ps.value),
+    "read outbox": lambda event: event.on_ps(event.ps.outbox),
+    "note applied": lambda event: event.on_ps(applied=event.results[event.op.args[0]] + 1),
+    "settle": lambda event: event.on_ps(applied=event.memory.step + event.memory.era + 1),
+    "applied": lambda event: event.on_ps(event.ps.applied),
+    "send turns": lambda event: _put(event, (event.results[event.op.args[0]] + 1,)),
+    "release": lambda event: _put(event, (CLOSED,) * event.op.args[0]),
+    "drain turns": lambda event: event.on_ps(turns=_with(event.ps.turns, event.op.args[0], ())),
     "given": lambda event: event.on_ps(event.ps.given),
     "read": lambda event: event.on_ps(event.ps.value),
     "is missing": lambda event: event.on_ps(int(_is_missing(event))),
