@@ -4,7 +4,7 @@ Not in this model: two operations of one server that follow each other without t
 note, happen together. A worker that dies has no operation under way any more.
 """
 
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Sequence, Set, Tuple
 
 import pytest
 
@@ -21,7 +21,7 @@ from tests.cluster.steps.exhaustive import lives
 from tests.cluster.steps.exhaustive.explorer import Explorer, Found
 from tests.cluster.steps.exhaustive.lives import Worker
 from tests.cluster.steps.exhaustive.operations import Optimizer, OverlappedOptimizer
-from tests.cluster.steps.exhaustive.servers import Op
+from tests.cluster.steps.exhaustive.servers import OPERATIONS, Event, Op, Outcome
 from tests.cluster.steps.exhaustive.sessions import Run
 
 
@@ -41,6 +41,9 @@ def found(run: Run, deaths: int = 0, deaths_of_ps: int = 0) -> Found:
         (Run(workers=2, ps=1, steps=1, overlaps=True, pushes=2), 1, 0),
         (Run(workers=2, ps=1, steps=2, overlaps=True), 1, 0),
         (Run(workers=2, ps=1, steps=2, overlaps=True), 0, 1),
+        (Run(workers=3, ps=1, steps=1, backup=1), 0, 0),
+        (Run(workers=2, ps=1, steps=1, backup=1), 1, 0),
+        (Run(workers=2, ps=1, steps=1, backup=1), 0, 1),
     ],
 )
 def test_every_step_is_of_one_gradient_of_every_worker_and_training_ends(
@@ -85,12 +88,21 @@ def test_a_token_before_the_step_is_applied_is_found(monkeypatch: Any) -> None:
 
     whole = Optimizer._finish
     monkeypatch.setattr(Optimizer, "_finish", finish)
-    assert "is changed" in str(found(Run(2, 2, 2)).wrong)
+    assert found(Run(2, 2, 2)).wrong == "step 1 on ps:0 has a gradient of another step"
 
 
 def test_a_worker_that_drops_the_tokens_that_let_it_go_is_found(monkeypatch: Any) -> None:
     monkeypatch.setattr(OverlappedWorker, "_others_began", lambda worker, session: True)
     assert found(Run(2, 1, 1, overlaps=True), deaths=1).wrong == "nobody can end training from here"
+
+
+def test_a_late_gradient_that_is_not_dropped_is_found(monkeypatch: Any) -> None:
+    def push(event: Event) -> Outcome:
+        return whole(event._replace(servers=event.servers.on(event.op.server or 0, stamp=0)))
+
+    whole = OPERATIONS["push"]
+    monkeypatch.setitem(OPERATIONS, "push", push)
+    assert found(Run(2, 1, 2, backup=1)).wrong == "step 1 on ps:0 has a gradient of another step"
 
 
 # -- the model's step is the graph's
@@ -111,24 +123,21 @@ KINDS = {
 Node = Tuple[str, int]
 
 
-@pytest.mark.parametrize("overlaps", [False, True])
+@pytest.mark.parametrize("run", [Run(3, 2, 1), Run(3, 2, 1, overlaps=True), Run(3, 2, 1, backup=1)])
 @pytest.mark.parametrize("worker", [0, 1])
-def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int, overlaps: bool) -> None:
+def test_the_operations_of_a_step_come_in_the_order_of_the_graph(worker: int, run: Run) -> None:
     ops: List[Op] = []
-    run = Run(3, 2, 1, overlaps)
-    (OverlappedOptimizer if overlaps else Optimizer)(run, worker)._step(ops, {})
-    known = set(KINDS.values())
-    of_model = {
-        (_node(ops[before]), _node(op))
-        for place, op in enumerate(ops)
-        for before in _before(ops, place)
-        if op.name in known and ops[before].name in known
-    }
-    assert of_model == _order_of_graph(_step_of(worker, overlaps))
+    (OverlappedOptimizer if run.overlaps else Optimizer)(run, worker)._step(ops, {})
+    assert _order_of_model(ops) == _order_of_graph(_step_of(worker, run))
+
+
+def test_the_operations_of_the_chief_s_thread_come_in_the_order_of_the_graph() -> None:
+    run = Run(3, 2, 1, backup=1)
+    assert _order_of_model(lives.finishing(run)) == _order_of_graph(_step_of(0, run, is_whole=False))
 
 
 def test_no_server_is_done_with_an_overlapped_step_before_all_pushes_are_applied() -> None:
-    ops = _step_of(0, overlaps=True)
+    ops = _step_of(0, Run(3, 2, 1, overlaps=True))
     takes = {op for op in ops if KINDS.get(op.type) == "take"}
     assert {_server(op) for op in ops if takes <= ops[op] and "/job:ps" in op.device} == {0, 1}
     last = {op for op in ops if takes <= ops[op] and KINDS.get(op.type) == "next step"}
@@ -136,11 +145,21 @@ def test_no_server_is_done_with_an_overlapped_step_before_all_pushes_are_applied
     assert {_server(op) for op in ends if "/job:ps" in op.device} == {0, 1}
 
 
+def _order_of_model(ops: Sequence[Op]) -> Set[Tuple[Node, Node]]:
+    known = set(KINDS.values())
+    return {
+        (_node(ops[before]), _node(op))
+        for place, op in enumerate(ops)
+        for before in _before(ops, place)
+        if op.name in known and ops[before].name in known
+    }
+
+
 def _node(op: Op) -> Node:
     return op.name, op.server or 0
 
 
-def _before(ops: List[Op], place: int) -> Set[int]:
+def _before(ops: Sequence[Op], place: int) -> Set[int]:
     return {place for each in ops[place].after for place in (each, *_before(ops, each))}
 
 
@@ -154,13 +173,13 @@ def _server(op: Any) -> int:
     return int(op.device.split("task:")[1].split("/")[0])
 
 
-def _step_of(worker: int, overlaps: bool) -> Dict[Any, Set[Any]]:
-    """Return the operations of a worker's step, each with those before it."""
+def _step_of(worker: int, run: Run, is_whole: bool = True) -> Dict[Any, Set[Any]]:
+    """Return the operations of a worker's step, or of the chief's thread beside it, each with those before it."""
     host = f"/job:worker/task:{worker}/device:CPU:0"
     with tf.Graph().as_default(), tf.device(host):
         with tf.device(ps_device(0)):
             global_step = tf.train.get_or_create_global_step()
-        buckets = [Bucket(index, 0, (f"v{index}",)) for index in range(2)] if overlaps else []
+        buckets = [Bucket(index, 0, (f"v{index}",)) for index in range(2)] if run.overlaps else []
         copies = LocalCopies(buckets, {f"v{index}": (2,) for index in range(2)}, host)
         pairs = []
         for index in range(2):
@@ -170,11 +189,13 @@ def _step_of(worker: int, overlaps: bool) -> Dict[Any, Set[Any]]:
         copies.adopt([variable for _, variable in pairs])
         descent = tf.train.GradientDescentOptimizer(1.0)
         exchange = Exchange(copies, Wire())
-        parts = StepParts(descent, pairs, global_step, tf.constant(0.0), 3, worker, exchange)
-        optimizer = (OverlappedSyncOptimizer if overlaps else TokenSyncOptimizer)(parts)
+        loss = tf.constant(0.0)
+        parts = StepParts(descent, pairs, global_step, loss, 3, worker, exchange, backup_workers=run.backup)
+        optimizer = (OverlappedSyncOptimizer if run.overlaps else TokenSyncOptimizer)(parts)
         token = optimizer.apply_gradients(pairs, global_step)
+    last = token.op if is_whole else optimizer.finish
     above: Dict[Any, Set[Any]] = {}
-    return {op: _above(op, above) for op in _above(token.op, above) | {token.op}}
+    return {op: _above(op, above) for op in _above(last, above) | {last}}
 
 
 def _above(op: Any, known: Dict[Any, Set[Any]]) -> Set[Any]:

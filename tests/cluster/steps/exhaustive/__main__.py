@@ -1,7 +1,7 @@
 """Explore larger runs.
 
-``python -m tests.cluster.steps.exhaustive WORKERS PS STEPS DEATHS DEATHS_OF_PS [PUSHES]``; with PUSHES of each server,
-steps overlap.
+``python -m tests.cluster.steps.exhaustive WORKERS PS STEPS DEATHS DEATHS_OF_PS [PUSHES [BACKUP]]``; with PUSHES of each
+server, steps overlap. With 0 PUSHES there may be BACKUP workers.
 """
 
 import sys
@@ -14,9 +14,9 @@ from tests.cluster.steps.exhaustive.sessions import Run
 def main() -> None:
     """Print the number of states, and the way to the first broken promise."""
     workers, ps, steps, deaths, deaths_of_ps = map(int, sys.argv[1:6])
-    pushes = int(sys.argv[6]) if len(sys.argv) > 6 else 0
+    pushes, backup = (*map(int, sys.argv[6:8]), 0, 0)[:2]
     began = time.monotonic()
-    found = Explorer(Run(workers, ps, steps, pushes > 0, max(1, pushes)), deaths, deaths_of_ps).explore()
+    found = Explorer(Run(workers, ps, steps, pushes > 0, max(1, pushes), backup), deaths, deaths_of_ps).explore()
     print(
         *found.way,
         f"{found.states} states in {time.monotonic() - began:.0f} s: {found.wrong or 'nothing wrong'}",

@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, proceed
+from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, finishing, proceed
 from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Op, Ps, Servers, Wrong, fresh, happen
 from tests.cluster.steps.exhaustive.sessions import Call, Life, Run
 
@@ -19,11 +19,12 @@ PENDING = Pending()
 
 
 class Task(NamedTuple):
-    """A worker's process: its life, its memory, and the results of the call that it is in."""
+    """A worker's process: its life, its memory, and the results of the calls that it and its ``Finisher`` are in."""
 
     memory: Memory
     life: Life = Life()
     results: Tuple[Any, ...] = ()
+    finished: Tuple[Any, ...] = ()
     has_finished: bool = False
 
 
@@ -102,6 +103,7 @@ class Explorer:
 
     def _next(self, state: State) -> Iterator[Tuple[str, State, bool]]:
         for index, task in enumerate(state.tasks):
+            yield from self._finish(state, index, task)  # also while the chief waits for the others at the end
             if task.has_finished:
                 continue
             call = proceed(self._run, index, task.life, sum(task.memory.born))
@@ -111,7 +113,7 @@ class Explorer:
                 after = self._after(state, index, task, call, place)
                 if after is not None:
                     yield f"worker {index}: {op.name} {op.args} on {op.server}", after, False
-            if any(self._is_lost(op, state, task) for op, result in zip(call.ops, task.results) if result is PENDING):
+            if any(self._is_lost(op, state, task) for op, result in self._under_way(task, call) if result is PENDING):
                 begun = self._begin(index, state.servers)
                 yield f"worker {index} notices", state._replace(tasks=_with(state.tasks, index, begun)), False
             if state.deaths:
@@ -120,6 +122,33 @@ class Explorer:
                 yield f"worker {index} dies", dead, True
         for index in range(self._run.ps if state.deaths_of_ps else 0):
             yield f"ps {index} dies", self._without(state, index), True
+
+    def _under_way(self, task: Task, call: Call) -> List[Tuple[Op, Any]]:
+        """Return all operations of a task, each with its result."""
+        return [*zip(call.ops, task.results), *zip(finishing(self._run), task.finished)]
+
+    def _finish(self, state: State, index: int, task: Task) -> Iterator[Tuple[str, State, bool]]:
+        """Return what the chief's ``Finisher`` may do next."""
+        if not task.memory.to_finish:
+            return
+        ops = finishing(self._run)
+        results = task.finished or (PENDING,) * len(ops)
+        for place, op in enumerate(ops):
+            if results[place] is not PENDING or any(results[each] is PENDING for each in op.after):
+                continue
+            try:
+                outcome = happen(Event(state.servers, task.memory, index, op, results))
+            except Lost:
+                begun = self._begin(index, state.servers)
+                yield "the finisher loses its session", state._replace(tasks=_with(state.tasks, index, begun)), False
+                continue
+            if outcome is not None:
+                servers, memory, result = outcome
+                finished = _with(results, place, result)
+                if PENDING not in finished:
+                    finished, memory = (), memory._replace(to_finish=memory.to_finish - 1)
+                after = _with(state.tasks, index, task._replace(memory=memory, finished=finished))
+                yield f"finisher: {op.name} {op.args} on {op.server}", State(servers, after, *state[2:]), False
 
     def _is_lost(self, op: Op, state: State, task: Task) -> bool:
         """Return whether an operation is on a server that has started again: its whole call ends then."""

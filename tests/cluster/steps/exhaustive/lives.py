@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, List, Tuple
 from unittest import mock
 
 import numpy as np
@@ -15,6 +15,7 @@ from cluster.steps.overlapped_sync import OverlappedWorker
 from cluster.steps.sync_worker import SyncWorker
 from cluster.training import joining
 from tests.cluster.steps.exhaustive.operations import Optimizer, OverlappedOptimizer
+from tests.cluster.steps.exhaustive.servers import Op
 from tests.cluster.steps.exhaustive.sessions import NUMBER, Call, Life, Retry, Run, Session, constant, many, plain
 
 
@@ -29,6 +30,10 @@ class Worker(SyncWorker):
         self._set_era, self._last_era = plain("set era", 0, NUMBER), plain("last era")
         self._count_all, self._count_own = plain("count all", 0, NUMBER), plain("count own", 0, NUMBER)
         self._without_value, self._skip = plain("no counts"), plain("next step")
+
+    def _start_finisher(self, session: Any, steps: int) -> None:
+        if self._optimizer.is_chief and not self._exact:
+            session.run(plain("start finisher", None, steps))
 
     _KEPT = ("_local", "_era", "_given")
 
@@ -48,6 +53,14 @@ class WorkerThatOverlaps(Worker, OverlappedWorker):
 
     def __init__(self, parts: StepParts, optimizer: Any):
         SyncWorker.__init__(self, parts, optimizer)
+
+
+@lru_cache(maxsize=None)
+def finishing(run: Run) -> Tuple[Op, ...]:
+    """Return the operations of the chief's ``Finisher`` for one step."""
+    ops: List[Op] = []
+    Optimizer(run, 0).finish.build(ops, {})
+    return tuple(ops)
 
 
 def _worker(run: Run, index: int) -> Worker:

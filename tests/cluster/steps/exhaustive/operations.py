@@ -43,10 +43,10 @@ class Copies:
 class Optimizer:
     """Stands in for ``TokenSyncOptimizer``: the same operations, in the same order."""
 
-    is_strict = True
     behind: Any = None
 
     def __init__(self, run: Run, worker: int):
+        self.is_strict, self.late = not run.backup, Fetch(self._late)
         self._run, self.worker_index, self.num_workers = run, worker, run.workers
         self.is_chief, self.copies = worker == 0, Copies(run.all_pushes)
         self.waited, self.forget = constant(np.float64(0)), constant(None)
@@ -69,21 +69,26 @@ class Optimizer:
         return Fetch(self._step)
 
     def _step(self, ops: List[Op], feeds: Mapping[Any, Any]) -> Callable[[Tuple[Any, ...]], Any]:
-        ops += [Op("push", index) for index in range(self._run.all_pushes)]
-        counted = _add(ops, Op("count", 0, (), tuple(range(self._run.all_pushes))))
-        sent = self._finish(ops) if self.is_chief else ()
+        late = () if self.is_strict else (_add(ops, Op("late")),)
+        gave = [_add(ops, Op("push", index, (), late)) for index in range(self._run.all_pushes)]
+        counted = _add(ops, Op("count", 0, (), tuple(gave)))
+        sent = self._finish(ops) if self.is_chief and self.is_strict else ()
         token = _add(ops, Op("take newest", 0, (), (counted, *sent)))
         reads = tuple(_add(ops, Op("read", index, (), (token,))) for index in range(self._run.all_pushes))
         _add(ops, Op("came", None, (token, *reads), (token, *reads)))
         return lambda results: results[token]
+
+    def _late(self, ops: List[Op], feeds: Mapping[Any, Any]) -> Callable[[Tuple[Any, ...]], Any]:
+        return lambda results: results[0]
 
     def _finish_alone(self, ops: List[Op], feeds: Mapping[Any, Any]) -> Callable[[Tuple[Any, ...]], Any]:
         self._finish(ops)
         return lambda results: None
 
     def _finish(self, ops: List[Op]) -> Tuple[int, ...]:
-        takes = tuple(_add(ops, Op("take", index, (self._run.workers,))) for index in range(self._run.all_pushes))
-        applied = tuple(_add(ops, Op("apply", index, (take,), takes)) for index, take in enumerate(takes))
+        takes = tuple(_add(ops, Op("take", index, (self._run.required,))) for index in range(self._run.all_pushes))
+        needed = self._run.required
+        applied = tuple(_add(ops, Op("apply", index, (take, needed), takes)) for index, take in enumerate(takes))
         return self._sent(ops, _add(ops, Op("next step", 0, (), applied)))
 
     def _sent(self, ops: List[Op], step: int) -> Tuple[int, ...]:
@@ -158,8 +163,8 @@ class OverlappedOptimizer(Optimizer):
         return _add(ops, Op("next step", 0, (), tuple(ends)))
 
     def _apply_push(self, ops: List[Op], push: int, stamp: int) -> Tuple[int, int]:
-        take = _add(ops, Op("take", push, (self._run.workers,)))
-        applied = _add(ops, Op("apply", push, (take,), (take,)))
+        take = _add(ops, Op("take", push, (self._run.required,)))
+        applied = _add(ops, Op("apply", push, (take, self._run.required), (take,)))
         ready = _add(ops, Op("prepare", push, (), (applied,)))
         return ready, _add(ops, Op("note applied", push, (stamp,), (ready, stamp)))
 

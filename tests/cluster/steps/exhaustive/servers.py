@@ -60,13 +60,14 @@ def fresh(workers: int, ps: int) -> Servers:
 
 
 class Memory(NamedTuple):
-    """What a worker's session keeps on the worker: its variables' values, and those that have come meanwhile."""
+    """What a worker has beside its own code: its variables' values, those that have come meanwhile, and a thread."""
 
     born: Tuple[int, ...]
     step: int = 0
     era: int = 0
     values: Tuple[Value, ...] = ()
     came: Tuple[Tuple[int, Tuple[Value, ...]], ...] = ()
+    to_finish: int = 0  # steps that the chief's ``Finisher`` has still to apply
 
 
 class Op(NamedTuple):
@@ -140,15 +141,18 @@ def happen(event: Event) -> Optional[Outcome]:
 
 
 def _judge(event: Event) -> None:
-    """Refuse a step that is not the sum of one gradient of every worker, all of the values that it changes.
+    """Refuse a step that is not the sum of one gradient of each worker, all of the values that it changes.
 
     A gradient that was given instead of a dead worker's may know a part of its own step.
     """
     taken = event.results[event.op.args[0]]
     workers = sorted(gradient.worker for gradient in taken)
-    if workers != list(range(len(event.servers.tokens))):
+    if len(set(workers)) < len(workers) or len(workers) < event.op.args[1]:
         raise Wrong(f"a step on ps:{event.op.server} has gradients of workers {workers}")
     now = event.servers.step
+    era = event.servers.era
+    if era is not None and now is not None and {gradient.stamp for gradient in taken} != {era + now}:
+        raise Wrong(f"step {now} on ps:{event.op.server} has a gradient of another step")
     if _before(event.ps.value, now) != event.ps.value:
         raise Wrong(f"step {now} is applied twice on ps:{event.op.server}")
     for gradient in taken:
@@ -271,6 +275,8 @@ OPERATIONS: Dict[str, Any] = {
     "came next": _came_next,
     "turn": _turn,
     "end": lambda event: event.on_ps(),
+    "late": lambda event: event.on_all((event.servers.step or 0) > event.memory.step),
+    "start finisher": lambda event: event.here(to_finish=event.op.args[0]),
     "prepare": lambda event: event.on_ps(outbox=event.ps.value),
     "read outbox": lambda event: event.on_ps(event.ps.outbox),
     "note applied": lambda event: event.on_ps(applied=event.results[event.op.args[0]] + 1),

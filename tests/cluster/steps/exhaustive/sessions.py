@@ -12,13 +12,19 @@ from tests.cluster.steps.exhaustive.servers import Op
 
 
 class Run(NamedTuple):
-    """The size of a run, and its kind of steps; each server has so many pushes."""
+    """The size of a run, and its kind: each server has so many pushes, and a step may lack ``backup`` workers."""
 
     workers: int
     ps: int
     steps: int
     overlaps: bool = False
     pushes: int = 1
+    backup: int = 0
+
+    @property
+    def required(self) -> int:
+        """Return the number of gradients that make a step."""
+        return self.workers - self.backup
 
     @property
     def all_pushes(self) -> int:
