@@ -1,5 +1,6 @@
 """Every state that a run can reach: breadth first, so that what is found first is the shortest history."""
 
+import gc
 from collections import deque
 from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -56,6 +57,15 @@ class Explorer:
 
     def explore(self) -> Found:
         """Return what is found."""
+        collects = gc.isenabled()
+        gc.disable()  # which would look at millions of states again and again
+        try:
+            return self._explore()
+        finally:
+            if collects:
+                gc.enable()
+
+    def _explore(self) -> Found:
         came: Dict[State, Optional[Tuple[State, str]]] = {self._first: None}
         quiet: Dict[State, List[State]] = {}  # by state: those from which it is reached without a death
         queue: Deque[State] = deque([self._first])
