@@ -21,7 +21,7 @@ from tests.cluster.steps.exhaustive import lives
 from tests.cluster.steps.exhaustive.explorer import Explorer, Found
 from tests.cluster.steps.exhaustive.lives import Worker
 from tests.cluster.steps.exhaustive.operations import Optimizer, OverlappedOptimizer
-from tests.cluster.steps.exhaustive.servers import OPERATIONS, Event, Op, Outcome
+from tests.cluster.steps.exhaustive.servers import OPERATIONS, Event, Op
 from tests.cluster.steps.exhaustive.sessions import Run
 
 
@@ -97,7 +97,7 @@ def test_a_worker_that_drops_the_tokens_that_let_it_go_is_found(monkeypatch: Any
 
 
 def test_a_late_gradient_that_is_not_dropped_is_found(monkeypatch: Any) -> None:
-    def push(event: Event) -> Outcome:
+    def push(event: Event) -> Any:
         return whole(event._replace(servers=event.servers.on(event.op.server or 0, stamp=0)))
 
     whole = OPERATIONS["push"]

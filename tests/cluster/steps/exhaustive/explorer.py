@@ -1,11 +1,15 @@
-"""Every state that a run can reach: breadth first, so that what is found first is the shortest history."""
+"""Every state that a run can reach: breadth first, so that what is found first is the shortest history.
+
+What a worker can do depends on the servers and on its own state alone. So that is found out once for each pair of
+these, which are numbers here: there are far fewer pairs than states.
+"""
 
 import gc
-from collections import deque
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, finishing, proceed
-from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Op, Ps, Servers, Wrong, fresh, happen
+from tests.cluster.steps.exhaustive.reached import Numbers, Reached
+from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Ps, Servers, Wrong, fresh, happen
 from tests.cluster.steps.exhaustive.sessions import Call, Life, Run
 
 
@@ -30,12 +34,20 @@ class Task(NamedTuple):
 
 
 class State(NamedTuple):
-    """A state of the run, and how many workers and servers may still die."""
+    """A state of the run, in numbers: the servers', each worker's, and how many workers and servers may still die."""
 
-    servers: Servers
-    tasks: Tuple[Task, ...]
+    servers: int
+    tasks: Tuple[int, ...]
     deaths: int = 0
     deaths_of_ps: int = 0
+
+
+class Move(NamedTuple):
+    """What a worker can do next: its name, and then the numbers of the servers and of the worker."""
+
+    name: str
+    servers: int
+    task: int
 
 
 class Found(NamedTuple):
@@ -49,10 +61,14 @@ class Found(NamedTuple):
 class Explorer:
     """Explore all states of a run with so many deaths."""
 
-    def __init__(self, run: Run, deaths: int = 0, deaths_of_ps: int = 0, most: int = 3_000_000):
+    def __init__(self, run: Run, deaths: int = 0, deaths_of_ps: int = 0, most: int = 20_000_000):
         self._run, self._most, self._deaths = run, most, deaths + deaths_of_ps
-        servers = fresh(run.workers, run.ps * run.pushes)
-        tasks = tuple(self._begin(index, servers) for index in range(run.workers))
+        self._servers: Numbers[Servers] = Numbers()
+        self._tasks: Numbers[Task] = Numbers()
+        self._moves: Dict[Tuple[int, int, int, bool], Tuple[Move, ...]] = {}
+        self._begun: Dict[Tuple[int, int], int] = {}
+        servers = self._servers.of(fresh(run.workers, run.ps * run.pushes))
+        tasks = tuple(self._beginning(index, servers) for index in range(run.workers))
         self._first = State(servers, tasks, deaths, deaths_of_ps)
 
     def explore(self) -> Found:
@@ -66,126 +82,103 @@ class Explorer:
                 gc.enable()
 
     def _explore(self) -> Found:
-        came: Dict[State, Optional[Tuple[State, str]]] = {self._first: None}
-        quiet: Dict[State, List[State]] = {}  # by state: those from which it is reached without a death
-        queue: Deque[State] = deque([self._first])
-        ends: List[State] = []
-        while queue:
-            state = queue.popleft()
+        reached: Reached[State] = Reached(self._first)
+        for number, state in enumerate(reached.states):  # which grow meanwhile
             try:
-                for name, after, is_death in self._next(state):
-                    if after not in came:
-                        came[after] = (state, name)
-                        queue.append(after)
-                    if not is_death:
-                        quiet.setdefault(after, []).append(state)
+                for _, after, is_death in self._next(state):
+                    reached.add(number, after, is_death)
             except Wrong as wrong:
-                return Found(len(came), str(wrong), self._way(state, came))
-            has_ended = [task.has_finished for task in state.tasks]
-            lost = any(ps.born for ps in state.servers.ps) and any(has_ended)  # who returns is the launcher's matter
-            if all(has_ended) or lost:
-                ends.append(state)
-            if len(came) > self._most:
+                return Found(len(reached.states), str(wrong), self._way(number, reached))
+            if self._is_end(state):
+                reached.ends.append(number)
+            if len(reached.states) > self._most:
                 raise MemoryError(f"more than {self._most} states")
-        stuck = self._stuck(came, quiet, ends)
+        stuck = reached.stuck()
         if stuck is not None:
-            return Found(len(came), "nobody can end training from here", self._way(stuck, came))
-        return Found(len(came))
+            return Found(len(reached.states), "nobody can end training from here", self._way(stuck, reached))
+        return Found(len(reached.states))
 
-    def _stuck(self, came: Any, quiet: Dict[State, List[State]], ends: List[State]) -> Optional[State]:
-        """Return a state from which the end cannot be reached without a further death; None for none."""
-        good: Set[State] = set(ends)
-        todo = list(ends)
-        while todo:
-            for before in quiet.get(todo.pop(), ()):
-                if before not in good:
-                    good.add(before)
-                    todo.append(before)
-        return next((state for state in came if state not in good), None)
+    def _is_end(self, state: State) -> bool:
+        has_ended = [self._tasks[task].has_finished for task in state.tasks]
+        # Who returns once a worker has ended is the launcher's matter.
+        return all(has_ended) or (any(has_ended) and any(ps.born for ps in self._servers[state.servers].ps))
 
-    def _way(self, state: State, came: Any) -> Tuple[str, ...]:
-        way = []
-        at = came[state]
-        while at is not None:
-            way.append(at[1])
-            at = came[at[0]]
-        return tuple(reversed(way))
+    def _way(self, number: int, reached: Reached[State]) -> Tuple[str, ...]:
+        names = []
+        for before, after in reached.way(number):
+            names.append(next(name for name, found, _ in self._next(before) if found == after))
+        return tuple(names)
 
     def _next(self, state: State) -> Iterator[Tuple[str, State, bool]]:
+        has_lost = state.deaths + state.deaths_of_ps < self._deaths
         for index, task in enumerate(state.tasks):
-            yield from self._finish(state, index, task)  # also while the chief waits for the others at the end
-            if task.has_finished:
-                continue
-            call = proceed(self._run, index, task.life, sum(task.memory.born))
-            for place, op in enumerate(call.ops):
-                if task.results[place] is not PENDING or any(task.results[each] is PENDING for each in op.after):
-                    continue
-                after = self._after(state, index, task, call, place)
-                if after is not None:
-                    yield f"worker {index}: {op.name} {op.args} on {op.server}", after, False
-            if any(self._is_lost(op, state, task) for op, result in self._under_way(task, call) if result is PENDING):
-                begun = self._begin(index, state.servers)
-                yield f"worker {index} notices", state._replace(tasks=_with(state.tasks, index, begun)), False
-            if state.deaths:
-                new = self._begin(index, state.servers)
-                dead = state._replace(tasks=_with(state.tasks, index, new), deaths=state.deaths - 1)
-                yield f"worker {index} dies", dead, True
+            key = index, state.servers, task, has_lost
+            if key not in self._moves:
+                self._moves[key] = tuple(self._made(*key))
+            for move in self._moves[key]:
+                after = State(move.servers, _with(state.tasks, index, move.task), state.deaths, state.deaths_of_ps)
+                yield move.name, after, False
+            if state.deaths and not self._tasks[task].has_finished:
+                dead = _with(state.tasks, index, self._beginning(index, state.servers))
+                yield f"worker {index} dies", state._replace(tasks=dead, deaths=state.deaths - 1), True
         for index in range(self._run.ps if state.deaths_of_ps else 0):
-            yield f"ps {index} dies", self._without(state, index), True
+            servers = self._without(state.servers, index)
+            yield f"ps {index} dies", state._replace(servers=servers, deaths_of_ps=state.deaths_of_ps - 1), True
 
-    def _under_way(self, task: Task, call: Call) -> List[Tuple[Op, Any]]:
-        """Return all operations of a task, each with its result."""
-        return [*zip(call.ops, task.results), *zip(finishing(self._run), task.finished)]
+    def _beginning(self, index: int, servers: int) -> int:
+        if (index, servers) not in self._begun:
+            self._begun[index, servers] = self._tasks.of(self._begin(index, self._servers[servers]))
+        return self._begun[index, servers]
 
-    def _finish(self, state: State, index: int, task: Task) -> Iterator[Tuple[str, State, bool]]:
-        """Return what the chief's ``Finisher`` may do next."""
-        if not task.memory.to_finish:
-            return
-        ops = finishing(self._run)
-        results = task.finished or (PENDING,) * len(ops)
-        for place, op in enumerate(ops):
-            if results[place] is not PENDING or any(results[each] is PENDING for each in op.after):
-                continue
-            try:
-                outcome = happen(Event(state.servers, task.memory, index, op, results))
-            except Lost:
-                begun = self._begin(index, state.servers)
-                yield "the finisher loses its session", state._replace(tasks=_with(state.tasks, index, begun)), False
-                continue
-            if outcome is not None:
-                servers, memory, result = outcome
-                finished = _with(results, place, result)
-                if PENDING not in finished:
-                    finished, memory = (), memory._replace(to_finish=memory.to_finish - 1)
-                after = _with(state.tasks, index, task._replace(memory=memory, finished=finished))
-                yield f"finisher: {op.name} {op.args} on {op.server}", State(servers, after, *state[2:]), False
-
-    def _is_lost(self, op: Op, state: State, task: Task) -> bool:
-        """Return whether an operation is on a server that has started again: its whole call ends then."""
-        return op.server is not None and state.servers.ps[op.server].born != task.memory.born[op.server]
-
-    def _without(self, state: State, index: int) -> State:
+    def _without(self, number: int, index: int) -> int:
+        servers = self._servers[number]
         first, pushes = index * self._run.pushes, self._run.pushes
-        empty = Ps(born=state.servers.ps[first].born + 1, turns=((),) * self._run.workers)
-        whole = (*state.servers.ps[:first], *(empty,) * pushes, *state.servers.ps[first + pushes :])
-        servers = state.servers._replace(ps=whole)
+        empty = Ps(born=servers.ps[first].born + 1, turns=((),) * self._run.workers)
+        servers = servers._replace(ps=(*servers.ps[:first], *(empty,) * pushes, *servers.ps[first + pushes :]))
         if index == 0:
             servers = servers._replace(step=None, era=None, counts=None, tokens=((),) * self._run.workers)
-        return state._replace(servers=servers, deaths_of_ps=state.deaths_of_ps - 1)
+        return self._servers.of(servers)
 
-    def _after(self, state: State, index: int, task: Task, call: Call, place: int) -> Optional[State]:
+    def _made(self, index: int, number: int, of_task: int, has_lost: bool) -> Iterator[Move]:
+        """Return what a worker can do next, and the chief's ``Finisher``, also while the chief waits at the end."""
+        servers, task = self._servers[number], self._tasks[of_task]
+        call = None if task.has_finished else proceed(self._run, index, task.life, sum(task.memory.born))
+        threads = [(finishing(self._run), task.finished)] if task.memory.to_finish else []
+        if call is not None:
+            threads.append((call.ops, task.results))
+        is_lost = False
+        for ops, results in threads:
+            results = results or (PENDING,) * len(ops)
+            for place, op in enumerate(ops):
+                if results[place] is not PENDING:
+                    continue
+                is_lost |= op.server is not None and servers.ps[op.server].born != task.memory.born[op.server]
+                if any(results[each] is PENDING for each in op.after):
+                    continue
+                event = Event(servers, task.memory, index, op, results, has_lost)
+                found = self._happened(event, task, place, call if ops is getattr(call, "ops", None) else None)
+                if found is not None:
+                    yield Move(f"worker {index}: {op.name} {op.args} on {op.server}", *found)
+        if is_lost:  # the session ends with all that is under way
+            yield Move(f"worker {index} notices", number, self._beginning(index, number))
+
+    def _happened(self, event: Event, task: Task, place: int, call: Optional[Call]) -> Optional[Tuple[int, int]]:
+        """Return the numbers of the servers and the worker after an event of its call, or else of its ``Finisher``."""
         try:
-            has_lost = state.deaths + state.deaths_of_ps < self._deaths
-            outcome = happen(Event(state.servers, task.memory, index, call.ops[place], task.results, has_lost))
+            outcome = happen(event)
         except Lost:
-            return state._replace(tasks=_with(state.tasks, index, self._begin(index, state.servers)))
+            return None
         if outcome is None:
             return None
         servers, memory, result = outcome
-        changed = task._replace(memory=memory, results=_with(task.results, place, result))
-        return state._replace(
-            servers=servers, tasks=_with(state.tasks, index, self._settled(index, changed, call, servers))
-        )
+        results = _with(event.results, place, result)
+        if call is not None:
+            task = self._settled(event.worker, task._replace(memory=memory, results=results), call, servers)
+        elif PENDING in results:
+            task = task._replace(memory=memory, finished=results)
+        else:
+            task = task._replace(memory=memory._replace(to_finish=memory.to_finish - 1), finished=())
+        return self._servers.of(servers), self._tasks.of(task)
 
     def _begin(self, index: int, servers: Servers) -> Task:
         """Return a worker's new process, which joins in a new session."""

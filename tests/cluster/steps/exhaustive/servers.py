@@ -149,8 +149,7 @@ def _judge(event: Event) -> None:
     workers = sorted(gradient.worker for gradient in taken)
     if len(set(workers)) < len(workers) or len(workers) < event.op.args[1]:
         raise Wrong(f"a step on ps:{event.op.server} has gradients of workers {workers}")
-    now = event.servers.step
-    era = event.servers.era
+    now, era = event.servers.step, event.servers.era
     if era is not None and now is not None and {gradient.stamp for gradient in taken} != {era + now}:
         raise Wrong(f"step {now} on ps:{event.op.server} has a gradient of another step")
     if _before(event.ps.value, now) != event.ps.value:

@@ -1,0 +1,75 @@
+"""States by number, how they are reached, and from which of them the end is not."""
+
+from array import array
+from typing import Dict, Generic, Iterator, List, Optional, Tuple, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Numbers(Generic[T]):
+    """A number for each different thing."""
+
+    def __init__(self) -> None:
+        self._things: List[T] = []
+        self._numbers: Dict[T, int] = {}
+
+    def of(self, thing: T) -> int:
+        """Return the number of a thing."""
+        number = self._numbers.setdefault(thing, len(self._things))
+        if number == len(self._things):
+            self._things.append(thing)
+        return number
+
+    def __getitem__(self, number: int) -> T:
+        return self._things[number]
+
+
+class Reached(Generic[T]):
+    """The states that are reached, in the order in which they are.
+
+    Attributes:
+      ends: the numbers of the states in which all is done.
+    """
+
+    def __init__(self, first: T):
+        self.states = [first]
+        self.ends: List[int] = []
+        self._numbers = {first: 0}
+        self._before = array("q", [0])
+        self._sources, self._targets = array("q"), array("q")  # of the ways without a death
+
+    def add(self, before: int, state: T, is_death: bool) -> None:
+        """Note that a state is reached from the one with the number ``before``."""
+        number = self._numbers.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+            self._before.append(before)
+        if not is_death:
+            self._sources.append(before)
+            self._targets.append(number)
+
+    def way(self, number: int) -> Iterator[Tuple[T, T]]:
+        """Return the pairs of states on a shortest way to the one with this number."""
+        numbers = [number]
+        while numbers[-1]:
+            numbers.append(self._before[numbers[-1]])
+        for after, before in zip(numbers[-2::-1], numbers[::-1]):
+            yield self.states[before], self.states[after]
+
+    def stuck(self) -> Optional[int]:
+        """Return the number of a state from which no end can be reached without a death; None for none."""
+        sources, targets = np.frombuffer(self._sources, np.int64), np.frombuffer(self._targets, np.int64)
+        order = np.argsort(targets, kind="stable")
+        sources, firsts = sources[order], np.searchsorted(targets[order], np.arange(len(self.states) + 1))
+        good = np.zeros(len(self.states), bool)
+        good[self.ends] = True
+        todo = list(self.ends)
+        while todo:
+            at = todo.pop()
+            for before in sources[firsts[at] : firsts[at + 1]].tolist():
+                if not good[before]:
+                    good[before] = True
+                    todo.append(before)
+        return None if good.all() else int(np.argmin(good))
