@@ -4,7 +4,10 @@ import atexit
 import contextlib
 import ctypes
 import sys
+import threading
 from typing import Any, Iterator, List
+
+GRACE_S = 3.0
 
 
 @contextlib.contextmanager
@@ -13,9 +16,11 @@ def sessions_closed() -> Iterator[None]:
     before = set(map(id, _kept()))
     yield
     begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
-    for session in begun:
-        session.close()
-    _kept()[:] = [made for made in _kept() if made not in begun]
+    closing = threading.Thread(target=_close, args=[begun], daemon=True)
+    closing.start()
+    closing.join(GRACE_S)  # a session of a run that was given up may never close
+    if not closing.is_alive():
+        _kept()[:] = [made for made in _kept() if made not in begun]
     _forget_gradients()
 
 
@@ -24,6 +29,12 @@ def never_destroy() -> None:
     """Keep what is left beyond the end of the interpreter, where the destructor of a server fails."""
     for made in _kept():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+
+
+def _close(sessions: List[Any]) -> None:
+    for session in sessions:
+        with contextlib.suppress(Exception):  # it has been closed, or has failed
+            session.close()
 
 
 def _forget_gradients() -> None:

@@ -5,6 +5,7 @@ these, which are numbers here: there are far fewer pairs than states.
 """
 
 import gc
+import struct
 from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple
 
 from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, finishing, proceed
@@ -43,9 +44,9 @@ class State(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What a worker can do next: its name, and then the numbers of the servers and of the worker."""
+    """What a worker can do next: an operation, or notice; then the numbers of the servers and of the worker."""
 
-    name: str
+    what: Any
     servers: int
     task: int
 
@@ -67,6 +68,7 @@ class Explorer:
         self._tasks: Numbers[Task] = Numbers()
         self._moves: Dict[Tuple[int, int, int, bool], Tuple[Move, ...]] = {}
         self._begun: Dict[Tuple[int, int], int] = {}
+        self._form = struct.Struct(f"{run.workers + 3}i")
         servers = self._servers.of(fresh(run.workers, run.ps * run.pushes))
         tasks = tuple(self._beginning(index, servers) for index in range(run.workers))
         self._first = State(servers, tasks, deaths, deaths_of_ps)
@@ -82,11 +84,12 @@ class Explorer:
                 gc.enable()
 
     def _explore(self) -> Found:
-        reached: Reached[State] = Reached(self._first)
-        for number, state in enumerate(reached.states):  # which grow meanwhile
+        reached = Reached(self._packed(self._first))
+        for number, packed in enumerate(reached.states):  # which grow meanwhile
+            state = self._unpacked(packed)
             try:
                 for _, after, is_death in self._next(state):
-                    reached.add(number, after, is_death)
+                    reached.add(number, self._packed(after), is_death)
             except Wrong as wrong:
                 return Found(len(reached.states), str(wrong), self._way(number, reached))
             if self._is_end(state):
@@ -103,13 +106,20 @@ class Explorer:
         # Who returns once a worker has ended is the launcher's matter.
         return all(has_ended) or (any(has_ended) and any(ps.born for ps in self._servers[state.servers].ps))
 
-    def _way(self, number: int, reached: Reached[State]) -> Tuple[str, ...]:
-        names = []
-        for before, after in reached.way(number):
-            names.append(next(name for name, found, _ in self._next(before) if found == after))
-        return tuple(names)
+    def _packed(self, state: State) -> bytes:
+        return self._form.pack(state.servers, *state.tasks, state.deaths, state.deaths_of_ps)
 
-    def _next(self, state: State) -> Iterator[Tuple[str, State, bool]]:
+    def _unpacked(self, packed: bytes) -> State:
+        servers, *tasks, deaths, deaths_of_ps = self._form.unpack(packed)
+        return State(servers, tuple(tasks), deaths, deaths_of_ps)
+
+    def _way(self, number: int, reached: Reached) -> Tuple[str, ...]:
+        return tuple(
+            next(_named(what) for what, found, _ in self._next(self._unpacked(before)) if self._packed(found) == after)
+            for before, after in reached.way(number)
+        )
+
+    def _next(self, state: State) -> Iterator[Tuple[Any, State, bool]]:
         has_lost = state.deaths + state.deaths_of_ps < self._deaths
         for index, task in enumerate(state.tasks):
             key = index, state.servers, task, has_lost
@@ -117,7 +127,7 @@ class Explorer:
                 self._moves[key] = tuple(self._made(*key))
             for move in self._moves[key]:
                 after = State(move.servers, _with(state.tasks, index, move.task), state.deaths, state.deaths_of_ps)
-                yield move.name, after, False
+                yield move.what, after, False
             if state.deaths and not self._tasks[task].has_finished:
                 dead = _with(state.tasks, index, self._beginning(index, state.servers))
                 yield f"worker {index} dies", state._replace(tasks=dead, deaths=state.deaths - 1), True
@@ -158,7 +168,7 @@ class Explorer:
                 event = Event(servers, task.memory, index, op, results, has_lost)
                 found = self._happened(event, task, place, call if ops is getattr(call, "ops", None) else None)
                 if found is not None:
-                    yield Move(f"worker {index}: {op.name} {op.args} on {op.server}", *found)
+                    yield Move((index, op), *found)
         if is_lost:  # the session ends with all that is under way
             yield Move(f"worker {index} notices", number, self._beginning(index, number))
 
@@ -217,3 +227,10 @@ class Explorer:
 
 def _with(items: Tuple[Any, ...], index: int, item: Any) -> Tuple[Any, ...]:
     return (*items[:index], item, *items[index + 1 :])
+
+
+def _named(what: Any) -> str:
+    if isinstance(what, str):
+        return what
+    worker, op = what
+    return f"worker {worker}: {op.name} {op.args} on {op.server}"

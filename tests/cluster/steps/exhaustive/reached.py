@@ -26,21 +26,21 @@ class Numbers(Generic[T]):
         return self._things[number]
 
 
-class Reached(Generic[T]):
-    """The states that are reached, in the order in which they are.
+class Reached:
+    """The states that are reached, in the order in which they are; a state is bytes, as there are millions.
 
     Attributes:
       ends: the numbers of the states in which all is done.
     """
 
-    def __init__(self, first: T):
+    def __init__(self, first: bytes):
         self.states = [first]
-        self.ends: List[int] = []
+        self.ends = array("i")
         self._numbers = {first: 0}
-        self._before = array("q", [0])
-        self._sources, self._targets = array("q"), array("q")  # of the ways without a death
+        self._before = array("i", [0])
+        self._sources, self._targets = array("i"), array("i")  # of the ways without a death
 
-    def add(self, before: int, state: T, is_death: bool) -> None:
+    def add(self, before: int, state: bytes, is_death: bool) -> None:
         """Note that a state is reached from the one with the number ``before``."""
         number = self._numbers.setdefault(state, len(self.states))
         if number == len(self.states):
@@ -50,7 +50,7 @@ class Reached(Generic[T]):
             self._sources.append(before)
             self._targets.append(number)
 
-    def way(self, number: int) -> Iterator[Tuple[T, T]]:
+    def way(self, number: int) -> Iterator[Tuple[bytes, bytes]]:
         """Return the pairs of states on a shortest way to the one with this number."""
         numbers = [number]
         while numbers[-1]:
@@ -60,16 +60,11 @@ class Reached(Generic[T]):
 
     def stuck(self) -> Optional[int]:
         """Return the number of a state from which no end can be reached without a death; None for none."""
-        sources, targets = np.frombuffer(self._sources, np.int64), np.frombuffer(self._targets, np.int64)
-        order = np.argsort(targets, kind="stable")
-        sources, firsts = sources[order], np.searchsorted(targets[order], np.arange(len(self.states) + 1))
+        sources, targets = np.frombuffer(self._sources, np.int32), np.frombuffer(self._targets, np.int32)
         good = np.zeros(len(self.states), bool)
-        good[self.ends] = True
-        todo = list(self.ends)
-        while todo:
-            at = todo.pop()
-            for before in sources[firsts[at] : firsts[at + 1]].tolist():
-                if not good[before]:
-                    good[before] = True
-                    todo.append(before)
+        good[np.frombuffer(self.ends, np.int32)] = True
+        number = -1
+        while number < np.count_nonzero(good):
+            number = np.count_nonzero(good)
+            good[sources[good[targets]]] = True
         return None if good.all() else int(np.argmin(good))
