@@ -5,30 +5,34 @@ import contextlib
 import ctypes
 import sys
 import threading
+import time
 from typing import Any, Iterator, List
 
-GRACE_S = 3.0
+GRACE_S = 0.5
+running: List[threading.Thread] = []  # the tasks that tests run in threads
 
 
 @contextlib.contextmanager
 def sessions_closed() -> Iterator[None]:
-    """Close the sessions that begin inside, and forget them: the graphs of all tests would fill a machine's memory."""
-    before = set(map(id, _kept()))
+    """Close the sessions that begin inside, and forget them: the graphs of all tests would fill a machine's memory.
+
+    Where a test gave up its run, with threads that wait for ever, sessions stay open: some never close.
+    """
+    before, began = set(map(id, _kept())), len(running)
     yield
-    begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
-    closing = threading.Thread(target=_close, args=[begun], daemon=True)
-    closing.start()
-    closing.join(GRACE_S)  # a session of a run that was given up may never close
-    if not closing.is_alive():
+    if _have_ended(running[began:]):
+        begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
+        _close(begun)
         _kept()[:] = [made for made in _kept() if made not in begun]
-    _forget_gradients()
+        _forget_gradients()
+    del running[began:]
 
 
-@atexit.register
-def never_destroy() -> None:
-    """Keep what is left beyond the end of the interpreter, where the destructor of a server fails."""
-    for made in _kept():
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+def _have_ended(threads: List[threading.Thread]) -> bool:
+    until = time.monotonic() + GRACE_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def _close(sessions: List[Any]) -> None:

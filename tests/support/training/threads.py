@@ -19,6 +19,7 @@ from cluster.task import Task, Train
 from cluster.training.trainer import train
 from launch.agent.linux.sockets import free_ports
 from launch.plan.local_spec import localised
+from tests.support.training import kept
 from tests.support.waiting import PATIENCE_S
 
 
@@ -45,6 +46,7 @@ class ThreadedRun:
         """Starts every task."""
         lives = [self._serve if self._serves(task) else self._train for task in self.tasks]
         self._threads = [threading.Thread(target=life, args=[task]) for life, task in zip(lives, self.tasks)]
+        kept.running.extend(self._threads)
         for thread in self._threads:
             thread.daemon = True
             thread.start()
