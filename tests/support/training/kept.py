@@ -1,8 +1,6 @@
 """Servers and sessions of TensorFlow inside the test's own process, which the product keeps until its process exits."""
 
-import atexit
 import contextlib
-import ctypes
 import sys
 import threading
 import time
