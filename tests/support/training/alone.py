@@ -26,8 +26,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("ps", "worker"), ports)}
     ps = Task("ps", 0, cluster)
     serving = server.start(ps)
-    waiting = threading.Thread(target=server.wait_until_done, args=(ps, serving), daemon=True)
-    waiting.start()
+    threading.Thread(target=kept.serve, args=(ps, serving), daemon=True).start()
     home = folder / "worker.0"
     home.mkdir(exist_ok=True)  # a run that goes on
     job = job if isinstance(job, Job) else Job.from_module(job)
@@ -40,7 +39,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
-    kept.running.extend([waiting, worker])
+    kept.running.append(worker)
     worker.join(PATIENCE_S)
     if not ended:
         raise AssertionError(f"training did not end within {PATIENCE_S:.0f} s")

@@ -7,7 +7,14 @@ import time
 from typing import Any, Iterator, List
 
 GRACE_S = 0.5
-running: List[threading.Thread] = []  # the tasks that tests run in threads
+running: List[threading.Thread] = []  # the workers that tests run in threads
+
+
+def serve(task: Any, server: Any) -> None:
+    """Wait in a thread, as a parameter server, for the end of the run, or until its session is closed."""
+    module = sys.modules["cluster.runtime.server"]
+    with contextlib.suppress(module.tf.errors.CancelledError):
+        module.wait_until_done(task, server)
 
 
 @contextlib.contextmanager

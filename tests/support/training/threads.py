@@ -46,7 +46,7 @@ class ThreadedRun:
         """Starts every task."""
         lives = [self._serve if self._serves(task) else self._train for task in self.tasks]
         self._threads = [threading.Thread(target=life, args=[task]) for life, task in zip(lives, self.tasks)]
-        kept.running.extend(self._threads)
+        kept.running.extend(thread for thread, task in zip(self._threads, self.tasks) if not self._serves(task))
         for thread in self._threads:
             thread.daemon = True
             thread.start()
@@ -69,7 +69,7 @@ class ThreadedRun:
 
     def _serve(self, task: Task) -> None:
         devices = 1 if task.role == "ps" else count_devices(self.settings)
-        server.wait_until_done(task, server.start(task, devices))
+        kept.serve(task, server.start(task, devices))
 
     def _train(self, task: Task) -> None:
         folder = str(self.folder)
