@@ -26,8 +26,8 @@ test: ## build .venv with the test extras, then run the whole test suite (ARGS= 
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
 	@$(PYTEST) -n 4 tests/launch tests/support/hosts
-	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify
-	@$(PYTEST) tests/cluster/verify tests/differential tests/benchmarks
+	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify --ignore=tests/cluster/recommend
+	@$(PYTEST) tests/cluster/verify tests/cluster/recommend tests/differential tests/benchmarks
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)
 else
 	@$(PYTEST) $(ARGS)
