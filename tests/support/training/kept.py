@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, Iterator, List
 
-GRACE_S = 0.5
+GRACE_S = 1.0
 running: List[threading.Thread] = []  # the workers that tests run in threads
 
 
@@ -27,9 +27,11 @@ def sessions_closed() -> Iterator[None]:
     yield
     if _have_ended(running[began:]):
         begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
-        _close(begun)
-        _kept()[:] = [made for made in _kept() if made not in begun]
-        _forget_gradients()
+        closing = threading.Thread(target=_close, args=[begun], daemon=True)
+        closing.start()
+        if _have_ended([closing]):
+            _kept()[:] = [made for made in _kept() if made not in begun]
+            _forget_gradients()
     del running[began:]
 
 
