@@ -91,8 +91,7 @@ def _server_config(devices: int, threads: int) -> Any:
 def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
     """Return the options of a session that talks only to parameter servers, to itself and to lent workers.
 
-    Without these filters a session waits for every task of the cluster, and also for workers that have
-    finished.
+    Without these filters a session waits for every task of the cluster, and also for workers that have finished.
     """
     own = f"/job:{task.role}/task:{task.index}"
     filters = [own] if task.role == "ps" else ["/job:ps", own]

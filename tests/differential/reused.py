@@ -17,6 +17,7 @@ from cluster.variables.placement import CHOICES, SLICES
 from launch.agent.linux.sockets import free_ports
 from tests.differential.authors import named
 from tests.differential.ours import job_of
+from tests.support.training import kept
 
 _DEVICES = 2  # of a worker, for its towers
 _GRACE_S = 5.0  # for the other workers, once one has failed
@@ -118,10 +119,8 @@ def _cleared(tasks: Tasks, threads: List[threading.Thread]) -> bool:
         _join(threads, _GRACE_S)
     if any(thread.is_alive() for thread in threads):
         return False
-    for session in sessions:
-        with contextlib.suppress(tf.errors.OpError):  # the reset has closed it
-            session.close()
+    kept.close(sessions)
     for containers in (None, [f"slices-{number}" for number in {*CHOICES, SLICES}]):
         tf.Session.reset(target, containers)
-    server._kept[:] = [each for each in server._kept if each not in sessions]
+    kept.forget(sessions)
     return True

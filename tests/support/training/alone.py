@@ -17,6 +17,7 @@ from cluster.training.graph_builder import Builder
 from cluster.training.trainer import train
 from launch.agent.linux.sockets import free_ports
 from tests.support.training import kept
+from tests.support.training.threads import serve
 from tests.support.waiting import PATIENCE_S
 
 
@@ -26,7 +27,7 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("ps", "worker"), ports)}
     ps = Task("ps", 0, cluster)
     serving = server.start(ps)
-    threading.Thread(target=kept.serve, args=(ps, serving), daemon=True).start()
+    threading.Thread(target=serve, args=(ps, serving), daemon=True).start()
     home = folder / "worker.0"
     home.mkdir(exist_ok=True)  # a run that goes on
     job = job if isinstance(job, Job) else Job.from_module(job)

@@ -1,6 +1,8 @@
 """Servers and sessions of TensorFlow inside the test's own process, which the product keeps until its process exits."""
 
+import atexit
 import contextlib
+import ctypes
 import sys
 import threading
 import time
@@ -8,13 +10,6 @@ from typing import Any, Iterator, List
 
 GRACE_S = 1.0
 running: List[threading.Thread] = []  # the workers that tests run in threads
-
-
-def serve(task: Any, server: Any) -> None:
-    """Wait in a thread, as a parameter server, for the end of the run, or until its session is closed."""
-    module = sys.modules["cluster.runtime.server"]
-    with contextlib.suppress(module.tf.errors.CancelledError):
-        module.wait_until_done(task, server)
 
 
 @contextlib.contextmanager
@@ -27,11 +22,10 @@ def sessions_closed() -> Iterator[None]:
     yield
     if _have_ended(running[began:]):
         begun = [made for made in _kept() if id(made) not in before and hasattr(made, "close")]
-        closing = threading.Thread(target=_close, args=[begun], daemon=True)
+        closing = threading.Thread(target=close, args=[begun], daemon=True)
         closing.start()
         if _have_ended([closing]):
-            _kept()[:] = [made for made in _kept() if made not in begun]
-            _forget_gradients()
+            forget(begun)
     del running[began:]
 
 
@@ -42,20 +36,29 @@ def _have_ended(threads: List[threading.Thread]) -> bool:
     return not any(thread.is_alive() for thread in threads)
 
 
-def _close(sessions: List[Any]) -> None:
+def close(sessions: List[Any]) -> None:
+    """Close sessions, also those that have failed."""
     for session in sessions:
-        with contextlib.suppress(Exception):  # it has been closed, or has failed
+        with contextlib.suppress(Exception):
             session.close()
 
 
-def _forget_gradients() -> None:
-    """Drop the gradients of functions, by which TensorFlow's registry holds every graph that has had a function."""
+def forget(sessions: List[Any]) -> None:
+    """Keep closed sessions no longer, nor the gradients of functions, by which TensorFlow's registry holds graphs."""
+    _kept()[:] = [made for made in _kept() if made not in sessions]
     ops: Any = sys.modules.get("tensorflow.python.framework.ops")
     if ops is None:
         return
     registry = (getattr(ops, "gradient_registry", None) or ops._gradient_registry)._registry  # TensorFlow 2.x, 1.15
     for name in [name for name in registry if name.startswith("PartitionedCall-")]:
         del registry[name]
+
+
+@atexit.register
+def never_destroy() -> None:
+    """Keep what is left beyond the end of the interpreter, where the destructor of a server fails."""
+    for made in _kept():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
 
 
 def _kept() -> List[Any]:

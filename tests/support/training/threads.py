@@ -4,6 +4,7 @@ Much quicker than processes, as TensorFlow is loaded once. What needs a process 
 exit codes, restarts) is tested with ``tests.support.training.processes``.
 """
 
+import contextlib
 import threading
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,12 @@ from launch.agent.linux.sockets import free_ports
 from launch.plan.local_spec import localised
 from tests.support.training import kept
 from tests.support.waiting import PATIENCE_S
+
+
+def serve(task: Task, serving: Any) -> None:
+    """Wait as a parameter server for the end of the run, or until its session is closed."""
+    with contextlib.suppress(tf.errors.CancelledError):
+        server.wait_until_done(task, serving)
 
 
 class ThreadedRun:
@@ -69,7 +76,7 @@ class ThreadedRun:
 
     def _serve(self, task: Task) -> None:
         devices = 1 if task.role == "ps" else count_devices(self.settings)
-        kept.serve(task, server.start(task, devices))
+        serve(task, server.start(task, devices))
 
     def _train(self, task: Task) -> None:
         folder = str(self.folder)

@@ -153,12 +153,12 @@ class Explorer:
         """Return what a worker can do next, and the chief's ``Finisher``, also while the chief waits at the end."""
         servers, task = self._servers[number], self._tasks[of_task]
         call = None if task.has_finished else proceed(self._run, index, task.life, sum(task.memory.born))
-        threads = [(finishing(self._run), task.finished)] if task.memory.to_finish else []
+        ops_of_finisher = finishing(self._run) if task.memory.to_finish else ()
+        calls = [(None, ops_of_finisher, task.finished or (PENDING,) * len(ops_of_finisher))]
         if call is not None:
-            threads.append((call.ops, task.results))
+            calls.append((call, call.ops, task.results))
         is_lost = False
-        for ops, results in threads:
-            results = results or (PENDING,) * len(ops)
+        for of_worker, ops, results in calls:
             for place, op in enumerate(ops):
                 if results[place] is not PENDING:
                     continue
@@ -166,7 +166,7 @@ class Explorer:
                 if any(results[each] is PENDING for each in op.after):
                     continue
                 event = Event(servers, task.memory, index, op, results, has_lost)
-                found = self._happened(event, task, place, call if ops is getattr(call, "ops", None) else None)
+                found = self._happened(event, task, place, of_worker)
                 if found is not None:
                     yield Move((index, op), *found)
         if is_lost:  # the session ends with all that is under way

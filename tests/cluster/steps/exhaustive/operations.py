@@ -109,7 +109,7 @@ class OverlappedOptimizer(Optimizer):
 
     def __init__(self, run: Run, worker: int):
         super().__init__(run, worker)
-        firsts = range(0, run.all_pushes, run.pushes)
+        firsts = run.firsts
         self.servers = [self._server(first) for first in firsts]
         self.drain = many(self.drain, *(plain("drain turns", first, worker) for first in firsts))
         every = [(first, each) for first in firsts for each in range(run.workers)]
@@ -121,7 +121,6 @@ class OverlappedOptimizer(Optimizer):
         self.settle = [Fetch(partial(self._settle, first)) for first in firsts]
         self.conclude = Fetch(self._conclude)
         self.behind = Fetch(self._behind)
-        self._turns: Tuple[int, ...] = ()
 
     def _server(self, first: int) -> Any:
         pushes = range(first, first + self._run.pushes)
@@ -158,8 +157,8 @@ class OverlappedOptimizer(Optimizer):
             ready, noted = self._apply_push(ops, push, stamp)
             sent.append(_add(ops, Op("send turns", push - place, (stamp,), (ready, *(sent[-1:] if place else ())))))
             done += [noted, sent[-1]]
-        firsts = range(0, self._run.all_pushes, self._run.pushes)  # no server is done with before all have applied
-        ends = [_add(ops, Op("end", first, (), tuple(done))) for first in firsts]
+        # No server is done with before all have applied.
+        ends = [_add(ops, Op("end", first, (), tuple(done))) for first in self._run.firsts]
         return _add(ops, Op("next step", 0, (), tuple(ends)))
 
     def _apply_push(self, ops: List[Op], push: int, stamp: int) -> Tuple[int, int]:

@@ -31,6 +31,11 @@ class Run(NamedTuple):
         """Return the number of pushes of all servers."""
         return self.ps * self.pushes
 
+    @property
+    def firsts(self) -> Sequence[int]:
+        """Return the first push of each server."""
+        return range(0, self.all_pushes, self.pushes)
+
 
 class Life(NamedTuple):
     """A worker's state since it joined, or its last step: attributes of its ``SyncWorker``, and the answers so far."""
