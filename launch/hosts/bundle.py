@@ -12,7 +12,8 @@ import itertools
 import json
 import os
 import tarfile
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -34,12 +35,24 @@ _LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts m
 _PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task always imports these, not packages next to its job
 
 
+_COMPRESSING = threading.Lock()
+
+
 @dataclass(frozen=True)
 class Bundle:
-    """A tar.gz file's bytes, and the hash of its manifest; equal content gives equal bytes."""
+    """A tar file's bytes, and the hash of its manifest; equal content gives equal bytes."""
 
-    data: bytes
+    tar: bytes
     digest: str
+    _compressed: List[bytes] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """Return the tar.gz file that is sent. Compression takes longer than all else in a verb, and most send none."""
+        with _COMPRESSING:  # hosts are reached by threads
+            if not self._compressed:
+                self._compressed.append(_compress(self.tar))
+        return self._compressed[0]
 
 
 @dataclass(frozen=True)
@@ -153,12 +166,12 @@ def pack(files: List[Tuple[Path, str]]) -> Bundle:
             _add(archive, name, mode, content)
         listed = json.dumps(manifest, sort_keys=True).encode()
         _add(archive, MANIFEST, 0o600, listed)
-    return Bundle(_compress(contents.getvalue()), hashlib.sha256(listed).hexdigest()[:16])
+    return Bundle(contents.getvalue(), hashlib.sha256(listed).hexdigest()[:16])
 
 
 def unpack(bundle: Bundle, folder: Path) -> None:
     """Write the files of a bundle into ``folder``, on this machine. Raises OSError."""
-    with tarfile.open(fileobj=io.BytesIO(bundle.data), mode="r:gz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(bundle.tar), mode="r:") as archive:
         for entry in archive:
             content, path = archive.extractfile(entry), folder / entry.name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

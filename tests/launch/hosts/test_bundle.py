@@ -60,6 +60,14 @@ def test_another_content_name_or_executable_bit_is_another_bundle(tmp_path: Path
     assert before.digest != after.digest
 
 
+def test_a_bundle_is_compressed_when_it_is_first_sent_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    compressed: List[bytes] = []
+    monkeypatch.setattr("launch.hosts.bundle._compress", lambda tar: compressed.append(tar) or b"sent")
+    bundle = pack([])
+    assert compressed == []
+    assert [bundle.data, bundle.data] == [b"sent"] * 2 and compressed == [bundle.tar]
+
+
 def test_a_program_stays_executable(tmp_path: Path) -> None:
     write(tmp_path, "train.sh")
     (tmp_path / "train.sh").chmod(0o744)
