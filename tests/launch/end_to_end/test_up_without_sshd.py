@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from launch.agent.linux.sockets import free_ports
 from launch.run import graph_check
 from tests.support import ROOT
+from tests.support.launch.laid_code import lay
 from tests.support.launch.launcher import LAUNCH, run_here
 from tests.support.launch.machine import left_in, living_under
 from tests.support.ssh import HOST
@@ -33,6 +35,8 @@ class Cluster:
         self.hosts, self.folder, self.file = hosts, hosts.folder, hosts.folder / "r.yaml"
         self.h1 = hosts.add("h1")
         self.h2 = hosts.add("h2", "  ProxyJump h1\n")
+        for host in (self.h1, self.h2):
+            lay(host.home / ".launch")
 
     def write(self, script: str) -> None:
         """A hosts file whose tasks run a shell script."""
@@ -91,6 +95,8 @@ def states(status: Dict[str, Any]) -> List[str]:
 
 
 def test_a_run_over_ssh_succeeds_its_logs_are_collected_and_nothing_is_left(cluster: Cluster) -> None:
+    for host in (cluster.h1, cluster.h2):
+        shutil.rmtree(str(host.home / ".launch"))  # the launcher's code is sent
     cluster.write(TALK)
     ended = cluster("up")
     assert ended.returncode == 0, ended.stderr
