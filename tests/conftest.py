@@ -36,7 +36,7 @@ def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
 
 
 def pytest_collection_modifyitems(config: Any, items: List[Any]) -> None:
-    """Leave out the tests of ``make nightly``, and what is slow by its mark, or in a file that the command line names."""
+    """Leave out tests of ``make nightly``, and what is slow by its mark or in a file that the command line names."""
     is_nightly = config.getoption("nightly")
     out = {item for item in items if bool(item.get_closest_marker("nightly")) != is_nightly}
     if config.getoption("fast"):

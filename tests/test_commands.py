@@ -27,6 +27,7 @@ BETWEEN = {"&&", "||", "|", ";", "do", "while", "done"}  # one command and the n
 
 # Pages whose blocks another test runs as a whole, with what they print.
 REFERENCE = "docs/reference.md"
+UP = "launch up hosts.yaml"  # of all hosts, since later lines look for each
 REPLAYED = {
     "README.md": "tests/test_docs.py::test_the_lines_of_the_readme_work_as_printed",
     "docs/tutorial.md": "tests/test_tutorial.py::test_every_command_prints_what_the_page_shows",
@@ -202,17 +203,16 @@ def verb_of(line: str) -> str:
 
 
 def chosen() -> List[str]:
-    """A line for each verb: the reference's, which has them in an order that works; the others' come before."""
-    lines: Dict[str, str] = {}
+    """A line for each verb, that of the reference first, which has them in an order that works."""
+    lines: Dict[str, str] = {"up": UP}
     for case in sorted(filter(is_run, PRINTED), key=lambda each: each.page != REFERENCE):
         lines.setdefault(verb_of(case.line), case.line)
-    of_reference = {case.line for case in PRINTED if case.page == REFERENCE}
-    return sorted(lines.values(), key=lambda line: line in of_reference)
+    return list(lines.values())
 
 
 @pytest.fixture
 def user(tmp_path: Path) -> Dict[str, str]:
-    """The environment of a user in whose folder a run has ended."""
+    """The environment of a user with some files in their folder."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "bin").mkdir()
@@ -224,7 +224,6 @@ def user(tmp_path: Path) -> Dict[str, str]:
         "PATH": f"{tmp_path}/bin:{Path(sys.executable).parent}:{os.defpath}",
         "LANG": "C.UTF-8",
     }
-    assert "succeeded" in run("launch up hosts.yaml", env)
     return env
 
 
@@ -240,6 +239,6 @@ def run(line: str, env: Dict[str, str]) -> str:
 
 def test_a_printed_line_of_each_verb_runs(user: Dict[str, str]) -> None:
     lines = chosen()
-    assert {verb_of(line) for line in lines} | set(NOT_RUN) >= set(VERBS)
+    assert {verb_of(line) for line in lines} | set(NOT_RUN) >= set(VERBS) and UP in {case.line for case in PRINTED}
     for line in lines:
         run(line, user)
