@@ -170,7 +170,7 @@ def test_the_tests_that_replay_pages_exist_and_no_reason_is_left_over() -> None:
 
 HOSTS = """name: digits
 command: ["{python}", "-c", "import sys, time; print('begun'); time.sleep(1000 * (sys.argv[1] == 'ps'))", "{role}"]
-cluster: {ps: [cpu01], worker: [{host: "gpu[01-04]", gpus: none}, {host: gpu07, gpus: none}]}  # those of the pages
+cluster: {ps: [cpu01], worker: [{host: "gpu[01-02]", gpus: none}]}  # those of the lines
 """
 TFJOB = """apiVersion: kubeflow.org/v1
 kind: TFJob

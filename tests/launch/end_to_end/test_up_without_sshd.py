@@ -48,14 +48,14 @@ class Cluster:
         keys = {"name": "r", "command": ["sh", "-c", script], "cluster": cluster, "python": sys.executable}
         self.file.write_text(json.dumps({**keys, "restart": {"max": 0}, "ssh": self.hosts.keys()}))
 
-    def __call__(self, verb: str, *arguments: str) -> "Ended":
-        """A verb to its end."""
+    def apart(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end, in a process of its own, which loads for two seconds."""
         return subprocess.run(
             [*LAUNCH, verb, str(self.file), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
             cwd=ROOT, timeout=PATIENCE_S, env={**os.environ, "SSH_AUTH_SOCK": ""},
         )  # fmt: skip
 
-    def here(self, verb: str, *arguments: str) -> "Ended":
+    def __call__(self, verb: str, *arguments: str) -> "Ended":
         """A verb to its end, in this process."""
         return run_here(verb, str(self.file), *arguments, SSH_AUTH_SOCK="")
 
@@ -98,7 +98,7 @@ def test_a_run_over_ssh_succeeds_its_logs_are_collected_and_nothing_is_left(clus
     for host in (cluster.h1, cluster.h2):
         shutil.rmtree(str(host.home / ".launch"))  # the launcher's code is sent
     cluster.write(TALK)
-    ended = cluster("up")
+    ended = cluster.apart("up")
     assert ended.returncode == 0, ended.stderr
     assert cluster.status()["state"] == "succeeded"
     logs = cluster("logs").stdout.splitlines()
@@ -170,7 +170,7 @@ def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(clus
     cluster.write(STAY)
     project = cluster.train("raise ValueError(open('data.csv').read())\n", "h1", "h2")
     (project / "data.csv").write_text("4711")
-    ended = cluster.here("up")
+    ended = cluster("up")
     assert ended.returncode == 1, ended.stderr
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
     assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
@@ -183,7 +183,7 @@ def test_a_job_whose_data_are_on_the_hosts_alone_is_not_refused(cluster: Cluster
     cluster.write(STAY)
     cluster.train(ON_HOSTS_ALONE, "h1")
     (cluster.h1.home / "data.csv").write_text("4711")
-    ended = cluster.here("up")
+    ended = cluster("up")
     assert ended.returncode == 0, ended.stderr
     assert cluster.status()["global_step"] == 1
     assert cluster.left() == []
