@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 import pytest
 
+from launch.agent.linux.processes import command_line
 from launch.agent.linux.sockets import free_ports
 from launch.run import graph_check
 from tests.support import ROOT
@@ -75,8 +76,14 @@ class Cluster:
         return status
 
     def left(self) -> List[str]:
-        """Locks, sockets and processes that are still there."""
+        """Locks, sockets and processes that are still there; not what ends with a connection to it."""
+        eventually("the end of closed connections", lambda: not self._connected())
         return [*left_in(self.folder), *map(str, living_under(self.folder))]
+
+    def _connected(self) -> List[str]:
+        """What a launcher runs on a host through its connection."""
+        lines = [command_line(process.pid) for process in living_under(self.folder)]
+        return [line for line in lines if "io.FileIO" in line]
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def trained(case: Dict[str, Any], folder: Path) -> Dict[str, Any]:
     return checkpoint
 
 
-@pytest.mark.parametrize("seed", few([*range(4), 19], [19]))
+@pytest.mark.parametrize("seed", few([*range(4), 19], [0]))
 def test_rows_and_variables_are_those_of_one_process(seed: int, tmp_path: Path) -> None:
     case = drawn_case(seed)
     check(case, trained(case, tmp_path), *reference.train(case["args"], BATCH, STEPS))
