@@ -13,7 +13,8 @@ import json
 import os
 import tarfile
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -44,15 +45,12 @@ class Bundle:
 
     tar: bytes
     digest: str
-    _compressed: List[bytes] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def data(self) -> bytes:
         """Return the tar.gz file that is sent. Compression takes longer than all else in a verb, and most send none."""
         with _COMPRESSING:  # hosts are reached by threads
-            if not self._compressed:
-                self._compressed.append(_compress(self.tar))
-        return self._compressed[0]
+            return _compress(self.tar)
 
 
 @dataclass(frozen=True)
@@ -185,6 +183,7 @@ def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None
     archive.addfile(entry, io.BytesIO(content))
 
 
+@lru_cache(maxsize=2)  # the two bundles of a run
 def _compress(data: bytes) -> bytes:
     zipped = io.BytesIO()
     with gzip.GzipFile(fileobj=zipped, mode="wb", mtime=0) as file:

@@ -1,5 +1,6 @@
 """What is sent to a host: the code a run needs, known by its content, and nothing else."""
 
+import gzip
 import io
 import os
 import shutil
@@ -7,7 +8,7 @@ import socket
 import tarfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List
+from typing import Any, Iterator, List
 
 import pytest
 
@@ -61,11 +62,17 @@ def test_another_content_name_or_executable_bit_is_another_bundle(tmp_path: Path
 
 
 def test_a_bundle_is_compressed_when_it_is_first_sent_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    compressed: List[bytes] = []
-    monkeypatch.setattr("launch.hosts.bundle._compress", lambda tar: compressed.append(tar) or b"sent")
-    bundle = pack([])
+    compressed: List[str] = []
+    opened = gzip.GzipFile
+
+    def noted(**named: Any) -> gzip.GzipFile:
+        compressed.append("once")
+        return opened(**named)
+
+    monkeypatch.setattr(gzip, "GzipFile", noted)
+    bundle = Bundle(os.urandom(8), "")
     assert compressed == []
-    assert [bundle.data, bundle.data] == [b"sent"] * 2 and compressed == [bundle.tar]
+    assert bundle.data is bundle.data and len(compressed) == 1
 
 
 def test_a_program_stays_executable(tmp_path: Path) -> None:
