@@ -29,7 +29,7 @@ def selected(marks: Dict[str, List[str]], **options: bool) -> List[str]:
     return [item.name for item in items]
 
 
-MARKS = {"plain": [], "many": ["nightly"], "starts": ["not_fast"]}
+MARKS: Dict[str, List[str]] = {"plain": [], "many": ["nightly"], "starts": ["not_fast"]}
 
 
 def test_each_test_is_of_make_test_or_of_make_nightly() -> None:

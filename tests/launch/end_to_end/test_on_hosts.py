@@ -47,6 +47,10 @@ class Cluster(HostsFile):
         (self.folder / "listens.py").write_text(LISTENS)
         self.write(job=None, train=None, command=["{python}", "listens.py", "{port}"])
 
+    def write_program(self) -> None:
+        """A file whose tasks only wait, for runs that do not begin."""
+        self.write(job=None, train=None, command=["sleep", "1000"])
+
     def left(self) -> List[str]:
         """What of a run is on the hosts: processes, ports, locks, sockets; not what ends with a connection to it."""
         eventually("the end of closed connections", lambda: not any(map(connected, self.hosts)))
@@ -211,7 +215,7 @@ def test_an_unknown_host_key_is_refused_with_the_command_that_shows_and_accepts_
 
 def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back(cluster: Cluster) -> None:
     h3 = cluster.hosts[2]
-    cluster.write_endless()
+    cluster.write_program()
     listen = "import socket,time;s=socket.socket();s.bind(('',2222));s.listen(1);print('up',flush=True);time.sleep(600)"
     taker = h3.popen([sys.executable, "-c", listen], stdout=subprocess.PIPE)
     try:
@@ -250,7 +254,7 @@ def test_a_firewall_between_the_agents_is_named_with_the_port_to_open(cluster: C
     """h2 has the lead, which listens on the port after its task's: 2223."""
     rules = "table inet wall {\n chain incoming {\n type filter hook input priority 0\n tcp dport 2223 drop\n }\n}\n"
     assert cluster.hosts[1].run(["nft", "-f", "-"], stdin=rules).returncode == 0
-    cluster.write_endless()
+    cluster.write_program()
     ran = cluster.launch("up")
     assert cluster.hosts[1].run(["nft", "delete", "table", "inet", "wall"]).returncode == 0
     assert ran.returncode == 3, ran.stdout
