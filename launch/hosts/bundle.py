@@ -5,7 +5,6 @@ the folder of the hosts file. A bundle that is already on a host is not sent aga
 """
 
 import difflib
-import gzip
 import hashlib
 import io
 import itertools
@@ -13,6 +12,7 @@ import json
 import os
 import tarfile
 import threading
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -169,7 +169,7 @@ def pack(files: List[Tuple[Path, str]]) -> Bundle:
 
 def unpack(bundle: Bundle, folder: Path) -> None:
     """Write the files of a bundle into ``folder``, on this machine. Raises OSError."""
-    with tarfile.open(fileobj=io.BytesIO(bundle.tar), mode="r:") as archive:
+    with tarfile.open(fileobj=io.BytesIO(bundle.tar)) as archive:
         for entry in archive:
             content, path = archive.extractfile(entry), folder / entry.name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,7 +185,5 @@ def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None
 
 @lru_cache(maxsize=2)  # the two bundles of a run
 def _compress(data: bytes) -> bytes:
-    zipped = io.BytesIO()
-    with gzip.GzipFile(fileobj=zipped, mode="wb", mtime=0) as file:
-        file.write(data)
-    return zipped.getvalue()
+    packer = zlib.compressobj(wbits=31)  # gzip, without a time
+    return packer.compress(data) + packer.flush()
