@@ -19,6 +19,7 @@ PARTS = {
     "strict steps, with a ps that dies": "tests.cluster.steps.exhaustive 3 2 3 0 1",
     "strict steps, with both": "tests.cluster.steps.exhaustive 2 2 1 1 1",
     "overlapped steps": "tests.cluster.steps.exhaustive 2 2 1 1 0 1",
+    "many values": "pytest --nightly -n 2 --dist loadfile -q tests",
     "chaos": "tests.chaos -n 60 --seed {first}",
     "attack": "tests.attack",
     "many runs": "tests.benchmarks.soak --runs 100",
