@@ -59,6 +59,6 @@ class Orders:
         if supervisor.tasks[order.task].recalled or order.grace_s == END_S:
             return  # that was ordered before the run ended: for a restart, or for a new formation
         others = [each for each in world.acting() if not each.task.startswith("ps")]
-        acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))
+        acting = sorted(each.task for each in others if not world.promises.is_excused([each]))
         if acting:
             world.fail(f"I6: {order.task} is ended while {', '.join(acting)} still act")
