@@ -210,8 +210,10 @@ class Promises:
         if not is_deserted or world.agenda.now < world.healed_at:
             self._deserted_at = world.agenda.now
         limit_s = (DESERTED_S if world.shape.returns else RunRequest.deserted_s) + DIALS_S
-        late = [host for host, each in world.machines.items() if each.has_agent and not each.is_stopped]
-        if late and world.agenda.now > self._deserted_at + limit_s:
+        served = {host: each for host, each in world.machines.items() if each.has_agent and not each.is_stopped}
+        since = {host: max(self._deserted_at, each.led_since or 0.0) for host, each in served.items()}
+        late = [host for host, at in since.items() if world.agenda.now > at + limit_s]
+        if late:
             raise Broken(f"I7: nobody leads any more for {limit_s:.0f} s, and there are agents on {late}")
 
     def _the_run_ends(self) -> None:

@@ -50,8 +50,8 @@ def test_nobody_begins_an_agent_whose_keeper_was_killed_and_the_run_goes_on_with
 
 
 def test_an_agent_whose_keeper_was_killed_works_on() -> None:
-    world = happened(Fault(60.0, "keeper", "h3"))
-    assert world.training.step == world.plan.steps
+    world = happened(Fault(60.0, "keeper", "h3"), until=90.0)
+    assert [at > 90.0 for at in when(world, "the agent leaves")] == [True]
 
 
 def test_a_keeper_that_was_stopped_begins_the_next_agent_when_it_goes_on() -> None:
@@ -93,9 +93,7 @@ def test_an_agent_that_tidies_for_long_is_not_killed_and_has_no_next_one() -> No
 
 
 def test_only_histories_from_a_seed_on_draw_faults_of_keepers() -> None:
-    hosts = ["h0", "h1"]
+    hosts, seeds = ["h0", "h1"], range(KEEPERS_FROM, KEEPERS_FROM + 200)
     assert not any(keeper_faults.drawn(seed, hosts, 480.0) for seed in (0, 30181, KEEPERS_FROM - 1))
-    some = [
-        fault for seed in range(KEEPERS_FROM, KEEPERS_FROM + 200) for fault in keeper_faults.drawn(seed, hosts, 9.0)
-    ]
+    some = [fault for seed in seeds for fault in keeper_faults.drawn(seed, hosts, 480.0)]
     assert {kind for _, kind, _, _ in some} >= {*keeper_faults.KINDS, *keeper_faults.ENDS}

@@ -183,7 +183,7 @@ def test_a_caller_that_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ends, "too_many", lambda self, now: 0)  # for the lead and for the keeper
     monkeypatch.setattr(promises, "SOME_ENDS_S", 0.0)
-    ends = [Fault(60.0 + 70.0 * number, "agent", "h1") for number in range(6)]
+    ends = [Fault(60.0 + 70.0 * number, "agent", "h3") for number in range(6)]  # the pauses grow to a minute
     assert broken(DETACHED, *ends).startswith("I7: an agent has ended 6 times, and the run is ")
 
 
