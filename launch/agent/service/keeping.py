@@ -106,21 +106,22 @@ class PulseWatch:
         """Return whether to wait for more bytes; False once the pulse is missing, or the agent has closed it."""
         if self._is_closed or self._granted_s is None:
             return not self._is_closed
-        if self._last_chance is None and self._is_late(now, self._granted_s):
+        left_s = self._left_s(now, self._granted_s)
+        if self._last_chance is None and left_s <= 0:
             self._last_chance = now.awake + CHANCE_S
         if self._last_chance is None:
-            self.wait_s = min(LOOK_S, self._since.awake + self._granted_s - now.awake)
+            self.wait_s = min(LOOK_S, left_s)
         else:
             self.wait_s = self._last_chance - now.awake
             self.is_missing = self.wait_s <= 0
         return not self.is_missing
 
-    def _is_late(self, now: Moment, granted_s: float) -> bool:
-        """Return whether the time for the next beat is over; a suspension counts where tasks must be gone."""
+    def _left_s(self, now: Moment, granted_s: float) -> float:
+        """Return the time left for the next beat, in seconds; a suspension counts where tasks must be gone."""
         awake_s = now.awake - self._since.awake
         slept_s = now.since_boot - self._since.since_boot - awake_s
         counts = self._must_go and slept_s > SLEPT_S
-        return awake_s >= granted_s or (counts and awake_s + slept_s > granted_s + SLEPT_S)
+        return granted_s - awake_s - (slept_s - SLEPT_S if counts else 0.0)
 
 
 def owns_records(code: int) -> bool:

@@ -70,6 +70,15 @@ def test_a_pulse_is_missing_after_the_patience_and_a_last_chance() -> None:
     assert missing_after(watch, clocks) == pytest.approx(PATIENCE_S + CHANCE_S) == watch.waited_s
 
 
+def test_a_wait_is_never_zero_whatever_the_clock_shows() -> None:
+    """Rounded sums once made it so: a keeper looked without waiting, as fast as it could."""
+    for number in range(2000):
+        watch = PulseWatch(PATIENCE_S, Moment(number / 7, number / 7))
+        watch.read(WHOLE, Moment(number / 7, number / 7))
+        now = number / 7 + PATIENCE_S
+        assert watch.goes_on(Moment(now, now)) and watch.wait_s is not None and watch.wait_s > 0
+
+
 def test_each_beat_begins_the_count_again() -> None:
     watch, clocks = beaten()
     for _ in range(5):
