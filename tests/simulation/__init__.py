@@ -10,8 +10,10 @@ disks      ``disks``, ``replaced``: the files of tasks and agents, in memory
 loops      the world's order of events, and the loop of each agent
 runs       the run of a seed, and what its agents are asked for
 lives      one life of an agent
-machines   hosts that boot, sleep and lose power; agents that die, and their keepers
+machines   hosts that boot, sleep and lose power; agents that die
+keepers    the keeper of a host, which decides with the product's code
 faults     a plan of faults and operators by seed
+keeper_faults  faults of keepers, and of agents that end or cannot begin
 promises   what must hold after every event
 orders     what must hold as an agent obeys
 outcomes   what must hold once a history is over

@@ -4,6 +4,7 @@ from functools import partial
 from random import Random
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
+from tests.simulation import keeper_faults
 from tests.simulation.machines import OFF_S, Machine
 from tests.simulation.processes import Process
 
@@ -216,4 +217,5 @@ _BEGIN: Dict[str, Begin] = {
     "busy": _busy,
     "queue": _queue,
     "launcher": lambda fault, world: world.lose_launcher(),
+    **keeper_faults.BEGIN,
 }

@@ -173,7 +173,7 @@ def test_a_launcher_on_a_machine_that_was_suspended_renews_its_lease_after_wakin
 OF_TASKS = (
     "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "task_log", "task_env",
 )  # fmt: skip
-OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recovery")
+OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recovery", "keeping")
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
 from tests.simulation import faults as happenings
-from tests.simulation import outcomes
+from tests.simulation import keeper_faults, outcomes
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import OFF_S, UP_S, Machine
@@ -56,6 +56,7 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
+        drawn = sorted([*drawn, *(Fault(*each) for each in keeper_faults.drawn(seed, self.plan.hosts, FAULTS_S))])
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
@@ -113,8 +114,8 @@ class World:
 
     @property
     def is_over(self) -> bool:
-        """Whether no agent and no process is left."""
-        gone = all(machine.life is None for machine in self.machines.values())
+        """Whether no agent, no keeper and no process is left."""
+        gone = all(machine.life is None and machine.keepers.newest is None for machine in self.machines.values())
         return gone and not self.living() and self.agenda.now > 5.0
 
     # -- the launcher and the operator
@@ -156,6 +157,8 @@ class World:
             self.is_killing = self.is_killing or asked["do"] == "kill"
             if life is not None and self._is_awake(host):
                 life.ask(asked)
+            if again >= 8:
+                self.machines[host].end_left()
         if not self.is_over and self.agenda.now < MOST_S:
             self.agenda.after(10.0, lambda: self._down(request, again + 1))
 

@@ -73,7 +73,7 @@ def _wait_for_end(agent: int) -> None:
 
 def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
-    from launch.agent.service import daemon, keeper, recovery  # only here: the verb itself does not need these modules
+    from launch.agent.service import daemon, keeper, keeping, recovery  # only here: the verb itself needs none of them
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
@@ -86,13 +86,14 @@ def serve(request: RunRequest, says: int) -> int:
 
     def serve_again(own: Process, pulse: keeper.Pulse) -> int:
         goes_on = recovery.goes_on(folder_of(request), request)
-        return daemon.serve(again, note, own, pulse) if goes_on else keeper.OVER
+        return daemon.serve(again, note, own, pulse) if goes_on else keeping.OVER
 
     service = keeper.Service(
         first=lambda own, pulse: daemon.serve(request, say, own, pulse),
-        next=serve_again if request.detached else None,
+        next=serve_again,
+        restarts=request.detached,
         release=lambda: os.close(says),
-        patience_s=keeper.patience_s(request.lost_after_s),
+        patience_s=keeping.patience_s(request.lost_after_s),
     )
     return keeper.keep(folder_of(request), service)
 

@@ -7,13 +7,14 @@ import pytest
 
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Histories
+from tests.simulation.mutants.keepers import KEEPERS
 from tests.simulation.mutants.mutant import ROOT, Edit, Mutant
 from tests.simulation.mutants.reached import MARKS, marked, statements, touches
 from tests.simulation.mutants.reverts import REVERTS
 
 pytestmark = pytest.mark.not_fast  # processes
-QUICK = ("fence", "ps first", "first word")  # of which the known history is short
-_FOUND = {mutant.name: mutant for mutant in REVERTS}
+QUICK = ("fence", "ps first", "first word", *(each.name for each in KEEPERS))  # of which the history is short
+_FOUND = {mutant.name: mutant for mutant in REVERTS + KEEPERS}
 _TEXT = """def one(x):
     if x:
         return 1
@@ -24,10 +25,10 @@ LIMIT = 3
 """
 
 
-@pytest.mark.parametrize("mutant", REVERTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", REVERTS + KEEPERS, ids=lambda mutant: mutant.name)
 def test_a_mend_is_in_the_product_and_can_be_taken_out(mutant: Mutant) -> None:
     texts = mutant.sources()
-    assert texts and mutant.name in _FOUND and len(_FOUND) == len(REVERTS)
+    assert texts and mutant.name in _FOUND and len(_FOUND) == len(REVERTS + KEEPERS)
     for text in texts.values():
         ast.parse(text)
 
