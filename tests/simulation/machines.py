@@ -9,15 +9,15 @@ from cluster.protocol.standby import STANDBY
 from launch.agent.leftovers import GONE_S
 from launch.agent.service import recovery
 from launch.agent.service.keeper import CHANCE_S, granted_s, patience_s
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.agents import MOST
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.disks import Disk
+from tests.simulation.disks import FROM, Disk
 from tests.simulation.lives import Life
 from tests.simulation.loops import Clock
 from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
-from tests.simulation.replaced import Folder
 from tests.simulation.training import START_S
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent
@@ -38,8 +38,8 @@ class Machine:
         self.world, self.host, self._request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
         self.disk = Disk(self.clock.wall)
-        self.folder = Folder(request.run, request.host, self.disk)
-        self.folder.write("plan.json", {}, durable=True)
+        self.folder = RunFolder(self.disk.path("/simulated") / request.host, request.run, request.host)
+        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
         self.table = ProcessTable(world.agenda.after, self._ended)
         self.has_power = True
         self._ends = self._boots = 0
@@ -229,7 +229,7 @@ class Machine:
         self._boots += 1
         self.world.network.off.add(self.host)
         self.table.lose_power()
-        self.disk.lose(self.world.random_of_disks)
+        self.disk.lose(self.world.random_of_disks, is_torn=self.world.seed >= FROM)
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)
