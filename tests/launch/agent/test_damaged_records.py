@@ -23,7 +23,7 @@ from launch.agent.hooks import outbox
 from launch.agent.hooks.hooks import Hooks
 from launch.agent.hooks.outbox import Delivery, Ledger
 from launch.agent.limits import control_groups
-from launch.agent.linux import processes
+from launch.agent.linux import processes, sockets
 from launch.agent.linux.processes import Process
 from launch.agent.protocol.messages import Go, Joined
 from launch.agent.retention import pruning
@@ -184,7 +184,7 @@ def test_every_reader_takes_a_damaged_record_for_missing(
     for module in (processes, process_records):
         monkeypatch.setattr(module, "table", lambda: [])
     monkeypatch.setattr(control, "ask", _no_answer)  # no process for each question
-    monkeypatch.setattr(leftovers.sockets, "listened_by", lambda pids: [])
+    monkeypatch.setattr(sockets, "listened_by", lambda pids: [])
     whole = {path: path.read_bytes() for path in folder.own.glob("*.json")}
     environment, found = dict(os.environ), {}
     for path, data in sorted(whole.items()):
