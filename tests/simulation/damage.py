@@ -52,6 +52,28 @@ def _with_unknown(data: bytes, older: bytes, random: Random) -> bytes:
     return json.dumps(record).encode()
 
 
+def places(record: Any) -> List[Tuple[Any, ...]]:
+    """Return the place of each field of a record; of the items of a list, those of the first alone."""
+    return [where for where, _ in _values(record) if where and isinstance(where[-1], str) and not {1, 2, 3} & {*where}]
+
+
+def without(record: Any, where: Tuple[Any, ...]) -> Any:
+    """Return a copy of a record without one field."""
+    found = json.loads(json.dumps(record))
+    place = found
+    for each in where[:-1]:
+        place = place[each]
+    del place[where[-1]]
+    return found
+
+
+def _lacking(data: bytes, older: bytes, random: Random) -> bytes:
+    """A field is missing, as in what an older version writes."""
+    record = json.loads(data.decode())
+    found = places(record)
+    return json.dumps(without(record, random.choice(found)) if found else record).encode()
+
+
 MANNERS: Dict[str, Callable[[bytes, bytes, Random], bytes]] = {
     "changed": _changed,
     "cut short": lambda data, older, random: data[: random.randrange(len(data))],
@@ -61,6 +83,7 @@ MANNERS: Dict[str, Callable[[bytes, bytes, Random], bytes]] = {
     "no object": lambda data, older, random: json.dumps(random.choice(OTHERS[:7])).encode(),
     "retyped": _retyped,
     "with an unknown field": _with_unknown,
+    "without a field": _lacking,
 }
 
 
@@ -74,8 +97,3 @@ def _record(data: bytes) -> Any:
         return json.loads(data.decode())
     except ValueError:
         return None
-
-
-def places(data: bytes) -> List[Tuple[Any, ...]]:
-    """Return the place of every value in a record."""
-    return [where for where, _ in _values(json.loads(data.decode())) if where]

@@ -6,10 +6,12 @@ from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import pytest
 
+from cluster.protocol.typed_json import from_values
+from launch.agent.state.run_folder import RunFolder
 from tests.simulation import disk_faults, runs
 from tests.simulation.damage import MANNERS
 from tests.simulation.disk_faults import records
@@ -97,6 +99,44 @@ def test_an_agent_that_is_killed_while_it_records_an_attempt_uses_no_number_twic
 
     world.agenda.add(0.5, lambda: setattr(world.machines["h0"].disk, "before", kill))
     assert failure(world) is None and met and world.training.step == world.plan.steps, shown(world)
+
+
+def cut_after_an_attempt_is_recorded() -> World:
+    """A history in which the lead's host loses power 0.05 s after a second attempt is on record."""
+    world = World(DETACHED, [Fault(LEFT_AT, "crash", "ps:0")])
+    world.random_of_disks, world.healed_at = Random(0), 60.0
+    met: List[str] = []
+
+    def cut() -> None:
+        world.machines["h0"].lose_power()
+        world.agenda.after(disk_faults.OFF_FOR_S, world.machines["h0"].boot)
+
+    def watch(kind: str, path: str) -> None:
+        if world.agenda.now > LEFT_AT and (kind, os.path.basename(path)) == ("replace", "attempts.json") and not met:
+            met.append(path)
+            world.agenda.after(0.05, cut)
+
+    world.agenda.add(0.5, lambda: setattr(world.machines["h0"].disk, "before", watch))
+    return world
+
+
+def test_an_attempt_that_is_not_synced_before_it_is_ordered_is_used_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert failure(cut_after_an_attempt_is_recorded()) is None
+    note = RunFolder.note
+
+    def unsynced(self: RunFolder, name: str, values: Mapping[str, Any], durable: bool = False) -> bool:
+        return note(self, name, values, durable and name != "attempts.json")
+
+    monkeypatch.setattr(RunFolder, "note", unsynced)
+    assert (failure(cut_after_an_attempt_is_recorded()) or "").startswith(
+        "I5: ps:0 starts on h1 as attempt 1 once more"
+    )
+
+
+def test_a_reader_that_raises_for_a_torn_record_ends_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunFolder, "read_record", lambda self, name, kind: from_values(kind, self.read(name)))
+    number = written("h0").index("status.json") + len(written("h0")) * list(MANNERS).index("cut short")
+    assert (failure(World(DETACHED, [Fault(LEFT_AT, "damaged", "h0", float(number))])) or "").startswith("I0: ")
 
 
 def written_by(disk: Disk, path: str, text: str, syncs: bool) -> None:
