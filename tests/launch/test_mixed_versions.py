@@ -57,7 +57,7 @@ def needed(kind: Any, found: Dict[str, Set[str]]) -> Dict[str, Set[str]]:
         for inside in getattr(kind, "__args__", None) or ():
             needed(inside, found)
     elif kind.__name__ not in found:
-        own = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}  # type: ignore[misc]
+        own = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
         found[kind.__name__] = own
         for hint in get_type_hints(kind).values():
             needed(hint, found)

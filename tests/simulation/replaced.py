@@ -5,10 +5,9 @@ import itertools
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, Mapping, get_type_hints
+from typing import Any, Callable, Dict, Iterator, Mapping, get_type_hints
 from unittest import mock
 
-from launch.agent.tasks.saved_checkpoints import SavedCheckpoints
 from launch.agent.tasks.task_log import LogTimes
 from launch.agent.tasks.task_reports import Vitals
 from tests.simulation.kernel import Kernel
@@ -39,15 +38,28 @@ def replaced(world: Any) -> Iterator[None]:
         "LogTimes": partial(LogTimes, clock=world.wall),
         "Vitals": partial(Vitals, lambda pid: None),
         "MemoryKills": _NoKills,
-        "SavedCheckpoints": _NoLists,
         "Traffic": _NoTraffic,
         "read_sign": lambda folder: None,
+        "threading": SimpleNamespace(Thread=_Call),
         "get_type_hints": lru_cache(maxsize=None)(get_type_hints),
     }
     with ExitStack() as stack:
         for name in NAMES:
             stack.enter_context(mock.patch(name, values[name.rsplit(".", 1)[1]], create=name.endswith(".open")))
         yield
+
+
+class _Call:
+    """In the place of a thread: its work is done as it starts, so that a seed has one history."""
+
+    def __init__(self, target: Callable[[], None], **more: Any):
+        self.start = target
+
+    def join(self, timeout: float) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return False
 
 
 class _NoKills:
@@ -58,13 +70,6 @@ class _NoKills:
 
     def took(self, pid: int, now: float) -> bool:
         return False
-
-
-class _NoLists(SavedCheckpoints):
-    """No program saves, so no thread looks for what is saved."""
-
-    def newest(self, wait_s: float = 0.0) -> Dict[str, Dict[str, str]]:
-        return {}
 
 
 class _NoTraffic:

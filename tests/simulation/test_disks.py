@@ -133,8 +133,12 @@ def test_an_attempt_that_is_not_synced_before_it_is_ordered_is_used_twice(monkey
     )
 
 
+def _read(folder: RunFolder, name: str, kind: Any) -> Any:
+    return from_values(kind, folder.read(name)) if folder.has(name) else None
+
+
 def test_a_reader_that_raises_for_a_torn_record_ends_its_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RunFolder, "read_record", lambda self, name, kind: from_values(kind, self.read(name)))
+    monkeypatch.setattr(RunFolder, "read_record", _read)
     number = written("h0").index("status.json") + len(written("h0")) * list(MANNERS).index("cut short")
     assert (failure(World(DETACHED, [Fault(LEFT_AT, "damaged", "h0", float(number))])) or "").startswith("I0: ")
 
