@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 import pytest
 
@@ -207,3 +207,14 @@ def test_a_lock_whose_text_is_damaged_is_nobodys(text: str, folder: RunFolder) -
     assert leftovers.agent_pid(folder) is None and str(lock) not in leftovers.look(folder).locks
     with locks.hold(folder, "r", "r.yaml"):
         assert leftovers.agent_pid(folder) == os.getpid()
+
+
+def test_a_delivery_to_a_receiver_that_does_not_exist_is_left_out(folder: RunFolder, request_: RunRequest) -> None:
+    outbox.write_ledger(
+        folder, Ledger((), [Delivery(7, HookEvent("1", "failed")), Delivery(0, HookEvent("2", "failed"))])
+    )
+
+    async def pending() -> List[str]:
+        return [delivery.event.id for delivery in Hooks(request_, folder, lambda: None).pending]
+
+    assert asyncio.run(pending()) == ["2"]
