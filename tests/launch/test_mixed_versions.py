@@ -45,6 +45,7 @@ NEEDED = {
     "KeptTask": {"name"},
     "Container": {"image"},
 }
+OF_LEFTOVERS = ("plan.json", "agent.json", "processes.json", "containers.json", "groups.json")
 CROSSING = (
     RunStatus, KeptPlan, process_records.AgentProcesses, process_records.TaskProcesses,
     process_records.RecordedContainers,
@@ -161,7 +162,8 @@ def test_verbs_read_the_records_of_a_run_of_another_version(folder: RunFolder) -
             tried.append((name, where))
             assert runs.find(reference)["run"] == RUN, tried[-1]
             assert status.status(reference)["status"] is not None, tried[-1]
-            assert down.look(reference).run == RUN, tried[-1]
+            if name in OF_LEFTOVERS:
+                assert down.look(reference).run == RUN, tried[-1]
         folder.write(name, record)
     assert len(tried) > 100 and plan_file.read(folder).names == ("worker:0",)
     leftovers.end_for_good(folder)

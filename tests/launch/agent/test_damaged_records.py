@@ -7,6 +7,7 @@ import ast
 import asyncio
 import importlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -44,7 +45,7 @@ from launch.agent.wire.verb_requests import (
 from launch.status.hook_event import HookEvent
 from tests.simulation.damage import MANNERS, damaged
 from tests.support.agent.histories import Replay, failed, started
-from tests.support.agent.requested import RUN, run_request
+from tests.support.agent.requested import RUN, run_plan, run_request
 
 AGENT = Path(plan_file.__file__).parents[1]
 TIMES = {"retyped": 2}  # of damage by other seeds; once for every other manner
@@ -133,7 +134,7 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
     )
     prune = PruneRequest(("h",), str(folder.workdir), "r", Keep(), 2e9)
     return {
-        "goes on": lambda: recovery.goes_on(folder, request),
+        "goes on": lambda: recovery.goes_on(folder, replace(request, run_plan=run_plan("h:2222"))),
         "next lead": lambda: recovery.Attempts(folder, False).continue_in(Replay().run, _earlier(folder)),
         "next report": lambda: publication.ReportFile(folder, lambda: 1.0).note(Replay().run.status(), final=False),
         "next hooks": lambda: asyncio.run(_resumed(folder, request)),
@@ -164,9 +165,32 @@ def _earlier(folder: RunFolder) -> Any:
     return before.status
 
 
-def _problems(folder: RunFolder, request: RunRequest) -> Set[Tuple[str, str]]:
+def _noted(name: str, names: Set[str]) -> str:
+    names.add(name)
+    return name
+
+
+def read_by_each(folder: RunFolder, request: RunRequest, monkeypatch: pytest.MonkeyPatch) -> Dict[str, Set[str]]:
+    """Return the records that each reader reads."""
+    read, has = RunFolder.read, RunFolder.has
+    names: Set[str] = set()
+    monkeypatch.setattr(RunFolder, "read", lambda self, name: read(self, _noted(name, names)))
+    monkeypatch.setattr(RunFolder, "has", lambda self, name: has(self, _noted(name, names)))
+    found = {}
+    for reader, run in readers(folder, request).items():
+        names.clear()
+        run()
+        found[reader] = set(names)
+    monkeypatch.setattr(RunFolder, "read", read)
+    monkeypatch.setattr(RunFolder, "has", has)
+    return found
+
+
+def _problems(folder: RunFolder, request: RunRequest, of: List[str]) -> Set[Tuple[str, str]]:
     found = set()
     for name, read in readers(folder, request).items():
+        if name not in of:
+            continue
         try:
             read()
         except AgentError:
@@ -187,12 +211,14 @@ def test_every_reader_takes_a_damaged_record_for_missing(
     monkeypatch.setattr(sockets, "listened_by", lambda pids: [])
     whole = {path: path.read_bytes() for path in folder.own.glob("*.json")}
     environment, found = dict(os.environ), {}
+    read_by = read_by_each(folder, request_, monkeypatch)
+    assert {name for names in read_by.values() for name in names} == {path.name for path in whole}
     for path, data in sorted(whole.items()):
         for seed in range(TIMES.get(manner, 1)):
             for each, content in whole.items():
                 each.write_bytes(content)
             path.write_bytes(damaged(data, b"{}", manner, Random(seed)))
-            problems = _problems(folder, request_)
+            problems = _problems(folder, request_, [reader for reader, names in read_by.items() if path.name in names])
             os.environ.update(environment)
             if problems:
                 found[f"{path.name} {path.read_bytes()[:200]!r}"] = problems
