@@ -6,7 +6,7 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 446_100,
+    "AST nodes": 446_700,
     "files": 477,
     "modules of 30 lines or fewer": 3,
     "modules with one importer": 100,

@@ -5,7 +5,7 @@ The product's own coroutines run unchanged. In the place of time, network, proce
 time       ``loops``: an event loop for each agent, on virtual time, by its host's own clock
 network    ``network``: delays, one-way cuts, resets, half-open connections
 processes  ``process_table``: what starts, ends, hangs, and is left; the product's ``HostTasks`` runs on it
-disks      ``disks``, ``replaced``: the files of tasks and agents, in memory
+disks      ``disks``, ``handles``, ``paths``: the files of tasks and agents, in memory, and what a power cut leaves
 
 loops      the world's order of events, and the loop of each agent
 runs       the run of a seed, and what its agents are asked for
@@ -31,7 +31,11 @@ kernel     the edge to processes and shared files, for the host whose agent runs
 process_table  parents, zombies and orphans of one host
 processes  one process, and what signals do to it
 programs   what a task reads and writes
-disks      files in memory
+disks      files in memory, and what is synced of them
+handles    open files
+paths      paths of such files
+disk_faults  changes of files that fail, and records that are damaged
+damage     what becomes of a record
 network    connections
 training   how processes train together
 """

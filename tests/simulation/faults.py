@@ -60,7 +60,7 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
 def begin(fault: Fault, world: Any) -> None:
     """Let a fault begin, and end after its time."""
     world.note(fault.what or "-", f"fault: {fault.kind} {fault.seconds:.1f} s")
-    undo = _BEGIN[fault.kind](fault, world)
+    undo = BEGIN[fault.kind](fault, world)
     if undo is not None:
         world.agenda.after(min(fault.seconds, LONGEST_S), undo)
 
@@ -185,7 +185,7 @@ def _stuck(fault: Fault, world: Any) -> Any:
     return free
 
 
-_BEGIN: Dict[str, Begin] = {
+BEGIN: Dict[str, Begin] = {
     "cut": _cut(True, True),
     "cut out": _cut(False, True),
     "cut in": _cut(True, False),

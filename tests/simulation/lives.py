@@ -12,7 +12,7 @@ from launch.agent.service.member import Member
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.tasks.spawning import TaskShare
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.loops import AgentLoop
+from tests.simulation.loops import AgentLoop, Gone
 
 
 class Life:
@@ -53,7 +53,7 @@ class Life:
         self.machine.left(self, self.agent.is_away)
 
     def _ended(self, living: Any) -> None:
-        if not living.cancelled() and living.exception() is not None:
+        if not living.cancelled() and not isinstance(living.exception(), (Gone, type(None))):
             self.machine.world.fail(f"I0: {self.machine.host}: the agent ends: {living.exception()!r}")
 
     @property

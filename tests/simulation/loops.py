@@ -86,6 +86,10 @@ _CANCELS = 50  # of a task that goes on, before it is left
 _Loop: Any = asyncio.AbstractEventLoop  # of which it has what agents use
 
 
+class Gone(KeyboardInterrupt):
+    """The agent that runs ends here, in the middle of a call; loops pass on no other exception of a callback."""
+
+
 class AgentLoop(_Loop):  # type: ignore[misc]
     """The event loop of one life of an agent, or of a keeper.
 
@@ -149,7 +153,8 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         self.call_exception_handler(context)
 
     def call_exception_handler(self, context: Dict[str, Any]) -> None:
-        self._fail(f"I0: {self.host}: {context.get('message')}: {context.get('exception')!r}")
+        if not isinstance(context.get("exception"), Gone):
+            self._fail(f"I0: {self.host}: {context.get('message')}: {context.get('exception')!r}")
 
     async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
         transport, protocol = await self._network.connect(self, str(host), int(port), factory)
@@ -193,6 +198,8 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         asyncio._set_running_loop(self)  # not ``within``: this is done for every event
         try:
             handle._run()
+        except Gone:
+            pass
         finally:
             asyncio._set_running_loop(before)
 

@@ -8,15 +8,15 @@ from typing import Any, List, Mapping, Optional
 from cluster.protocol.standby import STANDBY
 from launch.agent.service import recovery
 from launch.agent.service.keeping import AWAY, FAILED, OVER
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.disks import Disk
+from tests.simulation.disks import FROM, Disk
 from tests.simulation.keepers import Keeper, Keepers
 from tests.simulation.lives import Life
 from tests.simulation.loops import Clock
 from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
-from tests.simulation.replaced import Folder
 from tests.simulation.training import START_S
 
 UP_S = 20.0  # after a boot, until its unit starts the agent
@@ -35,8 +35,8 @@ class Machine:
         self.world, self.host, self._request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
         self.disk = Disk(self.clock.wall)
-        self.folder = Folder(request.run, request.host, self.disk)
-        self.folder.write("plan.json", {}, durable=True)
+        self.folder = RunFolder(self.disk.path("/simulated") / request.host, request.run, request.host)
+        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
         self.table = ProcessTable(world.agenda.after, self._ended)
         self.has_power = True
         self._boots = 0
@@ -206,7 +206,7 @@ class Machine:
         self._boots += 1
         self.world.network.off.add(self.host)
         self.table.lose_power()
-        self.disk.lose(self.world.random_of_disks)
+        self.disk.lose(self.world.random_of_disks, is_torn=self.world.seed >= FROM)
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)

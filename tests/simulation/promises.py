@@ -21,7 +21,12 @@ DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
 SOME_ENDS_S = WINDOW_S - 2 * LONGEST_PAUSE_S  # in which all ends count together, whatever the clocks and pauses
-LOSES_FILES = {"power", "reboot", "disk", "gone"}  # after these, what a lead had counted may be gone
+FORGETS = {  # after these, an order may not be on record; after the last, it and the status
+    "disk", "write full", "write fails", "write refused", "damaged off",
+}  # fmt: skip
+LOSES_FILES = {  # after these, what a lead had counted may be gone
+    *FORGETS, "power", "reboot", "gone", "write unpowered", "write killed", "damaged",
+}  # fmt: skip
 
 
 class Broken(AssertionError):
@@ -114,7 +119,7 @@ class Promises:
         """I5: no two processes have one attempt, unless a disk was full."""
         others = [each for each in self._world.training.processes if each is not process]
         again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
-        if again and "disk" not in self._world.kinds:
+        if again and not self._world.kinds & FORGETS:
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
     def begins_next(self, host: str, life: Any, begun_at: List[float]) -> None:

@@ -177,12 +177,11 @@ OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recover
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
-    "Traffic", "MemoryKills", "glob", "ask", "open_to_read", "open_to_append", "read_at_most", "read_sign",
+    "Traffic", "MemoryKills", "glob", "read_sign",
 }  # fmt: skip
-# Of these modules histories need paths, a listener's file, which no listener here has, and ``read_at_most`` by name.
+# Of these modules histories need paths, and a listener's file, which no listener here has.
 ELSEWHERE = {
     "launch.agent.supervision.hang_detection.os", "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
-    "cluster.protocol.shared_files.os",
 }  # fmt: skip
 CONSTANTS = {
     "signal": r"signal\.(SIG\w+|Signals)\b",
@@ -199,7 +198,7 @@ def test_agents_ask_for_nothing_else_of_this_machine() -> None:
         *(agent / "service" / f"{name}.py" for name in OF_SERVICE),
         *(agent / "protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
         *(agent / "supervision").glob("*.py"),
-        agent / "state/process_records.py",
+        *(agent / "state" / f"{name}.py" for name in ("process_records", "run_folder")),
         *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
         *(agent / "containers" / f"{name}.py" for name in ("command", "task_containers")),
         agent / "limits/task_limits.py",

@@ -8,8 +8,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
+from tests.simulation import disk_faults, keeper_faults, outcomes
 from tests.simulation import faults as happenings
-from tests.simulation import keeper_faults, outcomes
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import OFF_S, UP_S, Machine
@@ -56,8 +56,11 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
-        drawn = sorted([*drawn, *(Fault(*each) for each in keeper_faults.drawn(seed, self.plan.hosts, FAULTS_S))])
-        self.faults = drawn if faults is None else list(faults)
+        others = [
+            *keeper_faults.drawn(seed, self.plan.hosts, FAULTS_S),
+            *disk_faults.drawn(seed, self.plan.hosts, FAULTS_S),
+        ]
+        self.faults = sorted([*drawn, *(Fault(*each) for each in others)]) if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
         self.training.known = self._known_step
@@ -85,6 +88,8 @@ class World:
                 self._happen()
                 outcomes.look(self)
             finally:
+                for machine in self.machines.values():
+                    machine.disk.due.clear()
                 self._forget()
         return self
 

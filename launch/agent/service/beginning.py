@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from cluster.protocol.typed_json import from_values
 from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
@@ -112,13 +111,15 @@ def start_again(own: Path, begin: Begin = start) -> int:
     folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
     kept = boot_unit.read(folder)
     if kept is None:  # a user or a successor has ended the run, or the folder is not mounted yet
+        if folder.has(boot_unit.BOOT):
+            print(f"{own / boot_unit.BOOT}: expected a request, found a damaged file; no agent starts here", flush=True)
         return DONE if own.is_dir() else AGAIN
-    request = from_values(RunRequest, kept["request"])
+    request = kept.request
     if not recovery.goes_on(folder, request):
         boot_unit.remove(folder)
         return DONE
     os.environ.clear()
-    os.environ.update(kept["environment"])
+    os.environ.update(kept.environment)
     answer = begin(request)
     if "error" in answer:
         print(f"the agent cannot start after a boot: {answer['error']}", flush=True)
