@@ -18,9 +18,8 @@ another run that a later attempt finds is not older than the run.
     what it finds before a save                 what it does
     its own note                                saves
     no note, or an unreadable one               as when it opens
-    an earlier attempt of its own run, or as    leaves its own again: that chief was delayed between reading a note and
-      a first attempt a later one of another      writing its own, and stops before its next save
-      run
+    an earlier attempt of its own run           leaves its own again: that chief was delayed between reading a note and
+                                                  writing its own, and stops before its next save
     any other                                   stops
 
 So nothing depends on the clocks of two hosts. The note is not a lock: a chief that is delayed between reading the note
@@ -73,7 +72,6 @@ class Ownership:
 
     def __init__(self, folder: Path, owner: Owner):
         self._folder, self._note, self._own = folder, folder / checkpoint_files.OWNER, owner
-        self._is_taken = False  # a disk may have refused the note at first
 
     def take(self) -> None:
         """Take the folder for this chief, from now on.
@@ -86,12 +84,12 @@ class Ownership:
         if found is not None and found.life != self._own.life and not self._may_follow(found):
             raise self._replaced_by(found)
         self._write()
-        self._is_taken = True
 
     def check(self) -> None:
         """Check that the folder still belongs to this chief.
 
-        The chief writes its note again where it is missing, or where a chief that it has replaced wrote late.
+        The chief writes its note again where it is missing, or where an earlier attempt of the same run wrote late. The
+        note of another run is obeyed: nothing shows which of two runs began later.
 
         Raises:
           CheckpointError: another chief has taken the folder.
@@ -100,21 +98,17 @@ class Ownership:
         found = self._read()
         if found is not None and found.life == self._own.life:
             return
-        if found is not None and self._is_taken and not self._succeeds(found):
+        if found is not None and not self._succeeds(found):
             raise self._replaced_by(found)
-        self.take()
+        self._write()
 
     def _may_follow(self, found: Owner) -> bool:
         """Return whether this chief may take the folder from another one."""
         return self._own.attempt >= found.attempt if found.run == self._own.run else self._own.attempt == 0
 
     def _succeeds(self, found: Owner) -> bool:
-        """Return whether this chief would also take the folder after ``found``, but not the other way round.
-
-        The other chief was delayed between reading an earlier note and writing its own, and will stop.
-        """
-        own = self._own
-        return own.attempt > found.attempt if found.run == own.run else own.attempt == 0 < found.attempt
+        """Return whether this chief is a later attempt of the run of ``found``."""
+        return self._own.run == found.run and self._own.attempt > found.attempt
 
     def _replaced_by(self, found: Owner) -> CheckpointError:
         return CheckpointError(

@@ -160,7 +160,6 @@ class Explorer:
             begun: List[int] = []
             self._replay.begin(chief.results)
             claim = self._claims[chief.owner]
-            claim._is_taken = False
             try:
                 _live(claim, self._replay, begun)
                 found = ("end", "", None)
@@ -197,15 +196,15 @@ def _put(chiefs: Tuple[Chief, ...], index: int, chief: Chief) -> Tuple[Chief, ..
 
 
 def _succeeds(one: Owner, other: Owner) -> bool:
-    """Return whether a chief is a later attempt of the other's run, or begins another run that the other meets."""
-    return one.attempt > other.attempt if one.run == other.run else one.attempt == 0 < other.attempt
+    """Return whether a chief is a later attempt of the other's run."""
+    return one.run == other.run and one.attempt > other.attempt
 
 
 def _late(chief: Chief, others: List[Chief]) -> Optional[str]:
     """I2: no chief writes by a check that began after its successor was sure of the folder."""
     for each in others:
-        are_equal = each.owner.attempt == chief.owner.attempt
-        is_later = _succeeds(each.owner, chief.owner) or (are_equal and each.noted_at > chief.noted_at)
+        noted_later = each.noted_at > chief.noted_at and not _succeeds(chief.owner, each.owner)
+        is_later = _succeeds(each.owner, chief.owner) or noted_later
         if is_later and chief.noted_at < max(each.noted_at, each.sure_at) < chief.began_at:
             return f"{chief.owner.run} {chief.owner.attempt} writes after {each.owner.run} {each.owner.attempt}"
     return None

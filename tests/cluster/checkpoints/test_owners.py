@@ -55,14 +55,3 @@ def test_a_chief_that_does_not_look_before_a_write_is_found(monkeypatch: pytest.
 def test_a_chief_that_stops_for_the_late_note_of_an_earlier_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ownership, "_succeeds", lambda self, found: False)
     assert any("r-1 1 stops for one that it succeeds" in each for each in wrong("full", *PAIRS[0]))
-
-
-def test_a_chief_that_could_not_write_its_note_at_first_and_stops_for_the_one_before_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another run's first attempt, whose own note the disk has refused, finds that of the run before."""
-    monkeypatch.setattr(Ownership, "_is_taken", property(lambda self: True, lambda self, value: None), raising=False)
-    earlier = with_note(note_of(PAIRS[1][0]), is_full=True)._replace(failures=2)
-    assert list(Explorer(PAIRS[1][1]).wrong(earlier))
-    monkeypatch.undo()
-    assert list(Explorer(PAIRS[1][1]).wrong(earlier)) == []

@@ -44,6 +44,19 @@ def test_a_run_that_goes_on_in_the_folder_of_another_takes_it_and_the_other_cann
     resumed.check()
 
 
+def test_a_chief_that_was_suspended_while_another_run_took_the_folder_and_restarted_does_not_take_it_back(
+    tmp_path: Path,
+) -> None:
+    suspended = chief(tmp_path, "r-1", 0)
+    suspended.take()
+    chief(tmp_path, "r-2", 0).take()
+    restarted = chief(tmp_path, "r-2", 1)
+    restarted.take()
+    with pytest.raises(CheckpointError, match=r"found that r-2 \(attempt 1"):
+        suspended.check()
+    restarted.check()
+
+
 @pytest.mark.parametrize("content", [None, "", "{}", '{"run": "r-9"', "[1]"])
 def test_a_note_that_is_gone_or_broken_is_written_anew(tmp_path: Path, content: Optional[str]) -> None:
     own = chief(tmp_path)
