@@ -32,7 +32,8 @@ def test_code_that_is_missing_is_sent_before_the_request() -> None:
     assert json.loads(greeting.decode()) == {
         "workdir": "/w", "code": {"launcher": "1" * 16}, "verb": "status", "stay": 20.0,
     }  # fmt: skip
-    assert length == b"8" and rest == b"the code" + line({"name": "r"})
+    code = CODE.bundles["launcher"].data
+    assert int(length) == len(code) and rest == code + line({"name": "r"})
     assert channel.closed
 
 
@@ -212,7 +213,7 @@ class Full(FakeChannel):
     """A program that ends, with its reason, while its code is sent to it."""
 
     def send(self, data: bytes) -> None:
-        if data == b"the code":
+        if data == CODE.bundles["launcher"].data:
             raise BrokenPipeError(32, "Broken pipe")
         super().send(data)
 

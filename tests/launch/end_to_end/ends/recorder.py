@@ -44,8 +44,9 @@ def _signals(module: Any, name: str) -> None:
     def send(target: int, number: int, *rest: Any) -> Any:
         if number:
             pid = target if name != "pidfd_send_signal" else _pid_of(target)
-            if _read(f"/proc/{pid}/cmdline"):  # else it is dead already
-                _note(signal.Signals(number).name, _name(pid) + (" and its group" if name == "killpg" else ""))
+            whom = _name(pid) + (" and its group" if name == "killpg" else "")
+            if _read(f"/proc/{pid}/environ"):  # else it is dead already, perhaps since its name was read
+                _note(signal.Signals(number).name, whom)
         return known(target, number, *rest)
 
     setattr(module, name, send)
