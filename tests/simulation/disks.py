@@ -68,6 +68,11 @@ class Disk:
     def _missing(path: str) -> Status:
         raise FileNotFoundError(path)
 
+    @property
+    def paths(self) -> List[str]:
+        """The paths of all files."""
+        return list(self._texts)
+
     def lexists(self, path: str) -> bool:
         """Whether there is such a file."""
         return path in self._texts

@@ -192,11 +192,12 @@ class Promises:
     def _the_run_ends(self) -> None:
         """I7: a run that was asked to end does, in bounded time."""
         world = self._world
-        if world.asked_at is not None and world.agenda.now > max(world.asked_at, world.healed_at) + BOUND_S:
+        bound_s = world.operators.bound_s
+        if world.asked_at is not None and world.agenda.now > max(world.asked_at, world.healed_at) + bound_s:
             living: List[str] = [each.task for each in world.living()]
             agents = [host for host, each in world.machines.items() if each.life is not None]
             if living or agents:
-                raise Broken(f"I7: {BOUND_S:.0f} s after its end was asked for, there are {living} and agents {agents}")
+                raise Broken(f"I7: {bound_s:.0f} s after its end was asked for, there are {living} and agents {agents}")
 
 
 def _names(processes: List[Any]) -> str:

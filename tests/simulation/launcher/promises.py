@@ -1,0 +1,87 @@
+"""What must hold of launchers: they end in time, ``down`` proves what it reports, and ``up`` shows the run's end."""
+
+from typing import Any, Dict, List, Optional, Set
+
+from launch.errors import SUCCEEDED
+from launch.plan.agent_requests import LEASE_S
+from launch.teardown import DOWN_S, remains
+from tests.simulation.promises import Broken
+from tests.simulation.runs import RUN
+
+EXIT_S = 30.0  # after its deadline, or the last thing that a launcher waits for
+AFTER_S = LEASE_S + DOWN_S + 2 * EXIT_S  # from the end of the run to that of its launcher
+WATCH_S = 2 * LEASE_S + 60.0 + EXIT_S  # from Ctrl-C to the end of a follower that waits for an answer
+ASKS_S = 12.0  # from a verb's begin until it has asked the lead: a host may be out of reach
+END_AGENTS = {"agent", "stopped", "power", "reboot", "gone", "sleep", "busy"}
+LOST = "the chief's host was lost"
+
+
+class Down:
+    """One ``launch down``, and what it has found left."""
+
+    def __init__(self, program: Any, now: float):
+        self.program, self.began, self.left = program, now, None  # type: Any, float, Optional[Left]
+        self.is_looked_at = False
+
+    def clean_hosts(self) -> Set[str]:
+        """Return the hosts that have reported that nothing is left."""
+        reports = self.left.reports if self.left is not None else {}
+        return {host for host, report in reports.items() if not remains(report)}
+
+
+class LauncherPromises:
+    """The promises of the launchers of one history."""
+
+    def __init__(self, world: Any):
+        self._world = world
+        self._over_at: Optional[float] = None  # since when nothing of the run lives
+
+    def look(self, downs: List[Down], up: Any, watching: List[Any]) -> None:
+        """Raise Broken where one does not hold now."""
+        now, world = self._world.agenda.now, self._world
+        for down in downs:
+            if down.program.is_over and not down.is_looked_at:
+                down.is_looked_at = True
+                self._nothing_is_left(down)
+            elif not down.program.is_over and now > down.began + DOWN_S + EXIT_S:
+                raise Broken(f"I7: launch down takes {now - down.began:.0f} s")
+        for program, asked_at in watching:
+            if not program.is_over and now > asked_at + WATCH_S:
+                raise Broken(f"I7: launch status --watch goes on {now - asked_at:.0f} s after Ctrl-C")
+        lives = bool(world.living()) or any(each.life is not None for each in world.machines.values())
+        if lives or up is None or up.is_over or not up.can_run:
+            self._over_at = None
+        elif self._over_at is None:
+            self._over_at = max(now, world.healed_at)
+        elif now > self._over_at + AFTER_S:
+            raise Broken(f"I7: launch up goes on {now - self._over_at:.0f} s after its run")
+
+    def _nothing_is_left(self, down: Down) -> None:
+        """I8: nothing of the run is where ``down`` has found nothing, unless that began later."""
+        for host in sorted(self._world.machines if down.program.code == SUCCEEDED else down.clean_hosts()):
+            machine = self._world.machines[host]
+            left = [f"{each.task} attempt {each.attempt}" for each in machine.living() if each.began < down.began]
+            left += ["an agent"] if machine.has_process and machine.agent_began < down.began else []
+            if left:
+                raise Broken(f"I8: launch down has found nothing left on {host}, and there is {', '.join(left)}")
+
+    def expected(self, cost: Any) -> Any:
+        """Return what faults cost where a launcher follows: it restarts agents, and ``down`` takes a moment."""
+        world = self._world
+        if cost is None or (not world.shape.detached and world.kinds & END_AGENTS):
+            return None
+        ends_s = cost.ends_s
+        return cost if ends_s is None else cost._replace(ends_s=(ends_s[0], ends_s[1] + ASKS_S))
+
+    def outcome(self, up: Any, status: Dict[str, Any]) -> None:
+        """I11: the launcher that stays shows the run's last state, and has its exit code."""
+        if up is None or up.code is None or up.code < 0 or self._world.shape.detached:
+            return
+        shown = [line for line in up.shown if line.startswith(f"{RUN} ")]
+        if not shown or any(LOST in line for line in up.shown):
+            return
+        state = status.get("state")
+        if not shown[-1].startswith(f"{RUN} {state}") or (up.code == 0) != (state == "succeeded"):
+            raise Broken(f"I11: the run is {state}, and launch up shows '{shown[-1]}', and ends with {up.code}")
+        if state != "succeeded" and not shown[-1].endswith(str(status.get("cause"))):
+            raise Broken(f"I11: the cause is {status.get('cause')}, and launch up shows '{shown[-1]}'")
