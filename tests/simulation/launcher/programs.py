@@ -21,6 +21,7 @@ class Program:
         self.pid = world.new_pid()
         self.is_over = self.is_stopped = False
         self.code: Optional[int] = None
+        self.interrupted_at: Optional[float] = None  # by the first Ctrl-C
         self.handlers: Dict[int, Any] = {}
         self.files: Dict[int, Any] = {}  # by number
         self.closing: List[Callable[[], None]] = []  # what the kernel does when it ends
@@ -84,6 +85,8 @@ class Program:
             return
         if number == signal.SIGCONT:
             self._go_on()
+        if number == signal.SIGINT and self.interrupted_at is None:
+            self.interrupted_at = self.agenda.now
         handler = self.handlers.get(number)
         if number == signal.SIGSTOP or (number == signal.SIGTSTP and handler is None):
             self.is_stopped = True

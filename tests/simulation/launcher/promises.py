@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Set
 from launch.errors import SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, remains
+from tests.simulation.outcomes import AGENTS, LEFT_S
 from tests.simulation.promises import Broken
 from tests.simulation.runs import RUN
 
@@ -12,6 +13,10 @@ EXIT_S = 30.0  # after its deadline, or the last thing that a launcher waits for
 AFTER_S = LEASE_S + DOWN_S + 2 * EXIT_S  # from the end of the run to that of its launcher
 WATCH_S = 2 * LEASE_S + 60.0 + EXIT_S  # from Ctrl-C to the end of a follower that waits for an answer
 ASKS_S = 12.0  # from a verb's begin until it has asked the lead: a host may be out of reach
+STOPS_S = LEASE_S + EXIT_S  # from Ctrl-C until a lead that can be reached knows of it
+APART_S = 60.0  # between ends of agents that a launcher mends
+TOGETHER = {"clock", "restart", "save", "drain", "back", "crash", "watch", "ctrl-z", "ctrl-c", "ctrl-c twice", "late"}
+FOLLOWED = {"clock", "restart", "save", "drain", "back", "reset", "watch", "ctrl-z", "agent", "half-open"}
 END_AGENTS = {"agent", "stopped", "power", "reboot", "gone", "sleep", "busy"}
 LOST = "the chief's host was lost"
 
@@ -35,6 +40,7 @@ class LauncherPromises:
     def __init__(self, world: Any):
         self._world = world
         self._over_at: Optional[float] = None  # since when nothing of the run lives
+        self._unheard_at: Optional[float] = None  # since when the lead could know of Ctrl-C, and goes on
 
     def look(self, downs: List[Down], up: Any, watching: List[Any]) -> None:
         """Raise Broken where one does not hold now."""
@@ -48,6 +54,7 @@ class LauncherPromises:
         for program, asked_at in watching:
             if not program.is_over and now > asked_at + WATCH_S:
                 raise Broken(f"I7: launch status --watch goes on {now - asked_at:.0f} s after Ctrl-C")
+        self._a_signal_stops_the_run(up)
         lives = bool(world.living()) or any(each.life is not None for each in world.machines.values())
         if lives or up is None or up.is_over or not up.can_run:
             self._over_at = None
@@ -55,6 +62,18 @@ class LauncherPromises:
             self._over_at = max(now, world.healed_at)
         elif now > self._over_at + AFTER_S:
             raise Broken(f"I7: launch up goes on {now - self._over_at:.0f} s after its run")
+
+    def _a_signal_stops_the_run(self, up: Any) -> None:
+        """I7: a run begins to end some time after Ctrl-C to its launcher, once nothing is between them."""
+        world, lead = self._world, self._world.machines["h0"]
+        now, supervisor = world.agenda.now, world.supervisor()
+        goes_on = supervisor is not None and not supervisor.state.is_closing and lead.has_agent and not lead.is_stopped
+        if up is None or up.interrupted_at is None or up.is_over or not up.can_run or not goes_on:
+            self._unheard_at = None
+        elif self._unheard_at is None:
+            self._unheard_at = max(now, world.healed_at)
+        elif now > self._unheard_at + STOPS_S:
+            raise Broken(f"I7: the run goes on {now - up.interrupted_at:.0f} s after Ctrl-C to its launcher")
 
     def _nothing_is_left(self, down: Down) -> None:
         """I8: nothing of the run is where ``down`` has found nothing, unless that began later."""
@@ -64,6 +83,12 @@ class LauncherPromises:
             left += ["an agent"] if machine.has_process and machine.agent_began < down.began else []
             if left:
                 raise Broken(f"I8: launch down has found nothing left on {host}, and there is {', '.join(left)}")
+
+    def _agents_end_apart(self) -> bool:
+        """Return whether few agents end, each once the run is up and others have returned."""
+        ends = [fault.at for fault in self._world.faults if fault.kind == "agent"]
+        apart = [later - earlier for earlier, later in zip(ends, ends[1:])]
+        return len(ends) <= AGENTS and min(ends, default=LEFT_S) >= LEFT_S and min(apart, default=APART_S) >= APART_S
 
     def expected(self, cost: Any) -> Any:
         """Return what faults cost where a launcher follows: it restarts agents, and ``down`` takes a moment."""
@@ -78,9 +103,15 @@ class LauncherPromises:
         if up is None or up.code is None or up.code < 0 or self._world.shape.detached:
             return
         shown = [line for line in up.shown if line.startswith(f"{RUN} ")]
-        if not shown or any(LOST in line for line in up.shown):
+        state, kinds = status.get("state"), self._world.kinds
+        if any(LOST in line for line in up.shown):
+            if kinds <= TOGETHER:
+                raise Broken("I11: nothing was between launch up and the lead, which it has lost")
             return
-        state = status.get("state")
+        if kinds <= FOLLOWED and state != "succeeded" and self._agents_end_apart():
+            raise Broken(f"I12: a run whose launcher could follow it is {state}: {status.get('cause')}")
+        if not shown:
+            return
         if not shown[-1].startswith(f"{RUN} {state}") or (up.code == 0) != (state == "succeeded"):
             raise Broken(f"I11: the run is {state}, and launch up shows '{shown[-1]}', and ends with {up.code}")
         if state != "succeeded" and not shown[-1].endswith(str(status.get("cause"))):

@@ -91,6 +91,18 @@ def test_a_launcher_that_cannot_reach_a_host_starts_nothing() -> None:
     assert world.operators.up.code == 3 and not any("starts" in entry.text for entry in world.history)
 
 
+def test_what_a_broken_connection_may_have_lost_is_sent_again() -> None:
+    world = lived(ATTACHED, Fault(20.0, "half-open", "h0"), Fault(20.5, "ctrl-c"))
+    assert [line for line in shown(world) if "SIGINT:" in line] == [
+        "SIGINT: stopping the workers, then the ps; a second signal kills them at once"
+    ] * 2 and world.operators.up.code == 130
+
+
+def test_a_follower_affects_no_run() -> None:
+    alone, watched = lived(ATTACHED, CTRL_C), lived(ATTACHED, Fault(10.0, "watch", seconds=20.0), CTRL_C)
+    assert alone.operators.up.code == watched.operators.up.code and alone.training.step == watched.training.step
+
+
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
 OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "start")
 LAUNCHERS = [

@@ -7,13 +7,15 @@ import pytest
 
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Histories
+from tests.simulation.mutants.launchers import LAUNCHERS
 from tests.simulation.mutants.mutant import ROOT, Edit, Mutant
 from tests.simulation.mutants.reached import MARKS, marked, statements, touches
 from tests.simulation.mutants.reverts import REVERTS
 
 pytestmark = pytest.mark.not_fast  # processes
-QUICK = ("fence", "ps first", "first word")  # of which the known history is short
-_FOUND = {mutant.name: mutant for mutant in REVERTS}
+QUICK = ("fence", "ps first", "first word", "watching renews", "members unasked")  # whose known history is short
+MENDS = [*REVERTS, *LAUNCHERS]
+_FOUND = {mutant.name: mutant for mutant in MENDS}
 _TEXT = """def one(x):
     if x:
         return 1
@@ -24,10 +26,10 @@ LIMIT = 3
 """
 
 
-@pytest.mark.parametrize("mutant", REVERTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", MENDS, ids=lambda mutant: mutant.name)
 def test_a_mend_is_in_the_product_and_can_be_taken_out(mutant: Mutant) -> None:
     texts = mutant.sources()
-    assert texts and mutant.name in _FOUND and len(_FOUND) == len(REVERTS)
+    assert texts and mutant.name in _FOUND and len(_FOUND) == len(MENDS)
     for text in texts.values():
         ast.parse(text)
 
