@@ -43,15 +43,9 @@ differential: ## train small models beside plain TensorFlow in one process, ever
 	@$(VENV)/bin/python -m tests.differential.generated --seeds $(or $(SEEDS),500)
 	@$(VENV)/bin/python -m tests.differential.constructions --seeds $(or $(SEEDS),1000)
 
-nightly: ## train 1,000 constructions of authors beside plain TensorFlow, then without each mend, which must differ; run 20,000 simulated histories, then some without each mend of the agents; explore synchronous steps exhaustively (SEEDS=; ARGS="--first 1000"; HISTORIES=)
+nightly: ## run all that is too long for make test: 20,000 histories, 1,000 constructions, chaos, attack, soak (as root; ARGS="chaos --first 700")
 	@requirements/bootstrap.sh test
-	@$(VENV)/bin/python -m tests.differential.constructions --seeds $(or $(SEEDS),1000) $(ARGS)
-	@$(VENV)/bin/python -m tests.differential.constructions --seeds $(or $(SEEDS),1000) --without all $(ARGS)
-	@$(VENV)/bin/python -m tests.simulation --seeds $(or $(HISTORIES),20000)
-	@$(VENV)/bin/python -m tests.simulation.mutants --reverts
-	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 3 2 1 1 0
-	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 2 2 1 1 1
-	@$(VENV)/bin/python -m tests.cluster.steps.exhaustive 2 2 1 1 0 1
+	@$(VENV)/bin/python -m tests.nightly $(ARGS)
 
 chaos: ## inject random faults into N runs on fake hosts, from SEED on, and list those that went wrong (as root; ARGS=)
 	@requirements/bootstrap.sh test

@@ -54,6 +54,7 @@ NAMES = (
     "launch.agent.tasks.host_tasks.ask",
     "launch.agent.tasks.host_tasks.os",
     "launch.agent.tasks.host_tasks.say",
+    "launch.agent.tasks.saved_checkpoints.threading",
     "launch.agent.tasks.spawning.LogTimes",
     "launch.agent.tasks.spawning.os",
     "launch.agent.tasks.spawning.temporary",

@@ -85,7 +85,7 @@ def _blame_is_with_the_world(world: Any, status: Dict[str, Any]) -> None:
     blamed: List[str] = [
         f"{each['role']}:{each['index']} {each['kind']}: {each['cause']}"
         for each in status.get("incidents", [])
-        if each["kind"] not in OF_HOSTS and SILENCE not in (each["cause"] or "")
+        if each["role"] is not None and each["kind"] not in OF_HOSTS and SILENCE not in (each["cause"] or "")
     ]
     if blamed:
         raise Broken(f"I10: only network and clocks misbehave, and incidents blame {'; '.join(blamed)}")

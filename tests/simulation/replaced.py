@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, Mapping, Optional, get_type_hints
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, get_type_hints
 from unittest import mock
 
 from launch.agent.state.run_folder import RunFolder
@@ -62,12 +62,26 @@ def replaced(world: Any) -> Iterator[None]:
         "MemoryKills": _NoKills,
         "Traffic": _NoTraffic,
         "read_sign": lambda folder: None,
+        "threading": SimpleNamespace(Thread=_Call),
         "get_type_hints": lru_cache(maxsize=None)(get_type_hints),
     }
     with ExitStack() as stack:
         for name in NAMES:
             stack.enter_context(mock.patch(name, values[name.rsplit(".", 1)[1]]))
         yield
+
+
+class _Call:
+    """In the place of a thread: its work is done as it starts, so that a seed has one history."""
+
+    def __init__(self, target: Callable[[], None], **more: Any):
+        self.start = target
+
+    def join(self, timeout: float) -> None:
+        pass
+
+    def is_alive(self) -> bool:
+        return False
 
 
 class _NoKills:

@@ -114,6 +114,11 @@ def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost
     assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
 
 
+def test_a_cut_before_any_host_has_joined_is_an_incident_of_the_hosts() -> None:
+    """Its kind is ``not-started``, as of a task that cannot start."""
+    assert failure(World(235408, [Fault(0.07, "cut", "h0", 116.0)])) is None
+
+
 def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() -> None:
     faults = [
         Fault(80.0, "cut out", "h2", 0.0),
