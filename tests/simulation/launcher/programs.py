@@ -21,6 +21,7 @@ class Program:
         self.pid = world.new_pid()
         self.is_over = self.is_stopped = False
         self.code: Optional[int] = None
+        self.ended_at: Optional[float] = None
         self.interrupted_at: Optional[float] = None  # by the first Ctrl-C
         self.handlers: Dict[int, Any] = {}
         self.files: Dict[int, Any] = {}  # by number
@@ -71,6 +72,7 @@ class Program:
         if self.is_over:
             return
         self.is_over, self.code, self.loop.is_dead = True, code, True
+        self.ended_at = self.agenda.now
         if self.loop.machine is None:
             self.world.note(self.loop.host, f"{self.name} ends: {code}")
         self.world.network.died(self.loop, has_power)

@@ -4,7 +4,7 @@ from typing import Any, Dict, List, Optional, Set
 
 from launch.errors import SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
-from launch.teardown import DOWN_S, remains
+from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
 from tests.simulation.outcomes import AGENTS, LEFT_S
 from tests.simulation.promises import Broken
 from tests.simulation.runs import RUN
@@ -18,6 +18,7 @@ APART_S = 60.0  # between ends of agents that a launcher mends
 TOGETHER = {"clock", "restart", "save", "drain", "back", "crash", "watch", "ctrl-z", "ctrl-c", "ctrl-c twice", "late"}
 FOLLOWED = {"clock", "restart", "save", "drain", "back", "reset", "watch", "ctrl-z", "agent", "half-open"}
 END_AGENTS = {"agent", "stopped", "power", "reboot", "gone", "sleep", "busy"}
+LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
 
@@ -25,8 +26,9 @@ class Down:
     """One ``launch down``, and what it has found left."""
 
     def __init__(self, program: Any, now: float):
-        self.program, self.began, self.left = program, now, None  # type: Any, float, Optional[Left]
-        self.is_looked_at = False
+        self.program, self.began = program, now
+        self.left: Optional[Left] = None
+        self.ended_at: Optional[float] = None
 
     def clean_hosts(self) -> Set[str]:
         """Return the hosts that have reported that nothing is left."""
@@ -40,21 +42,27 @@ class LauncherPromises:
     def __init__(self, world: Any):
         self._world = world
         self._over_at: Optional[float] = None  # since when nothing of the run lives
+        self._is_up_looked_at = False
         self._unheard_at: Optional[float] = None  # since when the lead could know of Ctrl-C, and goes on
 
     def look(self, downs: List[Down], up: Any, watching: List[Any]) -> None:
         """Raise Broken where one does not hold now."""
         now, world = self._world.agenda.now, self._world
         for down in downs:
-            if down.program.is_over and not down.is_looked_at:
-                down.is_looked_at = True
+            if down.program.is_over and down.ended_at is None:
+                down.ended_at = now
                 self._nothing_is_left(down)
+            elif down.program.code == SUCCEEDED:
+                self._nothing_begins(down, up)
             elif not down.program.is_over and now > down.began + DOWN_S + EXIT_S:
                 raise Broken(f"I7: launch down takes {now - down.began:.0f} s")
         for program, asked_at in watching:
             if not program.is_over and now > asked_at + WATCH_S:
                 raise Broken(f"I7: launch status --watch goes on {now - asked_at:.0f} s after Ctrl-C")
         self._a_signal_stops_the_run(up)
+        if up is not None and up.is_over and not self._is_up_looked_at:
+            self._is_up_looked_at = True
+            self._up_leaves_nothing(up)
         lives = bool(world.living()) or any(each.life is not None for each in world.machines.values())
         if lives or up is None or up.is_over or not up.can_run:
             self._over_at = None
@@ -90,6 +98,23 @@ class LauncherPromises:
         apart = [later - earlier for earlier, later in zip(ends, ends[1:])]
         return len(ends) <= AGENTS and min(ends, default=LEFT_S) >= LEFT_S and min(apart, default=APART_S) >= APART_S
 
+    def _nothing_begins(self, down: Down, up: Any) -> None:
+        """I8: after ``down`` with exit code 0 no agent begins, unless a launcher was there that restarts it."""
+        is_alone = up is None or (up.is_over and up.ended_at <= down.began)
+        for host, machine in self._world.machines.items():
+            if is_alone and machine.has_process and down.ended_at is not None and machine.agent_began > down.ended_at:
+                raise Broken(f"I8: launch down has ended the run, and an agent begins on {host}")
+
+    def _up_leaves_nothing(self, up: Any) -> None:
+        """I8: where a launcher ends by itself with its run, it names the hosts on which anything may be left."""
+        if up.code < 0 or (self._world.shape.detached and up.code == SUCCEEDED):
+            return
+        for host, machine in self._world.machines.items():
+            named = [line for line in up.shown if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
+            left = [each.task for each in machine.living()] + (["an agent"] if machine.has_process else [])
+            if left and not named:
+                raise Broken(f"I8: launch up ends with {up.code}, and has left {', '.join(left)} on {host}")
+
     def expected(self, cost: Any) -> Any:
         """Return what faults cost where a launcher follows: it restarts agents, and ``down`` takes a moment."""
         world = self._world
@@ -100,7 +125,11 @@ class LauncherPromises:
 
     def outcome(self, up: Any, status: Dict[str, Any]) -> None:
         """I11: the launcher that stays shows the run's last state, and has its exit code."""
-        if up is None or up.code is None or up.code < 0 or self._world.shape.detached:
+        if up is None or up.code is None or up.code < 0:
+            return
+        if self._world.shape.detached:
+            if up.code == SUCCEEDED and LEASE in (status.get("cause") or ""):
+                raise Broken(f"I11: launch up -d has succeeded, and {status['cause']}")
             return
         shown = [line for line in up.shown if line.startswith(f"{RUN} ")]
         state, kinds = status.get("state"), self._world.kinds
