@@ -58,7 +58,7 @@ class LaunchedLife(Life):
         except OSError as error:
             self._send({"error": f"cannot listen: {error}"})
             self.loop.is_dead = True
-            self.machine.refused(self)
+            self.machine.refused()
             return
         self._send({"ready": True, "pid": self.machine.table.agent, "ended": [], "notes": []})
         await self.agent.run()
@@ -101,7 +101,7 @@ class LaunchedMachine(Machine):
         self.table, table.machine = table, self
         self._keeper, self._cleans_until = 0, 0.0
         self._began: Dict[int, int] = {}  # by pid of agent and keeper
-        self._began_at, self._has_unit = 0.0, False
+        self._began_at, self._has_unit, self._is_first = 0.0, False, True
         self._open_sshd()
 
     def _open_sshd(self) -> None:
@@ -150,16 +150,23 @@ class LaunchedMachine(Machine):
         self._begin_life(request, lambda answer: send({**answer, "ended": ended}))
         return self._keeper
 
-    def _begin_life(self, request: RunRequest, send: Send = lambda answer: None) -> None:
+    def _begin_life(self, request: RunRequest, send: Optional[Send] = None) -> None:
+        """Begin an agent; one that cannot write ends, as one that cannot listen does."""
         if not self._is_made:
             return
         self.table.agent, self.table.keeper = self.world.new_pid(), self._keeper
         self._note(self.table.agent)
-        self._began_at = self.world.agenda.now
+        self._began_at, self._is_first = self.world.agenda.now, send is not None
         place = Spot(Sshd(self.world), self, self.clock, self.host, self.world.network)
-        with place.within():
-            self._record(request)
-        self.life = LaunchedLife(self, request, send)
+        answer = send or (lambda values: None)
+        try:
+            with place.within():
+                self._record(request)
+        except OSError as error:
+            answer({"error": f"cannot write in {self.folder.own}: {error.strerror}"})
+            self.refused()
+            return
+        self.life = LaunchedLife(self, request, answer)
 
     def _note(self, pid: int) -> None:
         self._began[pid] = int(100 * self.clock.boottime())
@@ -207,10 +214,14 @@ class LaunchedMachine(Machine):
         """No boot starts the agent."""
         self._has_unit = False
 
-    def refused(self, life: Life) -> None:
-        """An agent could not begin."""
+    def refused(self) -> None:
+        """An agent could not begin; the keeper of a first one ends, too."""
+        self.world.note(self.host, "the agent cannot begin")
         self.table.agent_ended()
-        self.life = None if self.life is life else self.life
+        if self._is_first:
+            self.life, self._keeper = None, 0
+        else:
+            self._begin_another(GONE_S)
 
     def left(self, life: Life, is_away: bool) -> None:
         self._forget_lock()

@@ -26,6 +26,7 @@ class Program:
         self.handlers: Dict[int, Any] = {}
         self.files: Dict[int, Any] = {}  # by number
         self.closing: List[Callable[[], None]] = []  # what the kernel does when it ends
+        self.joining: List[Callable[[], None]] = []  # as Python waits for the threads of its pools
         self.strands: List[Strand] = []
         self.shown: List[str] = []
         self.loop = Spot(self, machine, clock, host, world.network)
@@ -52,6 +53,8 @@ class Program:
 
     def _run(self) -> None:
         code = self._main()
+        for join in self.joining:
+            join()
         self.end(code if isinstance(code, int) else 0)
 
     def failed(self, error: BaseException) -> None:

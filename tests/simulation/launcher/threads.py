@@ -17,6 +17,7 @@ class Pool:
         self._most, self._working, self._program = max_workers, 0, me()
         self._waiting: Deque[Tuple[Any, Callable[[], Any]]] = deque()
         self._done = Bell()
+        self._program.joining.append(self.shutdown)
 
     def submit(self, function: Callable[..., Any], *of: Any) -> "Future[Any]":
         future: Future[Any] = Future()
