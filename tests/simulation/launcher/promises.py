@@ -6,7 +6,7 @@ from launch.errors import SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
 from tests.simulation.outcomes import AGENTS, LEFT_S
-from tests.simulation.promises import Broken
+from tests.simulation.promises import LOSES_FILES, Broken
 from tests.simulation.runs import RUN
 
 EXIT_S = 30.0  # after its deadline, or the last thing that a launcher waits for
@@ -139,7 +139,7 @@ class LauncherPromises:
             return
         if kinds <= FOLLOWED and state != "succeeded" and self._agents_end_apart():
             raise Broken(f"I12: a run whose launcher could follow it is {state}: {status.get('cause')}")
-        if not shown:
+        if not shown or kinds & LOSES_FILES:
             return
         if not shown[-1].startswith(f"{RUN} {state}") or (up.code == 0) != (state == "succeeded"):
             raise Broken(f"I11: the run is {state}, and launch up shows '{shown[-1]}', and ends with {up.code}")

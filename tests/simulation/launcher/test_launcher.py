@@ -110,6 +110,13 @@ def test_a_first_connection_to_the_lead_that_breaks_leaves_no_agent_behind() -> 
     assert world.operators.up.code in (1, 3)  # whether a task began depends on the order of events at one time
 
 
+def test_a_launcher_restarts_the_agent_of_a_host_that_has_lost_power() -> None:
+    """Found by this seed: the plan of the run there was in pieces, and each try ended by an exception."""
+    world = lived(2000487, Fault(33.1, "power", "h2", 3.0), Fault(60.0, "ctrl-c"))
+    assert "h2: its agent is silent; restarting it" in shown(world)
+    assert not any("did not restart: h2: `start`" in line for line in shown(world))
+
+
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
 OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "start")
 LAUNCHERS = [
