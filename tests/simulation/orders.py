@@ -47,7 +47,8 @@ class Orders:
         """I3: where workers restart together, none is ordered to start while one of the former attempt lives."""
         cluster, now = order.cluster or self._world.cluster, self._world.agenda.now
         living = [each for each in self._world.living() if each.task.startswith("worker") and each.formation == cluster]
-        former = sorted(f"{each.task} attempt {each.attempt}" for each in living if each.began < now)
+        acting = [each for each in living if not each.waits]  # others are prepared for this formation
+        former = sorted(f"{each.task} attempt {each.attempt}" for each in acting if each.began < now)
         if former:
             self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")
 
