@@ -30,7 +30,7 @@ class SimulatedChannel(Channel):
         return self._stream.read(CHUNK)
 
     def end(self) -> None:
-        self._stream.transport.write_eof()
+        raise AssertionError("no simulated launcher ends its requests alone")
 
     def complaint(self) -> str:
         return ""

@@ -106,12 +106,17 @@ class LauncherPromises:
                 raise Broken(f"I8: launch down has ended the run, and an agent begins on {host}")
 
     def _up_leaves_nothing(self, up: Any) -> None:
-        """I8: where a launcher ends by itself with its run, it names the hosts on which anything may be left."""
+        """I8: where a launcher ends by itself with its run, it names the hosts on which anything may be left.
+
+        A request to restart an agent may arrive after a cut: that agent meets no lead, and leaves (see I7).
+        """
         if up.code < 0 or (self._world.shape.detached and up.code == SUCCEEDED):
             return
         for host, machine in self._world.machines.items():
             named = [line for line in up.shown if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
-            left = [each.task for each in machine.living()] + (["an agent"] if machine.has_process else [])
+            is_late = any(f"{host}: its agent is silent; restarting it" in line for line in up.shown)
+            left = [each.task for each in machine.living()]
+            left += ["an agent"] if machine.has_process and not is_late else []
             if left and not named:
                 raise Broken(f"I8: launch up ends with {up.code}, and has left {', '.join(left)} on {host}")
 

@@ -28,7 +28,8 @@ def replaced(world: Any) -> Iterator[None]:
     with ExitStack() as stack:
         for names, values in every:
             for name in names:
-                stack.enter_context(mock.patch(name, values.get(name, values.get(name.rsplit(".", 1)[1]))))
+                short = name.rsplit(".", 1)[1]
+                stack.enter_context(mock.patch(name, values[name if name in values else short]))
         yield
 
 
@@ -99,7 +100,7 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
 
     return {
         "RunFolder": folder,
-        "expand": lambda workdir: world.operators.workdir(asyncio.get_event_loop().host),
+        "expand": lambda workdir: world.operators.workdir(world.here().host),
         "os": sessions.OS,
         "launch.agent.verbs.status.os": SimpleNamespace(stat=lambda path: world.here().disk.lstat(path)),
         "readable": sessions.readable,

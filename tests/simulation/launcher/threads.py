@@ -110,6 +110,9 @@ class Thread:
         self._strand = me().begin(self._call)
 
     def join(self, timeout: float = math.inf) -> None:
-        strand = self._strand
-        if strand is not None:
-            wait(timeout, lambda: strand.is_over, strand.ended)
+        if self._strand is not None:
+            _joined(self._strand, timeout)
+
+
+def _joined(strand: Strand, timeout: float) -> None:
+    wait(timeout, lambda: strand.is_over, strand.ended)
