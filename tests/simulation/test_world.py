@@ -124,6 +124,10 @@ def test_a_cut_before_any_host_has_joined_is_an_incident_of_the_hosts() -> None:
     assert failure(World(235408, [Fault(0.07, "cut", "h0", 116.0)])) is None
 
 
+def test_what_the_restart_of_a_ps_has_cost_is_in_its_incident_when_its_host_is_lost_before_it_serves() -> None:
+    assert failure(World(237564, [Fault(284.0, "crash", "ps:0", 0.0), Fault(288.0, "stopped", "h1", 10.0)])) is None
+
+
 def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() -> None:
     faults = [
         Fault(80.0, "cut out", "h2", 0.0),

@@ -133,9 +133,11 @@ class Formations(SupervisionRule):
         return self.start_task(task)
 
     def _show_spares(self) -> None:
-        """Mark the available tasks that the formation does not need as spares or as drained."""
-        for name, task in self._roster.by_name.items():
-            if name not in self.current.indices and task.plan.host not in self.out:
+        """Mark the available tasks that the formation does not need as spares or as drained; it waits for no other."""
+        others = {name: task for name, task in self._roster.by_name.items() if name not in self.current.indices}
+        for name, task in others.items():
+            self._incidents.leave(name)
+            if task.plan.host not in self.out:
                 self._roster.turn(task, "stopped", process=False)
                 task.cause = DRAINED if self.wishes.by_name.get(name) is False else SPARE
                 task.samples.clear()

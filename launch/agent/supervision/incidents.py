@@ -42,7 +42,7 @@ class Incidents:
         self._newest: Optional[Incident] = None
         self._relapses, self._cuts = Relapses(), Cuts()
         self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
-        self._hosts: List[Incident] = []  # incidents of hosts, until a task starts afterwards
+        self._hosts: List[Incident] = []  # incidents of hosts, and of tasks that left, until a task starts afterwards
         self._returns = Returns()
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
@@ -172,6 +172,12 @@ class Incidents:
     def expect_starts(self, tasks: Sequence[str]) -> None:
         """Treat reports of these tasks as old until the tasks start: a host's incident has ended them."""
         self._gone.update(tasks)
+
+    def leave(self, task: str) -> None:
+        """Record that the formation continues without a task: its incident is over when the others train again."""
+        own = self._open.pop(task, None)
+        if own is not None:
+            self._hosts.append(own)
 
     def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
         """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""

@@ -23,6 +23,7 @@ from tests.cluster.steps.exhaustive.lives import Worker
 from tests.cluster.steps.exhaustive.operations import Optimizer, OverlappedOptimizer
 from tests.cluster.steps.exhaustive.servers import OPERATIONS, Event, Op
 from tests.cluster.steps.exhaustive.sessions import Run
+from tests.cluster.steps.exhaustive.symmetry import Twins
 
 
 def found(run: Run, deaths: int = 0, deaths_of_ps: int = 0) -> Found:
@@ -52,6 +53,18 @@ def test_every_step_is_of_one_gradient_of_every_worker_and_training_ends(
     what = found(run, deaths, deaths_of_ps)
     assert what.wrong is None, "\n".join([what.wrong, *what.way])
     assert what.states > 1000
+
+
+@pytest.mark.parametrize("run", [Run(3, 1, 1), Run(3, 1, 1, overlaps=True), Run(3, 1, 1, backup=1)])
+def test_each_state_has_a_twin_with_workers_1_and_2_exchanged_and_one_of_both_is_explored(run: Run) -> None:
+    every = Explorer(run, halves=False)
+    assert every.explore().wrong is None
+    twins = Twins(run, every._servers, every._tasks)
+    states = [every._unpacked(packed) for packed in every.reached.states]
+    pairs = {(state, state._replace(servers=servers, tasks=tasks)) for state in states
+             for servers, tasks in [twins.of(state.servers, state.tasks)]}  # fmt: skip
+    assert {twin for _, twin in pairs} == set(states)
+    assert Explorer(run).explore().states == len({min(pair) for pair in pairs})
 
 
 # -- mistakes that it finds: the four that it has found in the product, and another

@@ -5,5 +5,6 @@ sessions     sessions that run one operation at a time
 operations   what the workers' sessions run, as the product's graphs have it
 lives        the workers' own code, which runs unchanged
 explorer     every state that any order of these events, deaths and returns can reach
+symmetry     the state in which two workers are exchanged, which need not be explored
 reached      the states by number, and from which of them no end can be reached
 """

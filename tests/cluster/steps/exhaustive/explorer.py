@@ -12,6 +12,7 @@ from tests.cluster.steps.exhaustive.lives import AGAIN, FINISHED, finishing, pro
 from tests.cluster.steps.exhaustive.reached import Numbers, Reached
 from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Ps, Servers, Wrong, fresh, happen
 from tests.cluster.steps.exhaustive.sessions import Call, Life, Run
+from tests.cluster.steps.exhaustive.symmetry import WORKERS, Twins
 
 
 class Pending:
@@ -60,18 +61,20 @@ class Found(NamedTuple):
 
 
 class Explorer:
-    """Explore all states of a run with so many deaths."""
+    """Explore all states of a run with so many deaths; with ``halves`` one of each two that are twins."""
 
-    def __init__(self, run: Run, deaths: int = 0, deaths_of_ps: int = 0, most: int = 20_000_000):
+    def __init__(self, run: Run, deaths: int = 0, deaths_of_ps: int = 0, most: int = 40_000_000, halves: bool = True):
         self._run, self._most, self._deaths = run, most, deaths + deaths_of_ps
         self._servers: Numbers[Servers] = Numbers()
         self._tasks: Numbers[Task] = Numbers()
         self._moves: Dict[Tuple[int, int, int, bool], Tuple[Move, ...]] = {}
         self._begun: Dict[Tuple[int, int], int] = {}
+        self._twins = Twins(run, self._servers, self._tasks) if halves and run.workers == WORKERS else None
         self._form = struct.Struct(f"{run.workers + 3}i")
         servers = self._servers.of(fresh(run.workers, run.ps * run.pushes))
         tasks = tuple(self._beginning(index, servers) for index in range(run.workers))
         self._first = State(servers, tasks, deaths, deaths_of_ps)
+        self.reached = Reached(self._packed(self._first))
 
     def explore(self) -> Found:
         """Return what is found."""
@@ -84,21 +87,21 @@ class Explorer:
                 gc.enable()
 
     def _explore(self) -> Found:
-        reached = Reached(self._packed(self._first))
+        reached = self.reached
         for number, packed in enumerate(reached.states):  # which grow meanwhile
             state = self._unpacked(packed)
             try:
                 for _, after, is_death in self._next(state):
                     reached.add(number, self._packed(after), is_death)
-            except Wrong as wrong:
-                return Found(len(reached.states), str(wrong), self._way(number, reached))
+            except Wrong:
+                return Found(len(reached.states), *self._wrong(number))
             if self._is_end(state):
                 reached.ends.append(number)
             if len(reached.states) > self._most:
                 raise MemoryError(f"more than {self._most} states")
         stuck = reached.stuck()
         if stuck is not None:
-            return Found(len(reached.states), "nobody can end training from here", self._way(stuck, reached))
+            return Found(len(reached.states), "nobody can end training from here", self._way(stuck)[0])
         return Found(len(reached.states))
 
     def _is_end(self, state: State) -> bool:
@@ -107,17 +110,31 @@ class Explorer:
         return all(has_ended) or (any(has_ended) and any(ps.born for ps in self._servers[state.servers].ps))
 
     def _packed(self, state: State) -> bytes:
-        return self._form.pack(state.servers, *state.tasks, state.deaths, state.deaths_of_ps)
+        servers, tasks = state.servers, state.tasks
+        if self._twins is not None:
+            servers, tasks = min((servers, tasks), self._twins.of(servers, tasks))
+        return self._form.pack(servers, *tasks, state.deaths, state.deaths_of_ps)
 
     def _unpacked(self, packed: bytes) -> State:
         servers, *tasks, deaths, deaths_of_ps = self._form.unpack(packed)
         return State(servers, tuple(tasks), deaths, deaths_of_ps)
 
-    def _way(self, number: int, reached: Reached) -> Tuple[str, ...]:
-        return tuple(
-            next(_named(what) for what, found, _ in self._next(self._unpacked(before)) if self._packed(found) == after)
-            for before, after in reached.way(number)
-        )
+    def _wrong(self, number: int) -> Tuple[str, Tuple[str, ...]]:
+        """Return the promise that is broken after the state with this number, and the way there."""
+        way, state = self._way(number)
+        try:
+            list(self._next(state))
+        except Wrong as wrong:
+            return str(wrong), way
+        raise AssertionError(f"only one of two twins breaks a promise: {state}")
+
+    def _way(self, number: int) -> Tuple[Tuple[str, ...], State]:
+        """Return the events of a shortest way, in which no worker changes its number, and the state where it ends."""
+        state, way = self._first, []
+        for after in self.reached.way(number):
+            what, state = next((what, found) for what, found, _ in self._next(state) if self._packed(found) == after)
+            way.append(_named(what))
+        return tuple(way), state
 
     def _next(self, state: State) -> Iterator[Tuple[Any, State, bool]]:
         has_lost = state.deaths + state.deaths_of_ps < self._deaths

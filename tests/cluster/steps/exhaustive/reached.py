@@ -1,7 +1,7 @@
 """States by number, how they are reached, and from which of them the end is not."""
 
 from array import array
-from typing import Dict, Generic, Iterator, List, Optional, Tuple, TypeVar
+from typing import Dict, Generic, Iterator, List, Optional, TypeVar
 
 import numpy as np
 
@@ -50,13 +50,13 @@ class Reached:
             self._sources.append(before)
             self._targets.append(number)
 
-    def way(self, number: int) -> Iterator[Tuple[bytes, bytes]]:
-        """Return the pairs of states on a shortest way to the one with this number."""
+    def way(self, number: int) -> Iterator[bytes]:
+        """Return the states on a shortest way to the one with this number, after the first."""
         numbers = [number]
         while numbers[-1]:
             numbers.append(self._before[numbers[-1]])
-        for after, before in zip(numbers[-2::-1], numbers[::-1]):
-            yield self.states[before], self.states[after]
+        for each in numbers[-2::-1]:
+            yield self.states[each]
 
     def stuck(self) -> Optional[int]:
         """Return the number of a state from which no end can be reached without a death; None for none."""

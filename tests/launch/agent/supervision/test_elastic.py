@@ -110,6 +110,23 @@ def test_what_was_done_is_told_with_the_incident(run: Elastic) -> None:
     assert incident["did"][-1]["what"] == "continues without c: formation 1: 2 of 3 workers, 2 of 2 ps"
 
 
+def test_an_incident_of_a_task_whose_host_is_then_lost_is_over_with_the_next_step_and_has_the_lost_steps(
+    run: Elastic,
+) -> None:
+    """The host's reports no longer arrive when the ps serves again: found by a simulated history."""
+    run.at(50, advanced("worker:0", step=100, examples=100))
+    run.at(60, failed("ps:1"))
+    run.at(61)
+    run.at(61, started("ps:1", 1))
+    run.at(70, advanced("worker:0", step=77, examples=177, checkpoint_step=75))
+    assert run.status()["lost_steps"] == 25
+    run.lose(100, "b")
+    run.at(110, advanced("worker:0", attempt=1, step=101, examples=1))
+    of_task, of_host = run.status()["incidents"]
+    assert (of_task["kind"], of_task["lost_steps"], of_task["open"]) == ("exit", 25, False)
+    assert (of_host["kind"], of_host["lost_steps"], of_host["open"]) == ("host", 0, False)
+
+
 def test_a_lost_ps_moves_to_a_spare_or_to_the_ps_that_are_left() -> None:
     run = Elastic(*FOUR, "ps:2@e+")
     run.up()
