@@ -17,6 +17,7 @@ class Operators:
     is_over = True
     machine = Machine
     bound_s = BOUND_S
+    forget_attempts = False
 
     def __init__(self, world: Any):
         self._world = world

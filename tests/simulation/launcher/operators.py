@@ -30,7 +30,7 @@ from tests.simulation.launcher.programs import Program, me
 from tests.simulation.launcher.promises import Down, LauncherPromises
 from tests.simulation.launcher.replaced import replaced
 from tests.simulation.loops import Clock
-from tests.simulation.promises import BOUND_S
+from tests.simulation.promises import BOUND_S, LOSES_FILES
 from tests.simulation.runs import RUN, plan_of, request_of
 
 CODE = Code({"launcher": Bundle(b"", "1" * 16)})
@@ -75,6 +75,12 @@ class Launchers:
     def is_over(self) -> bool:
         """Whether the run was begun, and no launcher is there any more."""
         return self.up is not None and all(each.is_over for each in self.programs)
+
+    @property
+    def forget_attempts(self) -> bool:
+        """Whether a launcher may restart a lead whose record of attempts is not on disk."""
+        cuts = [fault for fault in self._world.faults if fault.kind in LOSES_FILES and fault.what == "h0"]
+        return bool(cuts) and not self._world.shape.returns
 
     def forget(self) -> None:
         """End the threads that are left."""
