@@ -15,7 +15,7 @@ up: ## build .venv if it is missing or stale, then train what hosts.yaml says (A
 
 # A file is one process's: its tests share hosts and clusters. They are run in four stages: clusters in a test's
 # process leave threads, memory and thousands of files open until it ends. Tests wait a third of their time, those of the
-# launcher more: as many processes share two cores. The longest files go first (tests/support/order.py).
+# launcher three fifths: as many processes share two cores. The longest files go first (tests/support/order.py).
 # Bytecode is written whatever the environment says: else each of hundreds of launchers and tasks compiles its modules.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/python -m pytest -n 3 --dist loadfile
 
@@ -25,7 +25,7 @@ test: ## build .venv with the test extras, then run the whole test suite (ARGS= 
 	@requirements/bootstrap.sh test
 	@rm -f $(SKIPPED)
 ifeq ($(strip $(ARGS)),)
-	@$(PYTEST) -n 4 tests/launch tests/support/hosts
+	@$(PYTEST) -n 5 tests/launch tests/support/hosts
 	@$(PYTEST) tests/cluster --ignore=tests/cluster/verify --ignore=tests/cluster/recommend
 	@$(PYTEST) tests/cluster/verify tests/cluster/recommend tests/differential tests/benchmarks
 	@$(PYTEST) tests $(addprefix --ignore=tests/,launch support/hosts cluster differential benchmarks)

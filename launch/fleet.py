@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from cluster.protocol.typed_json import Malformed, from_values, to_values
 from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.open_files import allow_open_files
-from launch.agent.state.runs import name_of
+from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import RunReference
 from launch.agent.wire.verb_table import Answer, Request, Verb

@@ -20,23 +20,30 @@ pytest_plugins = ["tests.support.hosts.fixture"]
 
 
 def pytest_addoption(parser: Any) -> None:
-    """``--fast``, which ``make test-fast`` sets."""
+    """``--fast``, which ``make test-fast`` sets, ``--slow`` for the others, and ``--nightly`` of ``make nightly``."""
     parser.addoption("--fast", action="store_true", help="only tests that start nothing and load no TensorFlow")
+    parser.addoption("--slow", action="store_true", help="only tests that start something or load TensorFlow")
+    parser.addoption("--nightly", action="store_true", help="only tests that are too long for make test")
 
 
 def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
-    """Leave a slow file unread: its imports alone may take seconds."""
-    test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
-    return True if test and config.getoption("fast") and not fast.is_fast(collection_path) else None
+    """Leave a file unread that is not asked for: the imports of a slow one alone may take seconds."""
+    if not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
+        return None
+    is_left_out = config.getoption("fast") and not fast.is_fast(collection_path)
+    is_left_out = is_left_out or (config.getoption("slow") and fast.is_fast(collection_path))
+    return True if is_left_out else None
 
 
 def pytest_collection_modifyitems(config: Any, items: List[Any]) -> None:
-    """Leave out what is slow by what it tests, as its mark says, and slow files that the command line names."""
+    """Leave out tests of ``make nightly``, and what is slow by its mark or in a file that the command line names."""
+    is_nightly = config.getoption("nightly")
+    out = {item for item in items if bool(item.get_closest_marker("nightly")) != is_nightly}
     if config.getoption("fast"):
         unread = {path for path in {item.path for item in items} if not fast.is_fast(path)}
-        slow = [item for item in items if item.path in unread or item.get_closest_marker("not_fast")]
-        items[:] = [item for item in items if item not in slow]
-        config.hook.pytest_deselected(items=slow)
+        out |= {item for item in items if item.path in unread or item.get_closest_marker("not_fast")}
+    config.hook.pytest_deselected(items=[item for item in items if item in out])
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,6 +1,7 @@
 """Every arrangement in docs/arrangements.md trains, and the synchronous ones exactly as one device would."""
 
 import ast
+import itertools
 import json
 import re
 import subprocess
@@ -16,6 +17,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.spec import Spec, load
 from launch.plan.local_spec import towers
 from tests.support import ROOT
+from tests.support.nightly import few
 from tests.support.training.jobs import table
 from tests.support.training.threads import ThreadedRun
 
@@ -45,7 +47,12 @@ def specs(name: str, folder: Path) -> List[Spec]:
     return [load(path) for path in paths]
 
 
-@pytest.mark.parametrize("name", ARRANGEMENTS)
+SYNCHRONOUS = [name for name, files in ARRANGEMENTS.items() if "async" not in files[0]]
+# What no test below compares with one device, and stages, which are compared for a job without them.
+NOT_COMPARED = {*ARRANGEMENTS} - {*SYNCHRONOUS} | {"independent-models-on-one-machine", "data-and-model-parallelism"}
+
+
+@pytest.mark.parametrize("name", few(ARRANGEMENTS, NOT_COMPARED))
 def test_polynomial_finds_its_weights(name: str, tmp_path: Path) -> None:
     runs: List[ThreadedRun] = []
     for spec in specs(name, tmp_path):
@@ -56,11 +63,13 @@ def test_polynomial_finds_its_weights(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(run.finish()["w"].ravel(), [5, 0, 3], atol=0.05)
 
 
-SYNCHRONOUS = [name for name, files in ARRANGEMENTS.items() if "async" not in files[0]]
+OPTIMIZERS = ["sgd", "momentum", "adam"]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
-@pytest.mark.parametrize("name", SYNCHRONOUS)
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    few(itertools.product(SYNCHRONOUS, OPTIMIZERS), zip(SYNCHRONOUS, itertools.cycle(OPTIMIZERS))),
+)
 def test_the_variables_are_those_of_one_device_and_the_whole_batch(name: str, optimizer: str, tmp_path: Path) -> None:
     spec = specs(name, tmp_path)[0]
     number = sum(task.role == "worker" for task in spec.tasks) * int(towers(spec))
@@ -93,7 +102,7 @@ def one_device(optimizer: str, minimize: Callable[..., Any] = on_the_whole_batch
 BY_HAND = re.findall(r"```python\n(.*?)```", PAGE.partition("### A loop written by hand\n")[2], re.DOTALL)[0]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_the_loop_written_by_hand_takes_the_steps_of_one_device(optimizer: str) -> None:
     page: Dict[str, Any] = {}
     exec(BY_HAND, page)

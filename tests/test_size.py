@@ -6,8 +6,8 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 445_600,
-    "files": 476,
+    "AST nodes": 446_700,
+    "files": 477,
     "modules of 30 lines or fewer": 3,
     "modules with one importer": 100,
     "class names used twice": 0,

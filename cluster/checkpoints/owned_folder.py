@@ -12,6 +12,17 @@ it stops, and writes nothing.
       attempt                                     this folder on purpose
     another run, and this is a later attempt    stops: that run has taken the folder meanwhile
 
+Before a run begins in a folder, its host removes the note there (``launch.agent.checkpoints.resume``). So the note of
+another run that a later attempt finds is not older than the run.
+
+    what it finds before a save                 what it does
+    its own note                                saves
+    no note, or an unreadable one               as when it opens
+    an earlier attempt of its own run, or as    leaves its own again: that chief was delayed between reading a note and
+      a first attempt a later one of another      writing its own, and stops before its next save
+      run
+    any other                                   stops
+
 So nothing depends on the clocks of two hosts. The note is not a lock: a chief that is delayed between reading the note
 and saving does not stop. No folder on shared storage has locks on which all hosts agree.
 """
@@ -31,8 +42,6 @@ from cluster.protocol.checkpoint_files import StoredCheckpoint
 from cluster.protocol.shared_files import replace_file
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of, reason_of
-
-NOTE = "owner.json"
 
 
 class Owner(NamedTuple):
@@ -63,7 +72,8 @@ class Ownership:
     """One chief's claim to a folder."""
 
     def __init__(self, folder: Path, owner: Owner):
-        self._folder, self._note, self._own = folder, folder / NOTE, owner
+        self._folder, self._note, self._own = folder, folder / checkpoint_files.OWNER, owner
+        self._is_taken = False  # a disk may have refused the note at first
 
     def take(self) -> None:
         """Take the folder for this chief, from now on.
@@ -73,24 +83,38 @@ class Ownership:
           OSError: the note cannot be written.
         """
         found = self._read()
-        if found is not None and found.life != self._own.life:
-            same = found.run == self._own.run
-            if found.attempt > self._own.attempt if same else self._own.attempt > 0:
-                raise self._replaced_by(found)
+        if found is not None and found.life != self._own.life and not self._may_follow(found):
+            raise self._replaced_by(found)
         self._write()
+        self._is_taken = True
 
     def check(self) -> None:
         """Check that the folder still belongs to this chief.
 
+        The chief writes its note again where it is missing, or where a chief that it has replaced wrote late.
+
         Raises:
           CheckpointError: another chief has taken the folder.
-          OSError: the note is missing and cannot be written.
+          OSError: the note must be written and cannot be.
         """
         found = self._read()
-        if found is None:
-            self._write()
-        elif found.life != self._own.life:
+        if found is not None and found.life == self._own.life:
+            return
+        if found is not None and self._is_taken and not self._succeeds(found):
             raise self._replaced_by(found)
+        self.take()
+
+    def _may_follow(self, found: Owner) -> bool:
+        """Return whether this chief may take the folder from another one."""
+        return self._own.attempt >= found.attempt if found.run == self._own.run else self._own.attempt == 0
+
+    def _succeeds(self, found: Owner) -> bool:
+        """Return whether this chief would also take the folder after ``found``, but not the other way round.
+
+        The other chief was delayed between reading an earlier note and writing its own, and will stop.
+        """
+        own = self._own
+        return own.attempt > found.attempt if found.run == own.run else own.attempt == 0 < found.attempt
 
     def _replaced_by(self, found: Owner) -> CheckpointError:
         return CheckpointError(

@@ -15,6 +15,7 @@ from typing import AbstractSet, Iterable, Iterator, List, NamedTuple, Optional, 
 LIST = "checkpoint"  # names the newest checkpoint for other programs; this project only writes the file
 ASIDE = ".unreadable"
 BEST = "best.json"  # the record of the best checkpoint
+OWNER = "owner.json"  # the note of the chief that writes into the folder
 OURS = "model"  # the name of our checkpoints, before the dash and the step
 ROWS = f"{OURS}.rows"  # the folder with links from which the chief continues its next delta
 PARTIAL = ".partial"  # follows a checkpoint's name: the folder in which the checkpoint is written

@@ -176,12 +176,9 @@ def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
 
 
 def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
-    try:
-        living = process_records.agent_of(run) or process_records.tasks_of(run, table)
-        files = control_groups.left(run) or boot_unit.files(run) or temporary.left(run)
-        return bool(living or files or process_records.container_names(run))
-    except (OSError, ValueError, KeyError):  # a damaged record identifies no process
-        return False
+    living = process_records.agent_of(run) or process_records.tasks_of(run, table)
+    files = control_groups.left(run) or boot_unit.files(run) or temporary.left(run)
+    return bool(living or files or process_records.container_names(run))
 
 
 def _end_earlier_run(run: RunFolder, file: str) -> str:

@@ -5,14 +5,16 @@ the folder of the hosts file. A bundle that is already on a host is not sent aga
 """
 
 import difflib
-import gzip
 import hashlib
 import io
 import itertools
 import json
 import os
 import tarfile
+import threading
+import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence, Tuple
 
@@ -34,12 +36,21 @@ _LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts m
 _PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task always imports these, not packages next to its job
 
 
+_COMPRESSING = threading.Lock()
+
+
 @dataclass(frozen=True)
 class Bundle:
-    """A tar.gz file's bytes, and the hash of its manifest; equal content gives equal bytes."""
+    """A tar file's bytes, and the hash of its manifest; equal content gives equal bytes."""
 
-    data: bytes
+    tar: bytes
     digest: str
+
+    @property
+    def data(self) -> bytes:
+        """Return the tar.gz file that is sent. Compression takes longer than all else in a verb, and most send none."""
+        with _COMPRESSING:  # hosts are reached by threads
+            return _compress(self.tar)
 
 
 @dataclass(frozen=True)
@@ -153,12 +164,12 @@ def pack(files: List[Tuple[Path, str]]) -> Bundle:
             _add(archive, name, mode, content)
         listed = json.dumps(manifest, sort_keys=True).encode()
         _add(archive, MANIFEST, 0o600, listed)
-    return Bundle(_compress(contents.getvalue()), hashlib.sha256(listed).hexdigest()[:16])
+    return Bundle(contents.getvalue(), hashlib.sha256(listed).hexdigest()[:16])
 
 
 def unpack(bundle: Bundle, folder: Path) -> None:
     """Write the files of a bundle into ``folder``, on this machine. Raises OSError."""
-    with tarfile.open(fileobj=io.BytesIO(bundle.data), mode="r:gz") as archive:
+    with tarfile.open(fileobj=io.BytesIO(bundle.tar)) as archive:
         for entry in archive:
             content, path = archive.extractfile(entry), folder / entry.name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -172,8 +183,7 @@ def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None
     archive.addfile(entry, io.BytesIO(content))
 
 
+@lru_cache(maxsize=2)  # the two bundles of a run
 def _compress(data: bytes) -> bytes:
-    zipped = io.BytesIO()
-    with gzip.GzipFile(fileobj=zipped, mode="wb", mtime=0) as file:
-        file.write(data)
-    return zipped.getvalue()
+    packer = zlib.compressobj(wbits=31)  # gzip, without a time
+    return packer.compress(data) + packer.flush()

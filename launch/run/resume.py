@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.spec.model import Spec
-from launch.agent.state.runs import name_of
+from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError

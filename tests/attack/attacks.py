@@ -1,4 +1,4 @@
-"""The attacks, as a table. The short ones are carried out in ``make test``, all of them by ``make attack``."""
+"""The attacks of ``make attack``, as a table."""
 
 from typing import List
 
@@ -33,12 +33,3 @@ def attacks(lead: int, idle: int) -> List[Attack]:
                lambda seen: not seen["read"]),
     ]  # fmt: skip
     return found
-
-
-def short(lead: int) -> List[Attack]:
-    """A part of them that takes seconds."""
-    return [
-        attack
-        for attack in attacks(lead, idle=1500)
-        if attack.kind in ("idle", "garbage", "replayed", "read") and (attack.kind != "garbage" or attack.host == OWN)
-    ]

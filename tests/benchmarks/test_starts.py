@@ -3,8 +3,12 @@
 from pathlib import Path
 from typing import Callable
 
+import pytest
+
 from tests.benchmarks.starts import ours
 from tests.support.hosts import FakeHosts
+
+pytestmark = pytest.mark.nightly  # of the benchmark alone: no claim about the product
 
 
 def test_a_second_start_on_the_same_hosts_waits_for_its_own_first_step(

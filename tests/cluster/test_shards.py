@@ -14,6 +14,7 @@ from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
 from cluster.training.graph_builder import Builder
+from tests.support.nightly import few
 from tests.support.training.jobs import ledger
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
@@ -80,7 +81,7 @@ def excess(outcome: Outcome, epochs: int) -> float:
     return float((counts - epochs).sum())
 
 
-@pytest.mark.parametrize("kind", ["lines", "embedding"])
+@pytest.mark.parametrize("kind", few(["lines", "embedding"], ["embedding"]))
 def test_asynchronous_workers_train_every_example_once_and_each_batch_as_a_mean(kind: str, tmp_path: Path) -> None:
     train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path, kind=kind, shuffle=20, pause_ms=5)
     with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:

@@ -79,7 +79,8 @@ def test_no_step_is_taken_without_a_late_worker_and_training_ends_exactly_at_its
     with Cluster(tmp_path, JOB, ps=2) as cluster:
         for task in (("ps", 0), ("ps", 1), ("worker", 0)):
             cluster.start(*task, TRAIN, args)
-        let_pass(10)  # the claim itself
+        eventually("a worker that waits", lambda: "joined at step 0" in cluster.log("worker", 0))
+        let_pass(1)  # the claim itself: a step takes some milliseconds
         assert cluster.step() == -1
         cluster.start("worker", 1, TRAIN, args)
         outcome = cluster.finish()

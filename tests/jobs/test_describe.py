@@ -13,7 +13,7 @@ from cluster.task import Task, Train
 from cluster.variables.profile import VariableProfile
 from jobs import describe as described
 from jobs.describe import describe, fewest, is_of_machine, pulled
-from tests.support import ROOT
+from tests.support import ROOT, nightly
 
 MIB = 1 << 20
 
@@ -88,9 +88,10 @@ ARGS: Dict[str, Any] = {
 }  # fmt: skip
 FOLDERS = ("jobs", "tests/support/training/jobs", "tests/chaos/job")
 JOBS = [path for folder in FOLDERS for path in (ROOT / folder).glob("*.py") if "\ndef model(" in path.read_text()]
+SHIPPED = [job for job in JOBS if job.parent == ROOT / "jobs"]
 
 
-@pytest.mark.parametrize("job", sorted(JOBS), ids=lambda job: job.stem)
+@pytest.mark.parametrize("job", nightly.few(sorted(JOBS), SHIPPED), ids=lambda job: job.stem)
 def test_no_job_that_trains_is_taken_for_a_mistake(job: Path) -> None:
     task = Task("worker", 0, {"ps": ["a:1", "a:2"], "worker": ["b:1", "c:1"]})
     stages = 2 if job.stem in ("staged", "pipeline") else 1

@@ -5,13 +5,15 @@ The product's own coroutines run unchanged. In the place of time, network, proce
 time       ``loops``: an event loop for each agent, on virtual time, by its host's own clock
 network    ``network``: delays, one-way cuts, resets, half-open connections
 processes  ``process_table``: what starts, ends, hangs, and is left; the product's ``HostTasks`` runs on it
-disks      ``disks``, ``replaced``: the files of tasks and agents, in memory
+disks      ``disks``, ``handles``, ``paths``: the files of tasks and agents, in memory, and what a power cut leaves
 
 loops      the world's order of events, and the loop of each agent
 runs       the run of a seed, and what its agents are asked for
 lives      one life of an agent
-machines   hosts that boot, sleep and lose power; agents that die, and their keepers
+machines   hosts that boot, sleep and lose power; agents that die
+keepers    the keeper of a host, which decides with the product's code
 faults     a plan of faults and operators by seed
+keeper_faults  faults of keepers, and of agents that end or cannot begin
 promises   what must hold after every event
 orders     what must hold as an agent obeys
 outcomes   what must hold once a history is over
@@ -31,7 +33,11 @@ kernel     the edge to processes and shared files, for the host whose agent runs
 process_table  parents, zombies and orphans of one host
 processes  one process, and what signals do to it
 programs   what a task reads and writes
-disks      files in memory
+disks      files in memory, and what is synced of them
+handles    open files
+paths      paths of such files
+disk_faults  changes of files that fail, and records that are damaged
+damage     what becomes of a record
 network    connections
 training   how processes train together
 """

@@ -222,6 +222,8 @@ def _agent(fault: Fault, world: Any) -> Optional[Cost]:
     """The tasks of an agent end with it, and with the lead's all; where it begins again, they do."""
     if not world.shape.detached:
         return _lost(fault, world)
+    if sum(other.what == fault.what and other.kind in ("agent", "exit", "stopped") for other in world.faults) > 3:
+        return None  # its keeper pauses for half a minute
     trained = split(world, []).stay
     tasks = trained if fault.what == "h0" else [name for name in _on(world, fault.what) if name in trained]
     lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
@@ -275,10 +277,11 @@ def _stuck(fault: Fault, world: Any) -> Cost:
 
 
 _RULES: Dict[str, Callable[[Fault, Any], Optional[Cost]]] = {
-    **dict.fromkeys(("reset", "clock", "save", "children", "busy", "queue"), _nothing),
-    **dict.fromkeys(("stubborn", "late"), _habit),
+    **dict.fromkeys(("reset", "clock", "save", "children", "busy", "queue", "rival"), _nothing),
+    **dict.fromkeys(("stubborn", "late", "keeper", "keeper stopped", "memory", "refused", "taken", "tidy"), _habit),
     **dict.fromkeys(("cut", "cut in", "cut out", "sleep"), _cut),
     **dict.fromkeys(("stop", "kill", "twice"), _stop),
     "disk": _disk, "power": _power, "gone": _gone, "reboot": _reboot, "crash": _crash, "restart": _restart,
-    "agent": _agent, "stopped": _stopped, "launcher": _launcher, "leave": _leave, "drain": _drain, "stuck": _stuck,
+    "agent": _agent, "exit": _agent, "stopped": _stopped, "launcher": _launcher, "leave": _leave, "drain": _drain,
+    "stuck": _stuck,
 }  # fmt: skip

@@ -4,6 +4,7 @@ from functools import partial
 from random import Random
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
+from tests.simulation import keeper_faults
 from tests.simulation.machines import OFF_S, Machine
 from tests.simulation.processes import Process
 
@@ -59,7 +60,7 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
 def begin(fault: Fault, world: Any) -> None:
     """Let a fault begin, and end after its time."""
     world.note(fault.what or "-", f"fault: {fault.kind} {fault.seconds:.1f} s")
-    undo = _BEGIN.get(fault.kind, world.operators.meet)(fault, world)
+    undo = BEGIN.get(fault.kind, world.operators.meet)(fault, world)
     if undo is not None:
         world.agenda.after(min(fault.seconds, LONGEST_S), undo)
 
@@ -184,7 +185,7 @@ def _stuck(fault: Fault, world: Any) -> Any:
     return free
 
 
-_BEGIN: Dict[str, Begin] = {
+BEGIN: Dict[str, Begin] = {
     "cut": _cut(True, True),
     "cut out": _cut(False, True),
     "cut in": _cut(True, False),
@@ -216,4 +217,5 @@ _BEGIN: Dict[str, Begin] = {
     "busy": _busy,
     "queue": _queue,
     "launcher": lambda fault, world: world.lose_launcher(),
+    **keeper_faults.BEGIN,
 }

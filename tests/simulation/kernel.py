@@ -11,6 +11,7 @@ from launch.agent.linux.processes import Process as Row
 from tests.simulation.processes import Process
 
 BOOT = "the boot of a simulated machine"
+_FLAGS = {name: getattr(os, name) for name in dir(os) if name.startswith("O_")}
 
 
 class Kernel:
@@ -54,12 +55,10 @@ class Kernel:
             "text_of": lambda path: "",
             "work_of": lambda pid: None,
             "boot": lambda: BOOT,
-            "open_to_append": lambda path: self._here().disk.open_to_append(path),
-            "open_to_read": lambda path: self._here().disk.open_to_read(path),
-            "read_at_most": lambda path, limit: self._here().disk.read_at_most(path, limit),
-            "ask": lambda folder, number, manner: self._here().disk.ask(folder, number, manner),
+            "open": lambda path, mode="r": self._here().disk.handles.open(path, mode),
+            "Path": lambda path: self._here().disk.path(path),
             "names_in": lambda path: [],  # of open files, by which a program could write its stacks
-            "glob": SimpleNamespace(escape=glob.escape, glob=lambda pattern: self._here().disk.glob(pattern)),
+            "glob": SimpleNamespace(escape=glob.escape, glob=lambda pattern: self._here().disk.names(pattern)),
         }
 
     def os(self) -> Any:
@@ -69,15 +68,22 @@ class Kernel:
             lexists=lambda path: here().disk.lexists(path), getsize=lambda path: here().disk.lstat(path).st_size
         )
         return SimpleNamespace(
-            stat=lambda path: here().disk.lstat(path), path=path, strerror=os.strerror, environ={},
+            stat=lambda path: here().disk.lstat(path), path=path, strerror=os.strerror, environ={}, devnull=os.devnull,
             lstat=lambda path: here().disk.lstat(path),
             unlink=lambda path: here().disk.unlink(path),
+            replace=lambda old, new: here().disk.replace(old, new),
+            open=lambda path, flags, mode=0o777: here().disk.handles.os_open(path, flags, mode),
+            fdopen=lambda handle, mode, **more: here().disk.handles.fdopen(handle, mode, **more),
+            fsync=lambda handle: here().disk.handles.fsync(handle),
+            fstat=lambda handle: here().disk.handles.fstat(handle),
+            close=lambda handle: here().disk.handles.close(handle),
+            set_blocking=lambda handle, is_blocking: None,
             makedirs=lambda path, mode, exist_ok: None,
             getpid=lambda: here().table.agent,
             kill=lambda pid, number: here().table.kill(pid, number),
             waitid=lambda kind, pid, options: here().table.waitid(kind, pid, options),
             waitpid=lambda pid, options: here().table.waitpid(pid, options),
-            pathsep=os.pathsep, P_PID=os.P_PID, WEXITED=os.WEXITED, WNOHANG=os.WNOHANG, WNOWAIT=os.WNOWAIT,
+            pathsep=os.pathsep, P_PID=os.P_PID, WEXITED=os.WEXITED, WNOHANG=os.WNOHANG, WNOWAIT=os.WNOWAIT, **_FLAGS,
         )  # fmt: skip
 
 

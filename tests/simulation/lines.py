@@ -12,7 +12,7 @@ from tests.simulation.branches import ways
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
-    "launch/agent/service": ("lead", "publication", "member", "member_links", "agent", "recovery"),
+    "launch/agent/service": ("lead", "publication", "member", "member_links", "agent", "recovery", "keeping"),
     "launch/agent/protocol": ("gate", "links", "silence"),
     "launch/agent/supervision": ("*",),
 }

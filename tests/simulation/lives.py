@@ -1,22 +1,28 @@
 """One life of a simulated host's agent, from its start until it leaves, dies, or its machine does."""
 
 import asyncio
-from typing import Any, AsyncIterator, Dict, List, Tuple
+from functools import partial
+from typing import Any, AsyncIterator, Callable, Dict, List, Tuple
 
 from launch.agent.service.daemon import leave_nothing
+from launch.agent.service.keeping import beat, patience_s
 from launch.agent.service.lead import Lead
 from launch.agent.service.located import located
 from launch.agent.service.member import Member
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.tasks.spawning import TaskShare
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.loops import AgentLoop
+from tests.simulation.loops import AgentLoop, Gone
 
 
 class Life:
-    """One life of a host's agent."""
+    """One life of a host's agent.
 
-    def __init__(self, machine: Any, request: RunRequest):
+    Args:
+      write: writes a byte of its pulse to its keeper.
+    """
+
+    def __init__(self, machine: Any, request: RunRequest, write: Callable[[int], None]):
         world = machine.world
         self.machine = machine
         self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
@@ -33,17 +39,31 @@ class Life:
             more = [own.run_plan] if own.run_plan is not None else []
             self.agent = kind(own, *more, machine.folder, self.tasks, events)
             world.orders.watch(self)
+            self._beat = partial(beat, write, patience_s(request.lost_after_s), self.agent.left_s)
             self.loop.create_task(self._live()).add_done_callback(self._ended)
 
     async def _live(self) -> None:
-        await self.agent.open()
+        if not await self._opened():
+            return
+        pulse = self.loop.create_task(self._beat())
         await self.agent.run()
         await leave_nothing(self.tasks, [])
-        self.is_over = self.loop.is_dead = True
+        await self._close()
+        self.is_over = True
+        pulse.cancel()
+        await asyncio.sleep(self.machine.tidies_s)
         self.machine.left(self, self.agent.is_away)
 
+    async def _opened(self) -> bool:
+        """Return whether the agent can listen."""
+        await self.agent.open()
+        return True
+
+    async def _close(self) -> None:
+        """Close what local callers have asked."""
+
     def _ended(self, living: Any) -> None:
-        if not living.cancelled() and living.exception() is not None:
+        if not living.cancelled() and not isinstance(living.exception(), (Gone, type(None))):
             self.machine.world.fail(f"I0: {self.machine.host}: the agent ends: {living.exception()!r}")
 
     @property

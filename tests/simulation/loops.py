@@ -86,8 +86,12 @@ _CANCELS = 50  # of a task that goes on, before it is left
 _Loop: Any = asyncio.AbstractEventLoop  # of which it has what agents use
 
 
+class Gone(KeyboardInterrupt):
+    """The agent that runs ends here, in the middle of a call; loops pass on no other exception of a callback."""
+
+
 class AgentLoop(_Loop):  # type: ignore[misc]
-    """The event loop of one life of an agent.
+    """The event loop of one life of an agent, or of a keeper.
 
     Args:
       network: makes its connections, as ``host``.
@@ -97,7 +101,7 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     def __init__(self, agenda: Agenda, clock: Clock, host: str, network: Any, fail: Callable[[str], None]):
         self._agenda, self.clock, self.host, self._network, self._fail = agenda, clock, host, network, fail
         self.is_dead = self.is_stopped = False
-        self._stands_until = self.ran_at = 0.0
+        self._stands_until = 0.0
         self._held: List[Any] = []  # handles that are due meanwhile, or after this life
         self._tasks: List[Any] = []  # all that are not done, in the order of their begin, and some that are
         self._many = _FEW
@@ -149,7 +153,8 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         self.call_exception_handler(context)
 
     def call_exception_handler(self, context: Dict[str, Any]) -> None:
-        self._fail(f"I0: {self.host}: {context.get('message')}: {context.get('exception')!r}")
+        if not isinstance(context.get("exception"), Gone):
+            self._fail(f"I0: {self.host}: {context.get('message')}: {context.get('exception')!r}")
 
     async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
         transport, protocol = await self._network.connect(self, str(host), int(port), factory)
@@ -192,11 +197,12 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         if isinstance(handle, asyncio.TimerHandle) and self.clock.monotonic() < handle._when - 1e-9:  # type: ignore[attr-defined]
             self._put(handle, self.clock.when(handle.when()))  # it slept meanwhile
             return
-        self.ran_at = self._agenda.now
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)  # not ``within``: this is done for every event
         try:
             handle._run()
+        except Gone:
+            pass
         finally:
             asyncio._set_running_loop(before)
 
@@ -226,13 +232,13 @@ class AgentLoop(_Loop):  # type: ignore[misc]
         """How many tasks were not done yet, and are cancelled."""
         return sum([task.cancel() for task in self._tasks if not task.done()])
 
-    def stop(self) -> None:
-        """The agent's process is stopped: nothing of it happens."""
-        self.is_stopped = True
-
-    def woke(self) -> None:
-        """Let happen what was due while the machine slept, or the agent was stopped."""
+    def go_on(self) -> None:
+        """A process that was stopped goes on."""
         self.is_stopped = False
+        self.let_happen()
+
+    def let_happen(self) -> None:
+        """Let happen what was due while the machine slept, or the process was stopped."""
         held, self._held = self._held, []
         for handle in held:
             self._put(handle, self._agenda.now)

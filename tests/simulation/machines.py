@@ -1,4 +1,4 @@
-"""A simulated host: it boots, sleeps and loses power; on it an agent, its keeper, and its processes."""
+"""A simulated host: it boots, sleeps and loses power; on it a keeper, its agent, and its processes."""
 
 import json
 from dataclasses import replace
@@ -6,22 +6,20 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from cluster.protocol.standby import STANDBY
-from launch.agent.leftovers import GONE_S
 from launch.agent.service import recovery
-from launch.agent.service.keeper import CHANCE_S, granted_s, patience_s
-from launch.agent.supervision.agents import MOST
+from launch.agent.service.keeping import AWAY, FAILED, OVER
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
 from tests.simulation.disks import Disk
+from tests.simulation.keepers import Keeper, Keepers
 from tests.simulation.lives import Life
 from tests.simulation.loops import Clock
 from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
-from tests.simulation.replaced import Folder
+from tests.simulation.runs import FURTHER_FROM
 from tests.simulation.training import START_S
 
-NOTICED_S = 0.3  # by the keeper, an end of its agent
-PAUSE_S = 0.5
 UP_S = 20.0  # after a boot, until its unit starts the agent
 OFF_S = 2.0  # after the agent has gone away, until the machine is off
 
@@ -35,19 +33,29 @@ class Machine:
     """
 
     def __init__(self, world: Any, request: RunRequest, rate: float):
-        self.world, self.host, self._request = world, request.host, request
+        self.world, self.host, self.request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
         self.disk = Disk(self.clock.wall)
-        self.folder = Folder(request.run, request.host, self.disk)
-        self.folder.write("plan.json", {}, durable=True)
+        self.folder = RunFolder(self.disk.path("/simulated") / request.host, request.run, request.host)
         self.table = ProcessTable(world.agenda.after, self._ended)
         self.has_power = True
-        self._ends = self._boots = 0
-        self._has_unit = request.returns  # which starts the agent after a boot
+        self._boots = 0
+        self.has_unit = False  # which starts the agent after a boot
+        self.tidies_s = 0.0  # an agent that has closed its pulse, until it ends
         self.led_since: Optional[float] = None  # since when the newest agent has been there, but for the first
         self.life: Optional[Life] = None
+        self.keepers = Keepers(self)
         world.machines[self.host] = self
-        self._begin_life(request)
+        self.begin_run()
+
+    def begin_run(self) -> None:
+        """The host is prepared, and its first keeper begins."""
+        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
+        self.keepers.begin(self.request)
+
+    def new_keeper(self) -> int:
+        """Return the pid of a keeper that begins."""
+        return self.table.keeper
 
     # -- processes
 
@@ -103,7 +111,6 @@ class Machine:
         """The agent waits, and does nothing else."""
         if self.has_agent and self.life is not None:
             self.life.loop.stand_still(seconds)
-            self._watch_pulse(self.life)
 
     def living(self) -> List[Process]:
         """Processes that have not ended."""
@@ -122,52 +129,49 @@ class Machine:
         """Return whether the agent's process is stopped."""
         return self.life is not None and self.life.loop.is_stopped
 
-    def _begin_life(self, request: RunRequest) -> None:
+    def begin_life(self, request: RunRequest, keeper: Keeper) -> Optional[Life]:
+        """An agent begins; None where it cannot."""
+        self.world.promises.agent_begins(self)
+        if request.again:
+            self.world.note(self.host, "the next agent begins")
+            self.led_since = self.world.agenda.now
+        self.has_unit = request.returns
         self.table.agent = self.world.new_pid()
-        self.life = Life(self, request)
+        self.life = self._life_of(request, keeper)
+        return self.life
+
+    def _life_of(self, request: RunRequest, keeper: Keeper) -> Optional[Life]:
+        return Life(self, request, keeper.write)
 
     def stop_agent(self) -> None:
         """The agent's process is stopped; its keeper kills one without a pulse."""
         if self.has_agent and self.life is not None:
             self.world.note(self.host, "the agent is stopped")
-            self.life.loop.stop()
-            self._watch_pulse(self.life)
-
-    def _watch_pulse(self, life: Life) -> None:
-        """The keeper kills an agent that does nothing from now on, for as long as its last beat has granted."""
-        began = self.world.agenda.now
-        with life.loop.within():
-            patience = granted_s(patience_s(self._request.lost_after_s), life.agent.left_s()) + CHANCE_S
-
-        def missed() -> None:
-            if life.loop.ran_at <= began and not self.clock.is_asleep and self.life is life:
-                self.kill_agent()
-
-        self.world.agenda.after(patience, missed)
+            self.life.loop.is_stopped = True
 
     def continue_agent(self) -> None:
         """It goes on, if it is there yet."""
         if self.life is not None and self.life.loop.is_stopped:
-            self.life.loop.woke()
+            self.life.loop.go_on()
 
     def kill_agent(self) -> None:
-        """The agent is killed; its keeper ends what it left, and begins the next one where the run is detached."""
+        """Somebody kills the agent, and be it about to end."""
+        if self.has_agent and self.life is not None:
+            self.life.is_over = False
+            self.end_agent("the agent is killed", FAILED)
+
+    def end_agent(self, how: str, code: int) -> None:
+        """The agent ends, and its keeper reads that."""
         life = self.life
         if life is None or not self.has_agent:
             return
-        self.world.note(self.host, "the agent is killed")
-        life.loop.is_dead = True
-        self.world.network.died(life.loop)
-        self.table.agent_ended()
-        self._begin_another(2 * GONE_S)
+        self.world.note(self.host, how)
+        self._agent_ended(life, code)
 
-    def _begin_another(self, patience_s: float) -> None:
-        """Let the keeper begin the next agent of a detached run, unless agents have ended too often."""
-        self._ends += 1
-        goes_on = self._ends <= MOST and self.world.is_detached
-        if not goes_on:
-            self.life, self._has_unit = None, False
-        self._keep(NOTICED_S, patience_s, PAUSE_S * 4 ** min(self._ends - 1, 2) if goes_on else None)
+    def fail_agent(self) -> None:
+        """The agent ends by itself, as by an exception."""
+        if not self.is_stopped:
+            self.end_agent("the agent fails", FAILED)
 
     def leave(self, why: str) -> None:
         """The agent learns that its machine is to go."""
@@ -178,45 +182,30 @@ class Machine:
     def left(self, life: Life, is_away: bool) -> None:
         """The agent has ended in order, perhaps until a boot."""
         self.world.note(self.host, "the agent is away" if is_away else "the agent leaves")
-        self.world.network.died(life.loop)
-        self.table.agent_ended()
-        self._has_unit = self._has_unit and is_away
+        self._agent_ended(life, AWAY if is_away else OVER)
         if self.life is life:
             self.life = None
-        self._keep(NOTICED_S, 2 * GONE_S, None)
 
-    def _keep(self, soon_s: float, patience_s: float, pause_s: Optional[float]) -> None:
-        """Let the keeper kill what its agent left, wait for that in bounded time, and begin the next agent."""
-        boots = self._boots
+    def _agent_ended(self, life: Life, code: int) -> None:
+        life.loop.is_dead = True
+        self.world.network.died(life.loop)
+        self.table.agent_ended()
+        self.keepers.agent_ended(code)
 
-        def look() -> None:
-            if self._boots != boots:
-                return
-            if self.clock.is_asleep:
-                self._keep(soon_s, patience_s, pause_s)
-            elif self.living() and patience_s > 0:
-                for each in self.living():
-                    each.take(9)
-                self._keep(NOTICED_S, patience_s - NOTICED_S, pause_s)
-            elif pause_s is not None:
-                self.world.agenda.after(pause_s, again)
+    @property
+    def is_unkept(self) -> bool:
+        """Whether neither agent nor keeper can end what runs here, as the keeper was stopped or killed."""
+        agent_acts = self.has_agent and not self.is_stopped
+        keeper = self.keepers.newest
+        return not (self.keepers.was_kept or agent_acts or (keeper is not None and keeper.acts))
 
-        def again() -> None:
-            if self._boots == boots and self.clock.is_asleep:
-                self.world.agenda.after(NOTICED_S, again)
-            elif self._boots == boots:
-                self._begin_next()
-
-        self.world.agenda.after(soon_s, look)
-
-    def _begin_next(self, booted: bool = False) -> None:
-        if self.living():
-            self.world.note(self.host, "the next agent ends: something of the one before hangs")
-            self._begin_another(GONE_S)
-            return
-        self.world.note(self.host, "the next agent begins")
-        self.led_since = self.world.agenda.now
-        self._begin_life(replace(self._request, again=True, booted=booted))
+    def end_left(self) -> None:
+        """Do what ``launch down`` does where it finds nobody who answers."""
+        if self.is_unkept and self.has_power and not self.clock.is_asleep:
+            self.keepers.kill()
+            self.kill_agent()
+            for each in self.living():
+                each.take(9)
 
     # -- the machine
 
@@ -229,10 +218,11 @@ class Machine:
         self._boots += 1
         self.world.network.off.add(self.host)
         self.table.lose_power()
-        self.disk.lose(self.world.random_of_disks)
+        self.disk.lose(self.world.random_of_disks, is_torn=self.world.seed >= FURTHER_FROM)
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)
+        self.keepers.lose_power()
         self.life = None
 
     def boot(self) -> None:
@@ -245,19 +235,19 @@ class Machine:
 
     def _return(self, boots: int) -> None:
         """Do what ``launch.agent.service.beginning`` does."""
-        if self._boots != boots or not self._has_unit or not self.world.is_detached or self.life is not None:
+        if self._boots != boots or not self.has_unit or self.keepers.newest is not None:
             return
-        if recovery.goes_on(self.folder, self._request):
-            self._begin_next(booted=True)
+        if recovery.goes_on(self.folder, self.request):
+            self.keepers.begin(replace(self.request, again=True, booted=True))
         else:
-            self._has_unit = False
+            self.has_unit = False
 
     def reboot(self) -> None:
         """The machine goes down in order, and boots later."""
         if not self.has_agent or self.life is None:
             return
         with self.life.loop.within():
-            if self._has_unit and self.world.is_detached:
+            if self.has_unit:
                 self.life.agent.go_away()
             else:
                 self.life.agent.leave("its agent received SIGTERM")
@@ -279,5 +269,6 @@ class Machine:
             self.table.wake()
             self.world.network.asleep.discard(self.host)
             self.world.woke(self.host)
-            if self.life is not None:
-                self.life.loop.woke()
+            for each in (self.life, self.keepers.newest):
+                if each is not None:
+                    each.loop.let_happen()

@@ -3,10 +3,13 @@
 from contextlib import nullcontext
 from typing import Any, ContextManager, Dict, List, Sequence
 
+from launch.agent.service import recovery
+from launch.status.run import is_over
+from tests.simulation import disk_faults, keeper_faults
 from tests.simulation.faults import Fault
 from tests.simulation.machines import Machine
 from tests.simulation.promises import BOUND_S
-from tests.simulation.runs import LAUNCHED_FROM
+from tests.simulation.runs import FURTHER_FROM
 
 BEAT_S, MOST_S = 3.0, 1800.0
 
@@ -67,6 +70,13 @@ class Operators:
         """The launcher is gone."""
         self._world.launcher_left_at = self._world.agenda.now
 
+    def restarts(self, machine: Any) -> bool:
+        """Return whether the launcher, which has not left yet, starts the agent of a lead again."""
+        request, folder = machine.request, machine.folder
+        is_detaching = request.detached and folder.read_whole(recovery.DETACHED) is None
+        goes_on = not is_over(folder.read_whole("status.json"))
+        return request.run_plan is not None and self._world.launcher_left_at is None and is_detaching and goes_on
+
     def end(self, request: Dict[str, Any]) -> None:
         """Ask on every host, again and again as ``down`` does."""
         self._down(request, 0)
@@ -80,22 +90,25 @@ class Operators:
             world.is_killing = world.is_killing or asked["do"] == "kill"
             if life is not None and world._is_awake(host):
                 life.ask(asked)
+            if again >= 8:
+                world.machines[host].end_left()
         if not world.is_over and world.agenda.now < MOST_S:
             world.agenda.after(10.0, lambda: self._down(request, again + 1))
 
 
-def further_faults(seed: int, hosts: List[str]) -> List[Fault]:
-    """Return what happens to the launchers of a seed."""
-    if seed < LAUNCHED_FROM:
+def further_faults(seed: int, hosts: List[str], until: float) -> List[Fault]:
+    """Return what happens to the launchers, the keepers and the disks of a seed."""
+    if seed < FURTHER_FROM:
         return []
     from tests.simulation.launcher.faults import drawn
 
-    return drawn(seed, hosts)
+    of_keepers = [Fault(*each) for each in keeper_faults.drawn(seed, hosts, until)]
+    return [*drawn(seed, hosts), *of_keepers, *disk_faults.drawn(seed, hosts, until)]
 
 
 def operators_of(world: Any) -> Any:
     """Return who starts and ends a world's run."""
-    if world.seed < LAUNCHED_FROM:
+    if world.seed < FURTHER_FROM:
         return Operators(world)
     from tests.simulation.launcher.operators import Launchers  # only then: the launcher takes a second to load
 

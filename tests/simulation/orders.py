@@ -46,9 +46,9 @@ class Orders:
     def _workers_start_together(self, order: Start) -> None:
         """I3: where workers restart together, none is ordered to start while one of the former attempt lives."""
         cluster, now = order.cluster or self._world.cluster, self._world.agenda.now
-        living = [each for each in self._world.living() if each.task.startswith("worker") and each.formation == cluster]
-        acting = [each for each in living if not each.waits]  # others are prepared for this formation
-        former = sorted(f"{each.task} attempt {each.attempt}" for each in acting if each.began < now)
+        workers = [each for each in self._world.living() if each.task.startswith("worker") and not each.waits]
+        living = [each for each in workers if each.formation == cluster and each.began < now]
+        former = sorted(f"{each.task} attempt {each.attempt}" for each in living)
         if former:
             self._world.fail(f"I3: {order.task} is ordered to start while {', '.join(former)} lives")
 
@@ -60,6 +60,6 @@ class Orders:
         if supervisor.tasks[order.task].recalled or order.grace_s == END_S:
             return  # that was ordered before the run ended: for a restart, or for a new formation
         others = [each for each in world.acting() if not each.task.startswith("ps")]
-        acting = sorted(each.task for each in others if not world.promises.has_just_woken([each]))
+        acting = sorted(each.task for each in others if not world.promises.is_excused([each]))
         if acting:
             world.fail(f"I6: {order.task} is ended while {', '.join(acting)} still act")

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List
 
+from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.supervision.agents import MOST
 from tests.simulation import alone
 from tests.simulation.promises import LOSES_FILES, Broken
@@ -9,7 +10,9 @@ from tests.simulation.promises import LOSES_FILES, Broken
 OF_THE_WORLD = {"cut", "cut out", "cut in", "slow", "reset", "clock"}  # faults of network and clocks alone
 OF_HOSTS = {"host", "agent", "lost-connection"}  # kinds of incidents that such faults may have
 SILENCE = "no message"  # in the cause of a task that was killed for it
-SURVIVED = {"reset", "clock", "restart", "save", "drain", "back"}
+SURVIVED = {"reset", "clock", "restart", "save", "drain", "back", "rival", "tidy"}
+OF_KEEPERS = {"keeper", "keeper stopped", "memory", "refused", "taken"}  # no matter, unless an agent ends
+ENDS = {"agent", "exit"}  # of agents
 AGENTS, LEFT_S = 3, 20.0  # ends that a detached run survives, once its launcher has left it
 UNSURE = 3  # steps that pass between two reports of progress
 
@@ -43,9 +46,9 @@ def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:
 
 def _what_can_be_survived_is(world: Any, status: Dict[str, Any]) -> None:
     """I12: a run goes on to its end that meets nothing but resets, few ends of agents, and what operators may do."""
-    kinds, ends = world.kinds, [fault.at for fault in world.faults if fault.kind == "agent"]
+    kinds, ends = world.kinds, [fault.at for fault in world.faults if fault.kind in ENDS]
     kept = world.shape.detached and len(ends) <= AGENTS and min(ends, default=LEFT_S) >= LEFT_S
-    if kinds <= SURVIVED | ({"agent"} if kept else set()) and status.get("state") != "succeeded":
+    if kinds <= SURVIVED | (OF_KEEPERS if not ends else ENDS if kept else set()) and status.get("state") != "succeeded":
         raise Broken(f"I12: a run that could go on is {status.get('state')}: {status.get('cause')}")
 
 
@@ -53,7 +56,7 @@ def _too_many_ends_are_the_runs(world: Any, status: Dict[str, Any]) -> None:
     """I7: a run fails, and says so, whose agents end again and again on one host."""
     ends = [fault.at for fault in world.faults if fault.kind == "agent"]
     is_one_host = len({(fault.kind, fault.what) for fault in world.faults}) == 1 and world.faults[0].what != "h0"
-    is_apart = all(later - earlier > 25.0 for earlier, later in zip(ends, ends[1:]))
+    is_apart = all(later - earlier > LONGEST_PAUSE_S + 5.0 for earlier, later in zip(ends, ends[1:]))
     if is_one_host and is_apart and len(ends) > MOST and world.shape.detached and status.get("state") != "failed":
         raise Broken(f"I7: an agent has ended {len(ends)} times, and the run is {status.get('state')}")
 

@@ -36,7 +36,7 @@ class Program:
         """Take up a newer request to save."""
         path = f"{self._folder}/{SAVE}"
         if self._disk.lexists(path):
-            number, manner = self._disk.read(path).split()
+            number, manner = self._disk.read(path).decode().split()
             self._process.save_asked, self._process.holds = int(number), manner == HOLD
 
     def report(self, step_time_ms: float) -> None:

@@ -1,13 +1,17 @@
 """What must hold after every event of a history, whatever happens."""
 
+import math
 from typing import Any, Callable, Dict, List, Optional
 
+from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.service.lead import FIRST_WORD_S
+from launch.agent.supervision.agents import MOST, WINDOW_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
 from launch.run.draft import DESERTED_S
 
 WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
+UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, until that is killed or has its tasks end
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
@@ -16,7 +20,13 @@ ANSWER_S = 60.0  # to a local caller
 DIALS_S = 30.0  # between tries to reach the lead's host, and to end in order
 BOUND_S = 150.0  # for a run to end, after it was asked to, once nothing is in its way
 ADVANCE_S = 240.0  # for training to go on, once nothing is in its way: pauses between attempts are 60 s at most
-LOSES_FILES = {"power", "reboot", "disk", "gone"}  # after these, what a lead had counted may be gone
+SOME_ENDS_S = WINDOW_S - 2 * LONGEST_PAUSE_S  # in which all ends count together, whatever the clocks and pauses
+FORGETS = {  # after these, an order may not be on record; after the last, it and the status
+    "disk", "write full", "write fails", "write refused", "damaged off",
+}  # fmt: skip
+LOSES_FILES = {  # after these, what a lead had counted may be gone
+    *FORGETS, "power", "reboot", "gone", "write unpowered", "write killed", "damaged",
+}  # fmt: skip
 
 
 class Broken(AssertionError):
@@ -34,6 +44,7 @@ class Promises:
         self._world = world
         self._step, self._advanced_at = -1, 0.0
         self._deserted_at = self._read_at = 0.0
+        self._unkept_at: Dict[str, float] = {}
         self._reported = 0  # the newest step that the lead knew at that time
         self._writer: Any = None  # the supervisor of that lead
         self._state, self._since = "", 0.0  # of the run, and since when
@@ -43,6 +54,7 @@ class Promises:
         """Raise Broken where one does not hold now."""
         acting = self._world.acting()
         self._note_the_end()
+        self._note_the_unkept()
         self._at_most_one("I1", "processes of one task", acting, lambda each: each.task, lambda each: each.leader)
         self._at_most_one("I1", "formations", acting, lambda each: "", lambda each: each.formation)
         self._at_most_one("I4", "leads on one host", acting, lambda each: each.host, lambda each: each.lead)
@@ -70,7 +82,7 @@ class Promises:
         for each in acting:
             if found.setdefault(key(each), kind(each)) != kind(each):
                 those = [other for other in acting if key(other) == key(each)]
-                if not self.has_just_woken(those):
+                if not self.is_excused(those):
                     raise Broken(f"{promise}: {len(set(map(kind, those)))} {what}: {_names(those)}")
 
     def _one_lead(self, acting: List[Any]) -> None:
@@ -79,15 +91,20 @@ class Promises:
         begun_at, life = world.machines["h0"].led_since, world.machines["h0"].life
         if begun_at is None or life is None or world.agenda.now < begun_at + FENCED_S:
             return
-        late = [each for each in acting if each.lead != life.leads and not self.has_just_woken([each])]
+        late = [each for each in acting if each.lead != life.leads and not self.is_excused([each])]
         if late:
             raise Broken(f"I4: {FENCED_S} s after another lead began, {_names(late)} act for the one before")
 
-    def has_just_woken(self, processes: List[Any]) -> bool:
-        """Return whether the host of one was suspended until some seconds ago."""
-        world = self._world
-        woken = [world.woken_at[each.host] for each in processes if each.host in world.woken_at]
-        return bool(woken) and world.agenda.now - max(woken) <= WAKING_S
+    def is_excused(self, processes: List[Any]) -> bool:
+        """Return whether the host of one was suspended until some seconds ago, or had neither agent nor keeper."""
+        now, hosts = self._world.agenda.now, {each.host for each in processes}
+        just_woke = any(now - self._world.woken_at.get(host, -math.inf) <= WAKING_S for host in hosts)
+        return just_woke or any(now - self._unkept_at.get(host, -math.inf) <= UNKEPT_S for host in hosts)
+
+    def _note_the_unkept(self) -> None:
+        for host, machine in self._world.machines.items():
+            if machine.is_unkept:
+                self._unkept_at[host] = self._world.agenda.now
 
     def starts(self, process: Any) -> None:
         """I3: a task starts on a host only when nothing of its former attempt lives there."""
@@ -102,8 +119,21 @@ class Promises:
         """I5: no two processes have one attempt, unless a disk was full, or a power cut has taken their numbers."""
         others = [each for each in self._world.training.processes if each is not process]
         again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
-        if again and "disk" not in self._world.kinds and not self._world.operators.forget_attempts:
+        if again and not (self._world.kinds & FORGETS or self._world.operators.forget_attempts):
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
+
+    def begins_next(self, host: str, life: Any, begun_at: List[float]) -> None:
+        """I15: a keeper begins a next agent only after one that has failed, and few times."""
+        recent = [at for at in begun_at if self._world.agenda.now - at < SOME_ENDS_S]
+        if len(recent) > MOST:
+            self._world.fail(f"I15: the keeper on {host} begins {len(recent)} agents in {SOME_ENDS_S} s")
+        if life is not None and (life.is_over or not life.loop.is_dead):
+            self._world.fail(f"I15: the keeper on {host} begins an agent after one that has not failed")
+
+    def agent_begins(self, machine: Any) -> None:
+        """I15: an agent begins on a host only when nothing of the one before lives there."""
+        if machine.living():
+            self._world.fail(f"I15: an agent begins on {machine.host} while {_names(machine.living())} lives")
 
     # -- what is counted
 
@@ -185,8 +215,11 @@ class Promises:
         if not is_deserted or world.agenda.now < world.healed_at:
             self._deserted_at = world.agenda.now
         limit_s = (DESERTED_S if world.shape.returns else RunRequest.deserted_s) + DIALS_S
-        late = [host for host, each in world.machines.items() if each.has_agent and not each.is_stopped]
-        if late and world.agenda.now > self._deserted_at + limit_s:
+        there = {host: each for host, each in world.machines.items() if each.has_agent and not each.is_stopped}
+        served = {host: each for host, each in there.items() if not each.life.is_over}  # others tidy, without tasks
+        since = {host: max(self._deserted_at, each.led_since or 0.0) for host, each in served.items()}
+        late = [host for host, at in since.items() if world.agenda.now > at + limit_s]
+        if late:
             raise Broken(f"I7: nobody leads any more for {limit_s:.0f} s, and there are agents on {late}")
 
     def _the_run_ends(self) -> None:

@@ -2,40 +2,18 @@
 
 import asyncio
 import itertools
-import json
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache, partial
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, get_type_hints
+from typing import Any, Callable, Dict, Iterator, Mapping, get_type_hints
 from unittest import mock
 
-from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.task_log import LogTimes
 from launch.agent.tasks.task_reports import Vitals
-from tests.simulation.disks import Disk
 from tests.simulation.kernel import Kernel
 from tests.simulation.names import NAMES
 
 STATUS_S = 0.005  # of a processor's time, for a status: the next one comes the later
-
-
-class Folder(RunFolder):
-    """A run's folder on a host whose files are in memory."""
-
-    def __init__(self, run: str, host: str, disk: Disk):
-        super().__init__(Path("/simulated") / host, run, host)
-        self._disk = disk
-        self.task = lru_cache(maxsize=None)(super().task)  # type: ignore[method-assign]  # asked for at every poll
-
-    def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        self._disk.write(str(self.own / name), json.dumps(values), durable)
-
-    def read(self, name: str) -> Optional[Dict[str, Any]]:
-        try:
-            return json.loads(self._disk.read(str(self.own / name)))  # type: ignore[no-any-return]
-        except FileNotFoundError:
-            return None
 
 
 @contextmanager
@@ -67,7 +45,7 @@ def replaced(world: Any) -> Iterator[None]:
     }
     with ExitStack() as stack:
         for name in NAMES:
-            stack.enter_context(mock.patch(name, values[name.rsplit(".", 1)[1]]))
+            stack.enter_context(mock.patch(name, values[name.rsplit(".", 1)[1]], create=name.endswith(".open")))
         yield
 
 

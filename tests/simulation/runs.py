@@ -12,7 +12,7 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
-LAUNCHED_FROM = 2_000_000  # the first seed of the runs that the product's launcher starts
+FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
 
 
 class Shape(NamedTuple):
@@ -43,7 +43,7 @@ def shape(random: Random) -> Shape:
 def run_of(seed: int, random: Random) -> Shape:
     """Return the run of a seed; a launcher knows no host without a task."""
     of = shape(random)
-    if seed < LAUNCHED_FROM:
+    if seed < FURTHER_FROM:
         return of._replace(together=seed >= TOGETHER_FROM)
     return of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
 

@@ -10,7 +10,7 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.service import lead, publication
 from launch.agent.service.member import Member
 from launch.agent.supervision import restart_policy
-from launch.agent.supervision.agents import Lives
+from launch.agent.supervision.agents import Ends
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts
@@ -18,8 +18,9 @@ from launch.agent.supervision.stall import Stalls
 from launch.agent.supervision.status import run_status
 from launch.agent.supervision.task_records import Roster
 from launch.agent.supervision.together import Together
-from tests.simulation import machines, promises
+from tests.simulation import promises
 from tests.simulation.faults import Fault
+from tests.simulation.operators import Operators
 from tests.simulation.promises import Promises
 from tests.simulation.runs import TOGETHER_FROM
 from tests.simulation.verdict import failure
@@ -70,7 +71,7 @@ def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(World, "_down", lambda self, request, again: None)
+    monkeypatch.setattr(Operators, "_down", lambda self, request, again: None)
     assert broken(PLAIN, Fault(30.0, "freeze", "worker:0", 1.0)).startswith("I7: ")
 
 
@@ -181,9 +182,9 @@ def test_a_caller_that_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machines, "MOST", 99)
-    monkeypatch.setattr(Lives, "too_many", lambda self, host, now: None)
-    ends = [Fault(60.0 + 30.0 * number, "agent", "h1") for number in range(6)]
+    monkeypatch.setattr(Ends, "too_many", lambda self, now: 0)  # for the lead and for the keeper
+    monkeypatch.setattr(promises, "SOME_ENDS_S", 0.0)
+    ends = [Fault(60.0 + 70.0 * number, "agent", "h3") for number in range(6)]  # the pauses grow to a minute
     assert broken(DETACHED, *ends).startswith("I7: an agent has ended 6 times, and the run is ")
 
 

@@ -178,16 +178,15 @@ def test_a_launcher_on_a_machine_that_was_suspended_renews_its_lease_after_wakin
 OF_TASKS = (
     "host_tasks", "attempt", "spawning", "task_reports", "standbys", "stacks", "task_log", "task_env",
 )  # fmt: skip
-OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recovery")
+OF_SERVICE = ("lead", "publication", "member", "member_links", "agent", "recovery", "keeping")
 OUTSIDE = {
     "time", "secrets", "os", "socket", "random", "subprocess", "signal", "since_boot", "say", "say_once", "say_seldom",
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
-    "Traffic", "MemoryKills", "glob", "ask", "open_to_read", "open_to_append", "read_at_most", "read_sign",
+    "Traffic", "MemoryKills", "glob", "read_sign",
 }  # fmt: skip
-# Of these modules histories need paths, a listener's file, which no listener here has, and ``read_at_most`` by name.
+# Of these modules histories need paths, and a listener's file, which no listener here has.
 ELSEWHERE = {
     "launch.agent.supervision.hang_detection.os", "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
-    "cluster.protocol.shared_files.os",
 }  # fmt: skip
 CONSTANTS = {
     "signal": r"signal\.(SIG\w+|Signals)\b",
@@ -204,7 +203,7 @@ def test_agents_ask_for_nothing_else_of_this_machine() -> None:
         *(agent / "service" / f"{name}.py" for name in OF_SERVICE),
         *(agent / "protocol" / f"{name}.py" for name in ("links", "gate", "sealed", "silence", "messages")),
         *(agent / "supervision").glob("*.py"),
-        agent / "state/process_records.py",
+        *(agent / "state" / f"{name}.py" for name in ("process_records", "run_folder")),
         *(agent / "tasks" / f"{name}.py" for name in OF_TASKS),
         *(agent / "containers" / f"{name}.py" for name in ("command", "task_containers")),
         agent / "limits/task_limits.py",

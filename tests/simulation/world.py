@@ -57,7 +57,7 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
-        drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts)])
+        drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts, FAULTS_S)])
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
@@ -87,6 +87,8 @@ class World:
                 self._happen()
                 outcomes.look(self)
             finally:
+                for machine in self.machines.values():
+                    machine.disk.due.clear()
                 self._forget()
         return self
 
@@ -118,8 +120,8 @@ class World:
 
     @property
     def is_over(self) -> bool:
-        """Whether no agent and no process is left."""
-        gone = all(machine.life is None for machine in self.machines.values())
+        """Whether no agent, no keeper and no process is left."""
+        gone = all(machine.life is None and machine.keepers.newest is None for machine in self.machines.values())
         return gone and not self.living() and self.agenda.now > 5.0 and bool(self.operators.is_over)
 
     # -- the launcher and the operator

@@ -8,6 +8,7 @@ fast          which test modules take milliseconds
 hosts         fake hosts: network namespaces with a real sshd each
 instructions  how many instructions of Python run
 launch        the launcher as a process, and fakes of everything that it talks to
+nightly       values of parameters that only `make nightly` tests
 order         the order of test files: the longest first
 skips         skipped tests, counted and explained at the end
 sources       modules as they are written: their names and their imports

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.protocol.checkpoint_files import BEST, list_checkpoints
+from cluster.protocol.checkpoint_files import BEST, OWNER, list_checkpoints
 from launch.agent.checkpoints import stored
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
@@ -51,6 +51,8 @@ def prepare(
         )
     if resume and not held:
         raise ValueError(f"nothing to resume: train.checkpoint.dir {directory} holds no complete checkpoint")
+    with contextlib.suppress(OSError):  # else a second attempt takes the note of an ended run for that of a later one
+        (target / OWNER).unlink()
 
 
 def held(request: HeldRequest) -> Dict[str, Any]:

@@ -14,7 +14,13 @@ from launch.agent.containers.command import RunContainers
 from launch.agent.errors import AgentError
 from launch.agent.linux.processes import die_with, environment, table
 from launch.agent.state.log import say
-from launch.agent.state.process_records import CONTAINER, CONTAINERS, contained, container_names
+from launch.agent.state.process_records import (
+    CONTAINER,
+    CONTAINERS,
+    RecordedContainers,
+    contained,
+    container_names,
+)
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_line
 
@@ -171,4 +177,5 @@ def forget_gone(folder: RunFolder) -> None:
 
 
 def _program(folder: RunFolder) -> str:
-    return str((folder.read_whole(CONTAINERS) or {})["program"])
+    record = folder.read_record(CONTAINERS, RecordedContainers)
+    return "" if record is None else record.program

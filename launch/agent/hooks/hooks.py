@@ -33,7 +33,8 @@ class Hooks(Outbox):
         before = outbox.read_ledger(folder) if found else Ledger()
         self._events = Events(before.raised)
         for delivery in before.pending:
-            self.begin(delivery)
+            if delivery.receiver in range(len(found)):  # else the ledger is damaged
+                self.begin(delivery)
 
     def look(self, status: RunStatus, was_up: bool) -> None:
         """Deliver the events that a status shows.

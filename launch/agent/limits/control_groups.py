@@ -197,10 +197,10 @@ def write_place(folder: RunFolder, place: GroupPlace) -> None:
 
 def left(folder: RunFolder) -> List[Path]:
     """Return the existing groups of a run."""
-    record = folder.read_whole(RECORD)
-    if record is None:
+    recorded = (folder.read_whole(RECORD) or {}).get("folder")
+    if not isinstance(recorded, str):
         return []
-    place = Path(record["folder"])
+    place = Path(recorded)
     return [place / each for each in sorted(names_in(place)) if each.startswith(name(folder))]
 
 

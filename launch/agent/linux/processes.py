@@ -7,11 +7,12 @@ Later, and from other processes, a process is identified by pid *and* start time
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.shared_files import open_to_append
 from launch.agent.linux.open_files import restore_first_limit
@@ -20,6 +21,7 @@ from launch.agent.linux.procfs import text_of, waits_in
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 _OOM_SCORE = "/proc/self/oom_score_adj"
 OOM_RAISE = 100  # of 1000: as if a task used a tenth of the host's memory more than it does
 
@@ -148,9 +150,21 @@ def start(
     source: int = subprocess.DEVNULL,
     before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
-    """Start ``argv``, and append its output to ``log``. Raises OSError as ``spawn`` does, and for the log."""
-    with open_to_append(log) as output:
+    """Start ``argv``, and append its output to ``log``. Raises OSError as ``spawn`` does, and for the log.
+
+    Where a disk takes no new file, the process starts without a log: no task ends for its log.
+    """
+    with _output(log) as output:
         return spawn(argv, env, folder, output.fileno(), source, before)
+
+
+def _output(log: Path) -> BinaryIO:
+    try:
+        return open_to_append(log)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        return open(os.devnull, "ab", buffering=0)
 
 
 def spawn(

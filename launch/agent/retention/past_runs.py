@@ -29,8 +29,8 @@ from launch.agent.linux import processes
 from launch.agent.retention.measure import BLOCK, HOSTS, measure
 from launch.agent.retention.rules import PastRun
 from launch.agent.state import plan_file, process_records
-from launch.agent.state.run_folder import RunFolder
-from launch.agent.state.runs import generation, lives, name_of, plan_of
+from launch.agent.state.run_folder import RunFolder, name_of
+from launch.agent.state.runs import generation, lives
 from launch.agent.tasks.work_folder import MANIFEST
 
 USED_S = 3600.0  # a run used this recently may be in use, also by a starting run
@@ -81,7 +81,7 @@ def _folders(parent: Path) -> List[Path]:
 
 def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
     """Return the rule of the newest run of a name; None for a run of an older version."""
-    return next((plan.retention for plan in map(plan_of, runs[0].parts) if plan.retention is not None), None)
+    return next((plan.retention for plan in map(plan_file.read, runs[0].parts) if plan.retention is not None), None)
 
 
 def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = ()) -> List[PastRun]:

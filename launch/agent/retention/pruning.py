@@ -39,10 +39,9 @@ from launch.agent.retention.past_runs import (
     was_just_used,
 )
 from launch.agent.retention.rules import PastRun, decide, may_go
-from launch.agent.state import locks
+from launch.agent.state import locks, plan_file
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.state.runs import plan_of
 from launch.agent.wire.run_request import RunRequest
 from launch.agent.wire.verb_requests import PruneRequest
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
@@ -107,7 +106,7 @@ def _decide(runs: Sequence[PastRun], rule: Keep, going: List[Removable], spared:
 
 def _code(workdir: Path, known: Sequence[Known], clocks: Clocks) -> Iterator[Removable]:
     alive = [run for run in known if living(run, clocks.here)]
-    used = {digest for run in alive for part in run.parts for digest in plan_of(part).code.values()}
+    used = {digest for run in alive for part in run.parts for digest in plan_file.read(part).code.values()}
     for unused in unused_code(workdir, used, clocks.here):
         yield Removable(CODE, unused.path.name, unused.bytes, "not used for 7 days")
 

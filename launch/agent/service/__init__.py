@@ -6,6 +6,7 @@ daemon          the agent process, from the request to the removal of its last f
 preparation     the records, ports, programs, GPUs, limits and folders of a host before a run
 located         a request with this host's own paths in it
 keeper          the agent's parent, which watches the agent's pulse, cleans up after it, and restarts it
+keeping         the keeper's decisions: whether an agent is frozen, and what follows its end
 agent           the common part of lead and member: one loop
 lead            the agent that supervises the run, and owns its host's tasks
 publication     the run's status in files, for receivers, and for ``watch``

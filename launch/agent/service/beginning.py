@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from cluster.protocol.typed_json import from_values
 from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
@@ -73,7 +72,7 @@ def _wait_for_end(agent: int) -> None:
 
 def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
-    from launch.agent.service import daemon, keeper, recovery  # only here: the verb itself does not need these modules
+    from launch.agent.service import daemon, keeper, keeping, recovery  # only here: the verb itself needs none of them
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
@@ -86,13 +85,14 @@ def serve(request: RunRequest, says: int) -> int:
 
     def serve_again(own: Process, pulse: keeper.Pulse) -> int:
         goes_on = recovery.goes_on(folder_of(request), request)
-        return daemon.serve(again, note, own, pulse) if goes_on else keeper.OVER
+        return daemon.serve(again, note, own, pulse) if goes_on else keeping.OVER
 
     service = keeper.Service(
         first=lambda own, pulse: daemon.serve(request, say, own, pulse),
-        next=serve_again if request.detached else None,
+        next=serve_again,
+        restarts=request.detached,
         release=lambda: os.close(says),
-        patience_s=keeper.patience_s(request.lost_after_s),
+        patience_s=keeping.patience_s(request.lost_after_s),
     )
     return keeper.keep(folder_of(request), service)
 
@@ -111,13 +111,15 @@ def start_again(own: Path, begin: Begin = start) -> int:
     folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
     kept = boot_unit.read(folder)
     if kept is None:  # a user or a successor has ended the run, or the folder is not mounted yet
+        if folder.has(boot_unit.BOOT):
+            print(f"{own / boot_unit.BOOT}: expected a request, found a damaged file; no agent starts here", flush=True)
         return DONE if own.is_dir() else AGAIN
-    request = from_values(RunRequest, kept["request"])
+    request = kept.request
     if not recovery.goes_on(folder, request):
         boot_unit.remove(folder)
         return DONE
     os.environ.clear()
-    os.environ.update(kept["environment"])
+    os.environ.update(kept.environment)
     answer = begin(request)
     if "error" in answer:
         print(f"the agent cannot start after a boot: {answer['error']}", flush=True)

@@ -17,7 +17,8 @@ from launch.agent.network import firewall
 from launch.agent.protocol.local_socket import Clients
 from launch.agent.retention import pruning
 from launch.agent.service.agent import Agent
-from launch.agent.service.keeper import AWAY, FAILED, OVER, TAKEN, Pulse, patience_s
+from launch.agent.service.keeper import Pulse
+from launch.agent.service.keeping import AWAY, FAILED, OVER, TAKEN, beat, patience_s
 from launch.agent.service.lead import Lead
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
@@ -89,7 +90,7 @@ async def _live(
     send({"ready": True, "pid": os.getpid()})
     pruning.begin_beside(request, folder)
     beside = [
-        asyncio.ensure_future(pulse.beat(patience_s(request.lost_after_s), agent.left_s)),
+        asyncio.ensure_future(beat(pulse.write, patience_s(request.lost_after_s), agent.left_s)),
         *notice.begin(request, folder, agent.leave),
     ]
     kept = [standing.pid] if standing is not None else []

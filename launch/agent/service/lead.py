@@ -52,7 +52,7 @@ class Lead(Agent):
         events: "asyncio.Queue[Any]",
     ):
         super().__init__(request, folder, tasks, events)
-        is_detached = request.again and folder.read_whole(recovery.DETACHED) is not None
+        is_detached = request.again and folder.has(recovery.DETACHED)
         self._run = recovery.rejoined(run, request.booted) if is_detached else run
         resume = "--resume " if self._run.judge == "outcome" or self._run.keeps_state else ""
         self._supervisor = Supervisor(self._run, f"launch up {resume}{request.file}")
@@ -111,8 +111,8 @@ class Lead(Agent):
 
     def _take_over(self) -> None:
         """Continue the run of a dead agent; the launcher has already sent go."""
-        self._attempts.continue_in(self._supervisor)
         before = recovery.read(self._folder)
+        self._attempts.continue_in(self._supervisor, None if before is None else before.status)
         if before is not None:
             recovery.continue_run(self._supervisor, before, self._host, now())
         self._go()

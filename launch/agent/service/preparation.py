@@ -15,7 +15,6 @@ from cluster.protocol.addresses import LOCAL_NAMES
 from cluster.protocol.env_values import on_this_host
 from cluster.protocol.outcome import WORK
 from cluster.protocol.progress_lines import mistake_in
-from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import RunContainers
@@ -107,10 +106,10 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     try:
         if request.generation is not None:
             runs.note_generation(folder, request.generation, durable=request.returns)
-        if not request.again or not plan_file.exists(folder):  # the age of this file is the run's
+        if not request.again or not folder.has(plan_file.PLAN):  # the age of this file is the run's
             plan_file.write(folder, request)
         if request.returns:
-            boot_unit.write(folder, to_values(replace(asked, again=True, booted=True, secrets={})))
+            boot_unit.write(folder, replace(asked, again=True, booted=True, secrets={}))
         process_records.write_agent(folder, processes.inspect(os.getpid()) or keeper, keeper)
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error

@@ -15,7 +15,7 @@ words                        the incidents as lines for people
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, AsyncIterator, Callable, Dict, Optional
 
 from cluster.protocol.typed_json import to_values
@@ -50,6 +50,13 @@ def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class _Beginning:
+    """The field of the report that the next agent reads."""
+
+    began: float
+
+
 class ReportFile:
     """Write the report when it has news.
 
@@ -58,8 +65,8 @@ class ReportFile:
 
     def __init__(self, folder: RunFolder, clock: Callable[[], float]):
         self._folder, self._clock = folder, clock
-        earlier = folder.read_whole(FILE)  # from the earlier agent, where this agent was restarted
-        self.began: float = earlier["began"] if earlier else clock()
+        earlier = folder.read_record(FILE, _Beginning)  # from the earlier agent, where this agent was restarted
+        self.began = clock() if earlier is None else earlier.began
         self._written: Any = None
 
     def note(self, status: RunStatus, final: bool) -> None:
@@ -82,6 +89,7 @@ class Publication:
         self._replicas, self._hooks = replicas, hooks
         self._report = ReportFile(folder, time.time)
         self._published: Optional[RunStatus] = None
+        self._is_written = True  # whether the status file has the published status: a disk may have been full
         self._ended_at: Optional[float] = None
         self._publish_at = 0.0
         self._has_news = False  # since the last look at the status
@@ -149,13 +157,18 @@ class Publication:
             is_news = self._durable and (self._published is None or known.state != self._published.state)
             self._published = known
             status = self._timed(known)
-            self._folder.note("status.json", to_values(status), durable=is_news)
+            self._write(status, is_news or not self._is_written)
             self._hooks.look(status, self._run.state.was_up)
             self._report.note(status, final)
             self._changed.set()
             self._changed.clear()
+        elif not self._is_written:
+            self._write(self._timed(known), durable=True)
         pause_s = (time.process_time() - began) / PUBLISH_SHARE
         self._publish_at = now() + (max(PUBLISH_S, pause_s) if changed else pause_s)
+
+    def _write(self, status: RunStatus, durable: bool) -> None:
+        self._is_written = self._folder.note("status.json", to_values(status), durable and self._durable)
 
 
 async def _either(*waits: Any) -> None:

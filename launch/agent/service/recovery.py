@@ -9,11 +9,11 @@ import os
 import time
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
-from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import Order, Start
-from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.run_folder import RunFolder, attempt_of
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.wire.run_request import RunPlan, RunRequest
 from launch.status.run import ENDED, RunStatus, is_over
@@ -33,7 +33,7 @@ class Attempts:
 
     def __init__(self, folder: RunFolder, durable: bool):
         self._folder, self._durable = folder, durable
-        self._newest: Dict[str, int] = folder.read_whole(ATTEMPTS) or {}
+        self._newest: Dict[str, Any] = folder.read_whole(ATTEMPTS) or {}
 
     def note(self, orders: Sequence[Order]) -> None:
         """Record the attempts in these orders, before the orders are sent."""
@@ -42,10 +42,24 @@ class Attempts:
             self._newest.update(ordered)
             self._folder.note(ATTEMPTS, self._newest, self._durable)
 
-    def continue_in(self, run: Supervisor) -> None:
-        """Let each task begin as the attempt after its newest one."""
-        for name, attempt in self._newest.items():
-            run.tasks[name].attempt = attempt + 1
+    def continue_in(self, run: Supervisor, earlier: Optional[RunStatus] = None) -> None:
+        """Let each task begin as the attempt after its newest one, by this file or the ``earlier`` status.
+
+        Where the file is damaged, the status is at most a moment older.
+        """
+        shown = {} if earlier is None else _attempts_in(earlier)
+        for name, task in run.tasks.items():
+            noted = self._newest.get(name)
+            task.attempt = 1 + max(noted if isinstance(noted, int) else -1, shown.get(name, -1))
+
+
+def _attempts_in(status: RunStatus) -> Dict[str, int]:
+    """Return the newest attempt of each task that has begun, as the path of its log names it."""
+    found: Dict[str, int] = {}
+    for task in status.tasks:
+        with contextlib.suppress(ValueError, IndexError):
+            found.update({task.name: attempt_of(Path(task.log))} if task.log is not None else {})
+    return found
 
 
 class Earlier(NamedTuple):
@@ -77,18 +91,17 @@ def goes_on(folder: RunFolder, request: RunRequest) -> bool:
     """
     if request.run_plan is None:
         return True
-    return folder.read_whole(DETACHED) is not None and not is_over(folder.read_whole("status.json"))
+    return folder.has(DETACHED) and not is_over(folder.read_whole("status.json"))
 
 
 def read(folder: RunFolder) -> Optional[Earlier]:
     """Return the status that the earlier agent had published.
 
-    The result is None where the run has ended, or the earlier agent had published nothing.
+    The result is None where the run has ended, or the earlier agent had published nothing whole.
     """
-    values = folder.read_whole("status.json")
-    if values is None or values.get("state") in ENDED:
+    status = folder.read_record("status.json", RunStatus)
+    if status is None or status.state in ENDED:
         return None
-    status = from_values(RunStatus, values)
     began_at, published_at = (os.stat(str(folder.own / name)).st_mtime for name in ("plan.json", "status.json"))
     started_at = _moment(status.started)
     if started_at is not None and began_at - started_at > 1.0:  # after a day the agent gives plan.json a newer time

@@ -14,10 +14,13 @@ import os
 import pwd
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import List, Mapping, Optional
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import RunRequest
 
 BOOT = "boot.json"
 LOADS = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")  # variables that Python itself may need to start
@@ -81,14 +84,22 @@ def is_going_down() -> bool:
     return ran.stdout.decode(errors="replace").strip() not in UP
 
 
-def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class KeptBoot:
+    """The content of boot.json: the request to the next agent, and its environment variables."""
+
+    request: RunRequest
+    environment: Mapping[str, str]
+
+
+def write(folder: RunFolder, request: RunRequest) -> None:
     """Let the next boot start an agent with this request, in this process's folder, which has the agents' code.
 
     Raises:
       OSError: the disk is full, or write access is missing.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_SESSION)}
-    folder.write(BOOT, {"request": request, "environment": environment}, durable=True)
+    folder.write(BOOT, to_values(KeptBoot(request, environment)), durable=True)
     unit, link = _unit(folder), _link(folder)
     link.parent.mkdir(parents=True, exist_ok=True)
     with unit.open("w") as file:
@@ -99,9 +110,9 @@ def write(folder: RunFolder, request: Mapping[str, Any]) -> None:
         link.symlink_to(unit)
 
 
-def read(folder: RunFolder) -> Optional[Dict[str, Any]]:
-    """Return {"request", "environment"}; None where no boot will start an agent."""
-    return folder.read_whole(BOOT)
+def read(folder: RunFolder) -> Optional[KeptBoot]:
+    """Return the request and the environment of the next agent; None where no whole boot.json exists."""
+    return folder.read_record(BOOT, KeptBoot)
 
 
 def files(folder: RunFolder) -> List[Path]:

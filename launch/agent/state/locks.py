@@ -31,18 +31,20 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
 
     Raises:
       NameTaken: another run holds the name.
-      file_lock.NoLocks: the file system has no locks.
+      file_lock.NoLocks: the file system has no locks, or the lock cannot be created.
     """
     path = lock_path(folder.workdir, name, folder.host)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = file_lock.take(path)
     except file_lock.LockHeld as held:
-        run = json.loads(str(held) or "{}").get("run", "another run of this name")
-        raise NameTaken(refusal(run, file)) from None
+        raise NameTaken(refusal(str(_holder_in(str(held)).get("run", "another run of this name")), file)) from None
+    except OSError as error:
+        raise file_lock.NoLocks(f"{path.parent}: expected a folder to write in, found: {error.strerror}") from error
     try:
-        os.ftruncate(handle, 0)
-        os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
+        with contextlib.suppress(OSError):  # on a full disk the name is held all the same
+            os.ftruncate(handle, 0)
+            os.write(handle, json.dumps({"run": folder.run, "pid": os.getpid()}).encode())
         yield
     finally:
         path.unlink()
@@ -97,8 +99,8 @@ def last_holder(path: Path) -> Optional[str]:
     The result is None where the lock does not exist or has no run's name.
     """
     try:
-        run: Optional[str] = json.loads(path.read_text() or "{}").get("run")
-    except FileNotFoundError:
+        run: Optional[str] = _holder_in(path.read_text()).get("run")
+    except (OSError, ValueError):
         return None
     return run
 
@@ -106,5 +108,13 @@ def last_holder(path: Path) -> Optional[str]:
 def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
     """Return the holder of a run's name on this host as {run, pid}, or None."""
     content = file_lock.held_by(lock_path(workdir, name, host))
-    holder: Optional[Dict[str, Any]] = None if content is None else json.loads(content or "{}")
-    return holder
+    return None if content is None else _holder_in(content)
+
+
+def _holder_in(content: str) -> Dict[str, Any]:
+    """Return the holder that a lock's file names; {} where a full disk or a power cut has left no whole text."""
+    try:
+        holder = json.loads(content)
+    except ValueError:
+        return {}
+    return holder if isinstance(holder, dict) else {}

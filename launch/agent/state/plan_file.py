@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple
 
 from cluster.protocol.settings import Container, Keep
-from cluster.protocol.typed_json import from_values, to_values
-from launch.agent.state.run_folder import RunFolder
+from cluster.protocol.typed_json import to_values
+from launch.agent.state.run_folder import RunFolder, name_of
 from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest
 
 PLAN = "plan.json"
@@ -93,17 +93,9 @@ def write(folder: RunFolder, request: RunRequest) -> None:
     folder.write(PLAN, kept, durable=True)
 
 
-def exists(folder: RunFolder) -> bool:
-    """Return whether plan.json exists on this host."""
-    return (folder.own / PLAN).exists()
-
-
 def read(folder: RunFolder) -> KeptPlan:
-    """Return the host's kept request; a plan of defaults where no file exists.
+    """Return the host's kept request; where no whole file exists, a plan of defaults with the name of the run.
 
-    Raises:
-      OSError: the file cannot be read.
-      ValueError: the file is damaged.
+    A verb may still have to end the run of a damaged file.
     """
-    values = folder.read(PLAN)
-    return KeptPlan() if values is None else from_values(KeptPlan, values)
+    return folder.read_record(PLAN, KeptPlan) or KeptPlan(name=name_of(folder.run))

@@ -11,16 +11,54 @@ environment, or by the name of its container there. A container's name stays on 
 until the container is proven gone.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Iterable, List, Mapping, Optional, Sequence, TypeVar
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.linux.processes import Process, descendants, environment, inspect, table
 from launch.agent.state.run_folder import RunFolder
 
 AGENT, TASKS, CONTAINERS = "agent.json", "processes.json", "containers.json"
 CONTAINER = "LAUNCH_CONTAINER"  # in the environment of every process in a container, and of no other process
 NOTE_S = 2.0
-Name = Dict[str, int]  # {"pid", "start"}, unique to one process until the machine boots
+
+
+@dataclass(frozen=True)
+class ProcessName:
+    """A process, unique until the machine boots: its pid, and its start in the kernel's ticks since the boot."""
+
+    pid: int
+    start: int
+
+
+@dataclass(frozen=True)
+class AgentProcesses:
+    """The content of agent.json."""
+
+    boot: str
+    agent: ProcessName
+    keeper: ProcessName
+
+
+@dataclass(frozen=True)
+class TaskProcesses:
+    """The content of processes.json."""
+
+    boot: str
+    leaders: List[ProcessName]
+    others: List[ProcessName]
+
+
+@dataclass(frozen=True)
+class RecordedContainers:
+    """The content of containers.json."""
+
+    program: str
+    names: List[str]
+
+
+OfBoot = TypeVar("OfBoot", AgentProcesses, TaskProcesses)
 
 
 def boot() -> str:
@@ -30,7 +68,7 @@ def boot() -> str:
 
 def write_agent(folder: RunFolder, agent: Process, keeper: Process) -> None:
     """Record the agent and the keeper of the run on this host."""
-    folder.write(AGENT, {"boot": boot(), "agent": _name(agent), "keeper": _name(keeper)})
+    folder.write(AGENT, to_values(AgentProcesses(boot(), _name(agent), _name(keeper))))
 
 
 class ProcessRecord:
@@ -42,8 +80,8 @@ class ProcessRecord:
 
     def __init__(self, folder: RunFolder, agent: int):
         self._folder, self._agent = folder, agent
-        self._leaders: List[Name] = []
-        self._written: Dict[str, Any] = {}
+        self._leaders: List[ProcessName] = []
+        self._written: Optional[TaskProcesses] = None
 
     def began(self, leader: int) -> None:
         """Record the leader of a new task, before the agent reports the start."""
@@ -59,20 +97,20 @@ class ProcessRecord:
         """
         found = {*descendants(processes, self._agent), *apart}
         others = [name for name in map(_name, sorted(found)) if name not in self._leaders]
-        record = {"boot": boot(), "leaders": [*self._leaders], "others": others}
-        if record != self._written and self._folder.note(TASKS, record):
+        record = TaskProcesses(boot(), [*self._leaders], others)
+        if record != self._written and self._folder.note(TASKS, to_values(record)):
             self._written = record
 
 
 def is_of_this_boot(folder: RunFolder) -> bool:
     """Return whether the run has run on this machine since its last boot, under any name of the host."""
-    return _of_this_boot(folder.read_whole(AGENT)) is not None
+    return _of_this_boot(folder.read_record(AGENT, AgentProcesses)) is not None
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
     """Return the living ones of the run's agent and its keeper on this host."""
-    record = _of_this_boot(folder.read_whole(AGENT))
-    return _living([record["agent"], record["keeper"]]) if record else []
+    record = _of_this_boot(folder.read_record(AGENT, AgentProcesses))
+    return _living([record.agent, record.keeper]) if record else []
 
 
 def keeper_and_agent(folder: RunFolder) -> List[Process]:
@@ -85,11 +123,11 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
 
     ``processes`` has all processes of the host, where the caller has read the table.
     """
-    record = _of_this_boot(folder.read_whole(TASKS))
+    record = _of_this_boot(folder.read_record(TASKS, TaskProcesses))
     if record is None:
         return []
-    named = _living([*record["leaders"], *record["others"]])
-    leaders = {leader["pid"]: leader["start"] for leader in record["leaders"]}
+    named = _living([*record.leaders, *record.others])
+    leaders = {leader.pid: leader.start for leader in record.leaders}
     known, everything = {process.pid for process in named}, processes or table()
     further = [each for each in everything if _is_of_session(each, leaders, folder.run)]
     further += contained(folder, everything)
@@ -98,8 +136,8 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
 
 def container_names(folder: RunFolder) -> List[str]:
     """Return the names of the containers that are not proven gone."""
-    record = folder.read_whole(CONTAINERS)
-    return [] if record is None else list(record["names"])
+    record = folder.read_record(CONTAINERS, RecordedContainers)
+    return [] if record is None else record.names
 
 
 def contained(folder: RunFolder, processes: Sequence[Process]) -> List[Process]:
@@ -120,15 +158,15 @@ def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bo
     return environment(process.pid).get("LAUNCH_RUN") == run
 
 
-def _of_this_boot(record: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def _of_this_boot(record: Optional[OfBoot]) -> Optional[OfBoot]:
     """Return a record; None for a record from before the machine booted, which identifies no process."""
-    return record if record and record.get("boot") == boot() else None
+    return record if record and record.boot == boot() else None
 
 
-def _living(names: Iterable[Name]) -> List[Process]:
-    seen = [(name["start"], inspect(name["pid"])) for name in names]
+def _living(names: Iterable[ProcessName]) -> List[Process]:
+    seen = [(name.start, inspect(name.pid)) for name in names]
     return [process for start, process in seen if process and process.start == start and process.state != "Z"]
 
 
-def _name(process: Process) -> Name:
-    return {"pid": process.pid, "start": process.start}
+def _name(process: Process) -> ProcessName:
+    return ProcessName(process.pid, process.start)

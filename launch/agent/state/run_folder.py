@@ -25,12 +25,17 @@ HOST is the name in the hosts file, so hosts that share a home folder do not ove
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Type, TypeVar
 
 from cluster.protocol.settings import RUN_FOLDER
+from cluster.protocol.typed_json import from_values
 from launch.agent.state.log import say_once
+
+T = TypeVar("T")
+_STAMP = re.compile(r"-\d{8}-\d{6}$")
 
 
 class RunFolder:
@@ -73,7 +78,7 @@ class RunFolder:
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
-            json.dump(values, file)
+            file.write(json.dumps(values))  # in one piece, which is also faster than ``json.dump``
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
@@ -102,12 +107,23 @@ class RunFolder:
         return values
 
     def read_whole(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return one of this host's JSON files; None where it is missing, or damaged by a power cut."""
+        """Return one of this host's JSON files; None where it is missing, unreadable, or damaged by a power cut."""
         try:
             values = self.read(name)
-        except ValueError:
+        except (OSError, ValueError):
             return None
         return values if isinstance(values, dict) else None
+
+    def read_record(self, name: str, kind: Type[T]) -> Optional[T]:
+        """Return one of this host's JSON files as a dataclass; None as in ``read_whole``, and for a wrong field."""
+        try:
+            return from_values(kind, self.read_whole(name))
+        except ValueError:
+            return None
+
+    def has(self, name: str) -> bool:
+        """Return whether one of this host's files exists, in whatever state."""
+        return (self.own / name).exists()
 
 
 def _sync(folder: Path) -> None:
@@ -133,6 +149,11 @@ def _is_log(path: Path) -> bool:
         return path.stem.split("_", 1)[1].isdecimal() and stat.S_ISREG(os.lstat(str(path)).st_mode)
     except OSError:
         return False
+
+
+def name_of(run: str) -> str:
+    """Return the name that a run shares with other runs of its hosts file: ``digits`` of ``digits-20261120-155902``."""
+    return _STAMP.sub("", run)
 
 
 def expand(workdir: str) -> Path:

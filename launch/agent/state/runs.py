@@ -7,18 +7,15 @@ folder.
 """
 
 import calendar
-import re
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from launch.agent.state import boot_unit, locks, plan_file, process_records
-from launch.agent.state.plan_file import KeptPlan
-from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.wire.verb_requests import RunReference
 
 GENERATION = "generation.json"
-_STAMP = re.compile(r"-\d{8}-\d{6}$")
 
 
 def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
@@ -48,11 +45,6 @@ def newest(reference: RunReference) -> Optional[RunFolder]:
     return found[0] if found else None
 
 
-def name_of(run: str) -> str:
-    """Return the name that a run shares with other runs of its hosts file: ``digits`` of ``digits-20261120-155902``."""
-    return _STAMP.sub("", run)
-
-
 def find(reference: RunReference) -> Dict[str, Any]:
     """Report what this host knows of the runs of a name.
 
@@ -78,7 +70,7 @@ def described(folder: RunFolder) -> Dict[str, Any]:
     "lead" is None where this host had no part in the run. "hosts" are the hosts of the run, as the lead's request names
     them.
     """
-    plan = plan_of(folder)
+    plan = plan_file.read(folder)
     return {
         "run": folder.run,
         "generation": generation(folder),
@@ -95,10 +87,7 @@ def _holder(workdir: Path, name: str, host: str) -> Optional[str]:
 
 def _lives(folder: RunFolder, holder: Optional[str]) -> bool:
     """Return whether the run's agent or keeper lives on this host, even where its lock was removed."""
-    try:
-        return folder.run == holder or bool(process_records.agent_of(folder))
-    except (OSError, ValueError, KeyError):  # a record that a full disk or a power cut has damaged
-        return False
+    return folder.run == holder or bool(process_records.agent_of(folder))
 
 
 def lives(folder: RunFolder) -> bool:
@@ -113,7 +102,7 @@ def note_generation(folder: RunFolder, number: int, durable: bool = False) -> No
 
 def generation(folder: RunFolder) -> int:
     """Return the run's generation; where no record has it, the time in its name."""
-    number = (_read(folder, GENERATION) or {}).get("generation")
+    number = (folder.read_whole(GENERATION) or {}).get("generation")
     return number if isinstance(number, int) else stamp(folder.run)
 
 
@@ -127,18 +116,3 @@ def stamp(run: str) -> int:
 
 def _order(folder: RunFolder) -> Tuple[int, str]:
     return generation(folder), folder.run
-
-
-def plan_of(folder: RunFolder) -> KeptPlan:
-    """Return the host's kept request; a plan of defaults where its file is damaged."""
-    try:
-        return plan_file.read(folder)
-    except (OSError, ValueError):  # the file is damaged, and a verb may still have to end the run
-        return KeptPlan()
-
-
-def _read(folder: RunFolder, name: str) -> Optional[Dict[str, Any]]:
-    try:
-        return folder.read_whole(name)
-    except OSError:
-        return None

@@ -40,10 +40,9 @@ class Incidents:
         self._began_at: Optional[float] = None  # of the run, on the supervisor's clock
         self._history: History[Incident] = History(1, NEWEST)
         self._newest: Optional[Incident] = None
-        self._relapses, self._cuts = Relapses(), Cuts()
+        self._relapses, self._cuts, self._returns = Relapses(), Cuts(), Returns()
         self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
         self._hosts: List[Incident] = []  # incidents of hosts, and of tasks that left, until a task starts afterwards
-        self._returns = Returns()
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
@@ -175,9 +174,8 @@ class Incidents:
 
     def leave(self, task: str) -> None:
         """Record that the formation continues without a task: its incident is over when the others train again."""
-        own = self._open.pop(task, None)
-        if own is not None:
-            self._hosts.append(own)
+        if task in self._open:
+            self._hosts.append(self._open.pop(task))
 
     def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
         """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
@@ -215,16 +213,15 @@ class Incidents:
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         """Record a task's report of its progress."""
-        role, own = self._tasks[task].plan.role, self._open.get(task)
-        chief = self._tasks[task].plan.chief
-        trained = role in TRAINERS and self.stalls.record(task, progress, now, chief, task in self._gone)
+        plan, own = self._tasks[task].plan, self._open.get(task)
+        trained = plan.role in TRAINERS and self.stalls.record(task, progress, now, plan.chief, task in self._gone)
         if trained:
             if self.stalls.went_back_to is not None:
                 self.effective.go_back(self.stalls.went_back_to)
-            self.effective.record(progress["step"], progress, chief, now)
-        if own is not None and (trained or role == "evaluator"):
+            self.effective.record(progress["step"], progress, plan.chief, now)
+        if own is not None and (trained or plan.role == "evaluator"):
             self._resume(own, now)
-        elif own is not None and role == "ps" and id(own) not in self._awaiting_step:
+        elif own is not None and plan.role == "ps" and id(own) not in self._awaiting_step:
             self._await_step(own, now)
         if trained:
             awaiting, self._awaiting_step = self._awaiting_step, {}

@@ -11,8 +11,9 @@ from typing import Optional
 
 from cluster.protocol.shared_files import read_at_most
 from cluster.protocol.typed_json import from_values, part_of
-from launch.agent.state.run_folder import RunFolder, expand
-from launch.agent.state.runs import described, every_run, name_of, plan_of
+from launch.agent.state import plan_file
+from launch.agent.state.run_folder import RunFolder, expand, name_of
+from launch.agent.state.runs import described, every_run
 from launch.agent.verbs.status import orphaned
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
@@ -27,7 +28,7 @@ def runs(request: RunsRequest) -> RunsAnswer:
 
 
 def _known(folder: RunFolder) -> KnownRun:
-    run, plan = described(folder), plan_of(folder)
+    run, plan = described(folder), plan_file.read(folder)
     status = _status(folder, run["lives"]) if run["lead"] == folder.host else RunStatus(state="")
     record = part_of(
         RunRecord,

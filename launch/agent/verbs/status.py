@@ -36,6 +36,8 @@ def status(reference: RunReference) -> Dict[str, Any]:
         except OSError:
             recorded = folder.read_whole("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
+        if run["lead"] == folder.host and folder.read_record("status.json", RunStatus) is None:
+            recorded = None  # missing, or damaged
         if recorded is not None or not leads or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)

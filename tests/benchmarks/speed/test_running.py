@@ -10,6 +10,7 @@ from tests.benchmarks.speed.bounds import bytes_per_s
 from tests.benchmarks.speed.cases import Case, Way
 from tests.benchmarks.speed.running import Failed, Pace, measure
 from tests.support.hosts import FakeHosts
+from tests.support.nightly import few
 
 CASE = Case("c", 1, 1, None, 1, 4)
 PACE = Pace(warm=1, seconds=0, steps=3)
@@ -23,6 +24,7 @@ def assert_measured(found: Any, hosts: FakeHosts) -> None:
     assert [host.processes() for host in hosts] == [[], []]
 
 
+@pytest.mark.nightly  # of the benchmark alone
 @pytest.mark.parametrize(
     "way",
     [Way("stock"), Way("bare", script="bare"), Way("async", {"mode": "async"}, waits=False)],
@@ -39,7 +41,10 @@ def test_a_measurement_has_the_step_time_and_the_bytes_of_one_step(
     assert found["sent_mb"] == pytest.approx(CASE.megabytes, rel=0.4)
 
 
-@pytest.mark.parametrize(("towers", "wire", "megabytes"), [(1, "float32", 8), (4, "bfloat16", 4), (1, "float16", 4)])
+@pytest.mark.parametrize(
+    ("towers", "wire", "megabytes"),
+    few([(1, "float32", 8), (4, "bfloat16", 4), (1, "float16", 4)], [(4, "bfloat16", 4)]),
+)
 def test_the_model_travels_once_each_way_in_a_step_whatever_the_number_of_towers(
     fake_hosts: Callable[..., FakeHosts], tmp_path: Path, towers: int, wire: str, megabytes: float
 ) -> None:
@@ -52,6 +57,7 @@ def test_the_model_travels_once_each_way_in_a_step_whatever_the_number_of_towers
     assert found["sent_mb"] == pytest.approx(megabytes, rel=0.02)
 
 
+@pytest.mark.nightly
 def test_a_task_that_fails_is_told_with_the_folder_of_its_log(
     fake_hosts: Callable[..., FakeHosts], tmp_path: Path
 ) -> None:
@@ -60,6 +66,7 @@ def test_a_task_that_fails_is_told_with_the_folder_of_its_log(
     assert "no" in (tmp_path / "worker.0.log").read_text()
 
 
+@pytest.mark.nightly
 def test_a_socket_gets_about_what_the_bounds_say(fake_hosts: Callable[..., FakeHosts]) -> None:
     hosts = fake_hosts(2)
     for host in hosts:

@@ -6,8 +6,9 @@ from typing import Optional
 
 import pytest
 
-from cluster.checkpoints.owned_folder import NOTE, Owner, Ownership
+from cluster.checkpoints.owned_folder import Owner, Ownership
 from cluster.errors import CheckpointError
+from cluster.protocol.checkpoint_files import OWNER
 
 
 def chief(folder: Path, run: str = "r-1", attempt: int = 0, host: str = "a") -> Ownership:
@@ -47,11 +48,11 @@ def test_a_run_that_goes_on_in_the_folder_of_another_takes_it_and_the_other_cann
 def test_a_note_that_is_gone_or_broken_is_written_anew(tmp_path: Path, content: Optional[str]) -> None:
     own = chief(tmp_path)
     own.take()
-    (tmp_path / NOTE).unlink()
+    (tmp_path / OWNER).unlink()
     if content is not None:
-        (tmp_path / NOTE).write_text(content)
+        (tmp_path / OWNER).write_text(content)
     own.check()
-    assert json.loads((tmp_path / NOTE).read_text())["run"] == "r-1"
+    assert json.loads((tmp_path / OWNER).read_text())["run"] == "r-1"
 
 
 def test_a_chief_started_by_hand_is_a_run_of_its_own() -> None:

@@ -13,6 +13,7 @@ from cluster.runtime.server_state import take_all
 from cluster.runtime.tf_compat import tf
 from cluster.steps.stock_worker import TRAPS, StockWorker
 from tests.cluster.steps.test_sync_worker import PATIENCE_S, filters, servers_of, together
+from tests.support.nightly import few
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually, let_pass
 
@@ -149,7 +150,7 @@ def near(found: np.ndarray, steps: int) -> None:
     np.testing.assert_allclose(found, alone(steps), rtol=1e-5)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("workers", few([1, 2, 3], [3]))
 def test_it_trains_as_one_process_does_and_every_worker_stops_at_the_last_step(opened: Make, workers: int) -> None:
     made = opened(workers)
     assert together(*(worker.train(STEPS) for worker in made)) == [STEPS] * workers

@@ -13,6 +13,7 @@ from cluster.steps.accumulators import Separate
 from tests.cluster.verify.runs import cause, compared, ended
 from tests.support.training.jobs import verified
 
+NIGHTLY: Dict[str, Any] = {"marks": pytest.mark.nightly}
 WIDE = 30_000  # so that the layer is cut into slices
 
 # -- what is equal
@@ -22,8 +23,8 @@ WIDE = 30_000  # so that the layer is cut into slices
     ("args", "train"),
     [
         ({"optimizer": "adam", "width": WIDE}, {"towers": 2}),
-        ({"optimizer": "momentum", "average": True}, {"sync": "plain", "accumulate": 2}),
-        ({"uneven": True, "optimizer": "rmsprop", "width": 1000}, {"clip_norm": 0.1}),
+        pytest.param({"optimizer": "momentum", "average": True}, {"sync": "plain", "accumulate": 2}, **NIGHTLY),
+        pytest.param({"uneven": True, "optimizer": "rmsprop", "width": 1000}, {"clip_norm": 0.1}, **NIGHTLY),
         ({"subclass": True, "shuffle": "graph", "seed": 3}, {"towers": "auto"}),
     ],
     ids=["slices", "accumulated", "uneven and clipped", "apart"],

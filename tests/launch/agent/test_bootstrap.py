@@ -134,7 +134,7 @@ def test_code_that_arrives_damaged_is_refused_and_nothing_of_it_is_kept(tmp_path
     data = launcher.bundles["launcher"].data
     with receiver(tmp_path, launcher) as process:
         hear(process)
-        send(process, Bundle(data[:100] + b"?" + data[101:], ""))
+        say(process, b"%d\n" % len(data) + data[:100] + b"?" + data[101:])
         assert hear(process)["error"] == f"cannot write the code under {tmp_path}/code: the code arrived damaged"
     assert folders(tmp_path) == []
 

@@ -2,12 +2,13 @@
 
 import shutil
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, Iterator, List
 
 import pytest
 
 from tests.launch.end_to_end.test_foreign_programs import FLAGS, PROGRAMS
 from tests.support.hosts import FakeHosts
+from tests.support.hosts.fixture import hosts_here
 from tests.support.launch.over_ssh import HostsFile
 
 SPLIT = "train_logs/checkpoint names model.ckpt-20, whose values are not beside it: each ps writes into its own folder"
@@ -31,10 +32,16 @@ class Program(HostsFile):
 Made = Callable[..., Program]
 
 
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[FakeHosts]:
+    with hosts_here(2) as two:
+        yield two
+
+
 @pytest.fixture
-def program(fake_hosts: Callable[[int], FakeHosts], tmp_path: Path) -> Made:
+def program(hosts: FakeHosts, tmp_path: Path) -> Made:
     def made(name: str, *words: str, **cluster: List[str]) -> Program:
-        return Program(fake_hosts(2), tmp_path, name, *words, **cluster)
+        return Program(hosts, tmp_path, name, *words, **cluster)
 
     return made
 

@@ -83,21 +83,26 @@ def goes_on(launch: Launcher) -> None:
     eventually("a newer step", lambda: launch.status()["global_step"] > before, PATIENCE_S)
 
 
-def test_a_worker_whose_inputs_hang_is_named_with_the_line(begin: Any) -> None:
+def test_a_worker_whose_inputs_hang_is_named_with_the_line_and_then_a_ps_that_is_stopped(begin: Any) -> None:
     launch = begin(hangs=True)
     eventually("an incident", lambda: of(launch, "worker", 1), PATIENCE_S)
     goes_on(launch)
     incident = of(launch, "worker", 1)[0]
     assert incident["cause"].startswith("frozen: ") and incident["cause"].endswith(" (loop)")
     assert 'stuck.py", line' in incident["stack"]
+    is_named_when_stopped(launch, "ps", 0)
 
 
-def test_a_task_that_is_stopped_is_named_whatever_its_role_and_training_goes_on(begin: Any) -> None:
+@pytest.mark.nightly
+def test_a_chief_that_is_stopped_is_named_too(begin: Any) -> None:
     launch = begin(hangs=False)
     goes_on(launch)
-    for role, index in [("worker", 0), ("ps", 0)]:
-        (task,) = [each for each in launch.status()["tasks"] if (each["role"], each["index"]) == (role, index)]
-        os.kill(task["pid"], signal.SIGSTOP)
-        eventually("an incident", lambda: of(launch, role, index), PATIENCE_S)  # noqa: B023 - called in this round
-        assert of(launch, role, index)[0]["cause"].startswith("frozen: stopped by a signal for ")
-        goes_on(launch)
+    is_named_when_stopped(launch, "worker", 0)
+
+
+def is_named_when_stopped(launch: Launcher, role: str, index: int) -> None:
+    (task,) = [each for each in launch.status()["tasks"] if (each["role"], each["index"]) == (role, index)]
+    os.kill(task["pid"], signal.SIGSTOP)
+    eventually("an incident", lambda: of(launch, role, index), PATIENCE_S)
+    assert of(launch, role, index)[0]["cause"].startswith("frozen: stopped by a signal for ")
+    goes_on(launch)

@@ -7,7 +7,6 @@ sshd, and the third one every long packet, as a link does whose MTU is too small
 import json
 import subprocess
 import time
-from pathlib import Path
 from typing import Iterator, List, Tuple
 
 import pytest
@@ -33,10 +32,10 @@ def hosts() -> Iterator[FakeHosts]:
         yield five
 
 
-@pytest.fixture
-def run(hosts: FakeHosts, tmp_path: Path) -> Iterator[HostsFile]:
-    """A detached run on all hosts, of which three have become mute since."""
-    file = HostsFile(hosts, tmp_path, "mute")
+@pytest.fixture(scope="module")
+def run(hosts: FakeHosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostsFile]:
+    """A detached run on all hosts, of which three have become mute since. The last test ends it."""
+    file = HostsFile(hosts, tmp_path_factory.mktemp("mute"), "mute")
     connection = {
         "config": str(hosts.ssh_config),
         "known_hosts": str(hosts.known_hosts),
@@ -70,6 +69,13 @@ def timed(file: HostsFile, verb: str, *words: str) -> Tuple[float, "subprocess.C
     return time.monotonic() - began, ended
 
 
+def test_each_verb_that_asks_every_host_ends_as_soon(hosts: FakeHosts, run: HostsFile) -> None:
+    for verb in ("runs", "sweep", "prune"):
+        took_s, ended = timed(run, verb, "--json")
+        unasked: List[str] = [each["host"] for each in json.loads(ended.stdout)["hosts"] if each["error"] is not None]
+        assert unasked == ["h1", "h2", "h3"] and took_s < CONNECT_S + 20 and "MaxStartups" not in ended.stdout
+
+
 def test_status_and_down_end_within_some_connections_and_name_each_cause(hosts: FakeHosts, run: HostsFile) -> None:
     took_s, status = timed(run, "status")
     assert status.returncode == 3 and STOPPED.replace("h1", hosts[0].address) in status.stderr
@@ -81,10 +87,3 @@ def test_status_and_down_end_within_some_connections_and_name_each_cause(hosts: 
     assert STOPPED.replace("h1", hosts[0].address) in told["h1"]
     assert MUTE.format(hosts[1].address) in told["h2"] and LONG in told["h3"]
     assert told["h4"] is told["h5"] is None
-
-
-def test_each_verb_that_asks_every_host_ends_as_soon(hosts: FakeHosts, run: HostsFile) -> None:
-    for verb in ("runs", "sweep", "prune"):
-        took_s, ended = timed(run, verb, "--json")
-        unasked: List[str] = [each["host"] for each in json.loads(ended.stdout)["hosts"] if each["error"] is not None]
-        assert unasked == ["h1", "h2", "h3"] and took_s < CONNECT_S + 20 and "MaxStartups" not in ended.stdout

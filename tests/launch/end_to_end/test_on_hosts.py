@@ -1,4 +1,4 @@
-"""The launcher over SSH, on hosts that share nothing: real sshd, real TensorFlow, real kills."""
+"""The launcher over SSH, on hosts that share nothing: real sshd, real kills, and real TensorFlow where it trains."""
 
 import re
 import signal
@@ -12,9 +12,20 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 
 from tests.support.hosts import FakeHosts, Host
-from tests.support.launch.jobs import CALM
+from tests.support.hosts.fixture import hosts_here
 from tests.support.launch.over_ssh import HostsFile
 from tests.support.waiting import PATIENCE_S, eventually
+
+# A task that holds its port, as a server of TensorFlow does, until it is ended.
+LISTENS = """
+import socket, sys, time
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("", int(sys.argv[1])))
+listener.listen(5)
+print("listens", flush=True)
+time.sleep(1e6)
+"""
 
 
 class Cluster(HostsFile):
@@ -32,12 +43,12 @@ class Cluster(HostsFile):
         self.put(**{key: value for key, value in values.items() if value is not None})
 
     def write_endless(self) -> None:
-        """A file whose run trains until it is ended, and leaves the processor to what ends it."""
-        (self.folder / "calm.py").write_text(CALM)
-        self.write(job="calm.py", train={"steps": 1000000, "batch_size": 2})
+        """A file whose tasks listen until they are ended."""
+        (self.folder / "listens.py").write_text(LISTENS)
+        self.write(job=None, train=None, command=["{python}", "listens.py", "{port}"])
 
     def write_program(self) -> None:
-        """A file whose tasks load no TensorFlow, for runs that do not begin."""
+        """A file whose tasks only wait, for runs that do not begin."""
         self.write(job=None, train=None, command=["sleep", "1000"])
 
     def left(self) -> List[str]:
@@ -58,8 +69,21 @@ def connected(host: Host) -> List[str]:
 
 
 @pytest.fixture
-def cluster(fake_hosts: Callable[[int], FakeHosts], tmp_path: Path) -> Iterator[Cluster]:
-    yield Cluster(fake_hosts(3), tmp_path)
+def fresh(fake_hosts: Callable[[int], FakeHosts], tmp_path: Path) -> Cluster:
+    """A cluster of hosts on which nothing ever ran, for tests that look at their disks or change their keys."""
+    return Cluster(fake_hosts(3), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[FakeHosts]:
+    with hosts_here(3) as three:
+        yield three
+
+
+@pytest.fixture
+def cluster(hosts: FakeHosts, tmp_path: Path) -> Cluster:
+    """A cluster of the hosts of all tests, where nothing runs."""
+    return Cluster(hosts, tmp_path)
 
 
 def wait_until(event: Callable[[], bool], what: str, process: "subprocess.Popen[str]") -> None:
@@ -72,15 +96,13 @@ def wait_until(event: Callable[[], bool], what: str, process: "subprocess.Popen[
     eventually(what, seen)
 
 
-def trains(cluster: Cluster) -> bool:
-    """Whether every worker has told of a step."""
-    return all(
-        host.run(["sh", "-c", "cat /root/.launch/runs/*/worker.*/progress.json"]).returncode == 0
-        for host in list(cluster.hosts)[1:]
-    )
+def all_listen(cluster: Cluster) -> bool:
+    """Whether every task is up."""
+    return all(2222 in host.listening_ports() for host in cluster.hosts)
 
 
-def test_three_hosts_that_share_nothing_train_digits_to_the_end(cluster: Cluster) -> None:
+def test_three_hosts_that_share_nothing_train_digits_to_the_end(fresh: Cluster) -> None:
+    cluster = fresh
     fails_with_the_chief = "echo $LAUNCH_RUN > /root/after; test ! -e /root/.launch/runs/$LAUNCH_RUN/worker.0"
     ran = cluster.launch("up", "--set", f'after=["{fails_with_the_chief}"]')
     assert ran.returncode == 0, ran.stdout
@@ -115,7 +137,8 @@ def test_a_detached_run_is_watched_and_ended_from_another_shell(cluster: Cluster
         ("worker", "h2", "running"),
         ("worker", "h3", "running"),
     ]
-    assert "worker:1@h3 step 1/1000000" in cluster.launch("logs", "worker:1").stdout
+    eventually("every task", lambda: all_listen(cluster))
+    assert cluster.launch("logs", "worker:1").stdout == "worker:1@h3 listens\n"
     assert cluster.launch("up").returncode == 3  # one run of a name at a time
     down = cluster.launch("down")
     assert down.returncode == 0, down.stdout
@@ -131,7 +154,7 @@ def test_a_detached_run_is_watched_and_ended_from_another_shell(cluster: Cluster
 def test_ctrl_c_stops_the_run_in_order_and_leaves_nothing(cluster: Cluster) -> None:
     cluster.write_endless()
     up = cluster.start("up")
-    wait_until(lambda: trains(cluster), "a step", up)
+    wait_until(lambda: all_listen(cluster), "every task", up)
     up.send_signal(signal.SIGINT)
     output, _ = up.communicate(timeout=PATIENCE_S)
     assert up.returncode == 128 + signal.SIGINT, output
@@ -164,7 +187,8 @@ def test_a_job_that_raises_ends_the_run_with_host_task_cause_and_log(cluster: Cl
     assert cluster.left() == []
 
 
-def test_every_host_that_cannot_start_is_named_with_its_reason_and_nothing_is_left(cluster: Cluster) -> None:
+def test_every_host_that_cannot_start_is_named_with_its_reason_and_nothing_is_left(fresh: Cluster) -> None:
+    cluster = fresh
     _, h2, h3 = cluster.hosts
     cluster.hosts.change_host_key(0)
     h3.power_cut()
@@ -179,8 +203,10 @@ def test_every_host_that_cannot_start_is_named_with_its_reason_and_nothing_is_le
 
 def test_an_unknown_host_key_is_refused_with_the_command_that_shows_and_accepts_it(cluster: Cluster) -> None:
     known = cluster.hosts.known_hosts
+    keys = known.read_text()
     known.write_text("")
     ran = cluster.launch("up")
+    known.write_text(keys)
     assert ran.returncode == 3
     assert f"h1: its host key is not in {known}" in ran.stdout
     assert "verify the key, then accept it with `ssh -o StrictHostKeyChecking=ask " in ran.stdout
@@ -212,7 +238,7 @@ def test_a_host_that_loses_power_is_named_and_the_others_are_left_clean(cluster:
     """h2 holds the chief and the lead, h3 the other worker."""
     cluster.write_endless()
     up = cluster.start("up")
-    wait_until(lambda: trains(cluster), "a step", up)
+    wait_until(lambda: all_listen(cluster), "every task", up)
     lost = cluster.hosts[victim]
     lost.power_cut()
     output, _ = up.communicate(timeout=PATIENCE_S)
@@ -230,6 +256,7 @@ def test_a_firewall_between_the_agents_is_named_with_the_port_to_open(cluster: C
     assert cluster.hosts[1].run(["nft", "-f", "-"], stdin=rules).returncode == 0
     cluster.write_program()
     ran = cluster.launch("up")
+    assert cluster.hosts[1].run(["nft", "delete", "table", "inet", "wall"]).returncode == 0
     assert ran.returncode == 3, ran.stdout
     assert "its agent has not reached the lead at h2:2223" in ran.stdout
     assert cluster.left() == []

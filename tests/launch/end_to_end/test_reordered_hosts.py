@@ -48,30 +48,40 @@ class Changed(Cluster):
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Changed]:
-    cluster = Changed(tmp_path, ["sh", "-c", STAY.format(order=tmp_path / "order")])
+    yield from begun(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Changed]:
+    """A run for all tests that only look at it."""
+    yield from begun(tmp_path_factory.mktemp("shared"))
+
+
+def begun(folder: Path) -> Iterator[Changed]:
+    cluster = Changed(folder, ["sh", "-c", STAY.format(order=folder / "order")])
     cluster.begin()
     yield cluster
     assert cluster.down(*HOSTS).clean
-    assert left_in(tmp_path) == [] and not living_under(tmp_path)
+    assert left_in(folder) == [] and not living_under(folder)
 
 
-def test_the_lead_is_found_where_the_file_names_another_host_first(up: Changed) -> None:
-    with up.fleet_of(MEMBER, LEAD) as fleet:
+def test_the_lead_is_found_where_the_file_names_another_host_first(shared: Changed) -> None:
+    with shared.fleet_of(MEMBER, LEAD) as fleet:
         status = newest_status(fleet, "r.yaml")
         refuse_part(fleet)  # which it does not
     assert (status.run, status.state, len(status.tasks)) == (RUN, "running", 4)
     assert fleet.lead == LEAD
 
 
-def test_a_diagnosis_of_reordered_hosts_has_the_leads_status(up: Changed) -> None:
-    with up.fleet_of(MEMBER, LEAD) as fleet:
+def test_a_diagnosis_of_reordered_hosts_has_the_leads_status(shared: Changed) -> None:
+    with shared.fleet_of(MEMBER, LEAD) as fleet:
         found = Diagnosis("r", gather(fleet, 60.0))
     assert "state: running" in summary(found, "now")
     assert [host["error"] for host in diagnosed(found, "a", 1)["hosts"]] == [None, None]
 
 
-def test_a_diagnosis_without_the_lead_tells_what_the_other_hosts_know(up: Changed) -> None:
-    with up.fleet_of(MEMBER) as fleet:
+def test_a_diagnosis_without_the_lead_tells_what_the_other_hosts_know(shared: Changed) -> None:
+    with shared.fleet_of(MEMBER) as fleet:
         found = Diagnosis("r", gather(fleet, 60.0))
     assert "no host reports its state" in summary(found, "now")
     assert diagnosed(found, "a", 1)["run"] == RUN
@@ -83,9 +93,9 @@ def test_down_ends_the_run_through_its_lead_wherever_the_file_names_that(up: Cha
     assert (up.folder / "order").read_text().split() == ["worker", "worker", "ps", "ps"]
 
 
-def test_verbs_name_the_lead_that_the_file_does_not_name_any_more(up: Changed) -> None:
+def test_verbs_name_the_lead_that_the_file_does_not_name_any_more(shared: Changed) -> None:
     text = f"r.yaml: expected {LEAD}, which leads {RUN}, among its hosts, found {MEMBER}; put it back"
-    with up.fleet_of(MEMBER) as fleet:
+    with shared.fleet_of(MEMBER) as fleet:
         for verb in (locate, refuse_part):
             with pytest.raises(UsageError, match=text):
                 verb(fleet)

@@ -26,6 +26,7 @@ from launch.run.start import start_agents
 from launch.signals import Interrupts
 from launch.teardown import take_down
 from launch.view.plain_view import View
+from tests.support.launch.laid_code import lay
 from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import eventually
 
@@ -45,6 +46,7 @@ class Cluster:
     def __init__(self, folder: Path, command: Sequence[str]):
         self.folder = folder
         (folder / "project").mkdir()
+        lay(folder / "w")
         ports = {host: neighbours() for host in HOSTS}
         tasks = [
             TaskSpec(role, index, host, f"{host}:{ports[host] + rank}", ports[host] + rank)

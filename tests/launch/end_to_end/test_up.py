@@ -19,6 +19,7 @@ from tests.support.waiting import eventually
 
 
 def test_a_run_that_succeeds_is_followed_to_its_end_with_exit_code_0(launch: Launcher) -> None:
+    launch.had_verbs = False
     launch.write("test {role} = ps && exec sleep 1000; echo trained {index}")
     ran = launch("up")
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -112,6 +113,7 @@ def test_a_missing_python_is_named_with_the_key(launch: Launcher) -> None:
 
 
 def test_a_secret_that_is_not_set_is_named(launch: Launcher) -> None:
+    launch.had_verbs = False
     launch.write(secrets=["NO_SUCH_SECRET"])
     ran = launch("up")
     assert (ran.returncode, ran.stderr) == (
@@ -212,6 +214,7 @@ def test_a_secret_reaches_the_task_and_shows_nowhere(launch: Launcher, tmp_path:
 
 
 def test_resume_of_a_program_of_others_is_refused_before_anything_starts(launch: Launcher) -> None:
+    launch.had_verbs = False
     launch.write()
     ran = launch("up", "--resume")
     assert (ran.returncode, launch.workdir.exists()) == (2, False)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List
 
 import pytest
 
+from launch.agent.linux.processes import command_line
 from launch.agent.linux.sockets import free_ports
 from launch.run import graph_check
 from tests.support import ROOT
+from tests.support.launch.laid_code import lay
 from tests.support.launch.launcher import LAUNCH, run_here
 from tests.support.launch.machine import left_in, living_under
 from tests.support.ssh import HOST
@@ -33,6 +36,8 @@ class Cluster:
         self.hosts, self.folder, self.file = hosts, hosts.folder, hosts.folder / "r.yaml"
         self.h1 = hosts.add("h1")
         self.h2 = hosts.add("h2", "  ProxyJump h1\n")
+        for host in (self.h1, self.h2):
+            lay(host.home / ".launch")
 
     def write(self, script: str) -> None:
         """A hosts file whose tasks run a shell script."""
@@ -44,14 +49,14 @@ class Cluster:
         keys = {"name": "r", "command": ["sh", "-c", script], "cluster": cluster, "python": sys.executable}
         self.file.write_text(json.dumps({**keys, "restart": {"max": 0}, "ssh": self.hosts.keys()}))
 
-    def __call__(self, verb: str, *arguments: str) -> "Ended":
-        """A verb to its end."""
+    def apart(self, verb: str, *arguments: str) -> "Ended":
+        """A verb to its end, in a process of its own, which loads for two seconds."""
         return subprocess.run(
             [*LAUNCH, verb, str(self.file), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
             cwd=ROOT, timeout=PATIENCE_S, env={**os.environ, "SSH_AUTH_SOCK": ""},
         )  # fmt: skip
 
-    def here(self, verb: str, *arguments: str) -> "Ended":
+    def __call__(self, verb: str, *arguments: str) -> "Ended":
         """A verb to its end, in this process."""
         return run_here(verb, str(self.file), *arguments, SSH_AUTH_SOCK="")
 
@@ -71,8 +76,14 @@ class Cluster:
         return status
 
     def left(self) -> List[str]:
-        """Locks, sockets and processes that are still there."""
+        """Locks, sockets and processes that are still there; not what ends with a connection to it."""
+        eventually("the end of closed connections", lambda: not self._connected())
         return [*left_in(self.folder), *map(str, living_under(self.folder))]
+
+    def _connected(self) -> List[str]:
+        """What a launcher runs on a host through its connection."""
+        lines = [command_line(process.pid) for process in living_under(self.folder)]
+        return [line for line in lines if "io.FileIO" in line]
 
 
 @pytest.fixture
@@ -91,8 +102,10 @@ def states(status: Dict[str, Any]) -> List[str]:
 
 
 def test_a_run_over_ssh_succeeds_its_logs_are_collected_and_nothing_is_left(cluster: Cluster) -> None:
+    for host in (cluster.h1, cluster.h2):
+        shutil.rmtree(str(host.home / ".launch"))  # the launcher's code is sent
     cluster.write(TALK)
-    ended = cluster("up")
+    ended = cluster.apart("up")
     assert ended.returncode == 0, ended.stderr
     assert cluster.status()["state"] == "succeeded"
     logs = cluster("logs").stdout.splitlines()
@@ -164,7 +177,7 @@ def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(clus
     cluster.write(STAY)
     project = cluster.train("raise ValueError(open('data.csv').read())\n", "h1", "h2")
     (project / "data.csv").write_text("4711")
-    ended = cluster.here("up")
+    ended = cluster("up")
     assert ended.returncode == 1, ended.stderr
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
     assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
@@ -177,7 +190,7 @@ def test_a_job_whose_data_are_on_the_hosts_alone_is_not_refused(cluster: Cluster
     cluster.write(STAY)
     cluster.train(ON_HOSTS_ALONE, "h1")
     (cluster.h1.home / "data.csv").write_text("4711")
-    ended = cluster.here("up")
+    ended = cluster("up")
     assert ended.returncode == 0, ended.stderr
     assert cluster.status()["global_step"] == 1
     assert cluster.left() == []

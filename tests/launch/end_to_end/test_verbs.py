@@ -38,9 +38,20 @@ OF_A_FILE = [
 @pytest.fixture
 def detached(launch: Launcher) -> Iterator[Launcher]:
     """A run that goes on without its launcher; it is ended with the test."""
+    yield from begun(launch)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    """One such run for all tests that only look at it."""
+    yield from begun(Launcher(tmp_path_factory.mktemp("shared")))
+
+
+def begun(launch: Launcher) -> Iterator[Launcher]:
     launch.stay()
     ran = launch("up", "-d")
     assert ran.returncode == 0, ran.stderr
+    eventually("every task", launch.all_up)
     yield launch
     launch.end()
 
@@ -69,23 +80,23 @@ def test_a_detached_up_of_a_run_that_fails_at_once_is_a_failure(launch: Launcher
     assert "exit code 3" in ran.stdout and launch.left() == []
 
 
-def test_a_run_is_seen_as_json_in_the_contracts_terms(detached: Launcher) -> None:
-    ran = detached("status", "--json")
+def test_a_run_is_seen_as_json_in_the_contracts_terms(shared: Launcher) -> None:
+    ran = shared("status", "--json")
     assert (ran.returncode, ran.stderr, ran.stdout.count("\n")) == (0, "", 1)
     status = json.loads(ran.stdout)
     assert set(status) >= CONTRACT and set(status["tasks"][0]) >= TASK
-    assert (status["run"], status["name"], status["state"]) == (detached.run_folder().name, "r", "running")
+    assert (status["run"], status["name"], status["state"]) == (shared.run_folder().name, "r", "running")
     assert [f"{task['role']}:{task['index']}" for task in status["tasks"]] == ["ps:0", "worker:0", "worker:1"]
     worker = status["tasks"][1]
     assert Path(worker["log"]).read_text() == "up\n"
     assert Path(f"/proc/{worker['pid']}/environ").read_bytes().count(b"LAUNCH_RUN=" + status["run"].encode()) == 1
 
 
-def test_a_run_is_seen_as_a_table(detached: Launcher) -> None:
-    ran = detached("status")
+def test_a_run_is_seen_as_a_table(shared: Launcher) -> None:
+    ran = shared("status")
     assert ran.returncode == 0
     traffic = r"( +[\d,.]+ \w+){0,2}"  # once it is known
-    row = rf"^worker:1 +localhost +running .* localhost:{detached.ports[2]}{traffic} *$"
+    row = rf"^worker:1 +localhost +running .* localhost:{shared.ports[2]}{traffic} *$"
     assert re.search(row, ran.stdout, re.MULTILINE)
 
 
@@ -99,12 +110,12 @@ def test_a_run_is_watched_to_its_end(detached: Launcher) -> None:
     assert detached("status", "--watch").stdout.endswith("cause: launch down\n")
 
 
-def test_ctrl_c_ends_the_watching_and_not_the_run(detached: Launcher) -> None:
-    watcher = detached.begin("status", "--watch")
+def test_ctrl_c_ends_the_watching_and_not_the_run(shared: Launcher) -> None:
+    watcher = shared.begin("status", "--watch")
     assert watcher.stdout is not None and watcher.stdout.readline()
     watcher.send_signal(signal.SIGINT)
     assert finish(watcher).returncode == 128 + signal.SIGINT
-    assert detached.status()["state"] == "running"
+    assert shared.status()["state"] == "running"
 
 
 def test_to_watch_as_json_is_refused(launch: Launcher) -> None:
@@ -114,12 +125,12 @@ def test_to_watch_as_json_is_refused(launch: Launcher) -> None:
     assert ran.stderr.startswith("--watch: expected no --json, ")
 
 
-def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(detached: Launcher) -> None:
-    ran = detached("up")
+def test_a_second_up_of_the_name_is_refused_with_the_run_that_holds_it(shared: Launcher) -> None:
+    ran = shared("up")
     assert ran.returncode == 3
-    assert f"localhost: {detached.run_folder().name} is already up; " in ran.stderr
-    assert re.findall("`([^`]*)`", ran.stderr)[:2] == [f"launch status {detached.file}", f"launch down {detached.file}"]
-    assert detached.status()["state"] == "running"
+    assert f"localhost: {shared.run_folder().name} is already up; " in ran.stderr
+    assert re.findall("`([^`]*)`", ran.stderr)[:2] == [f"launch status {shared.file}", f"launch down {shared.file}"]
+    assert shared.status()["state"] == "running"
 
 
 class Frozen(datetime):
@@ -145,23 +156,23 @@ def test_runs_that_begin_in_one_second_have_names_of_their_own(
     launch.end()
 
 
-def test_logs_of_every_task_are_printed_with_where_they_are_from(detached: Launcher) -> None:
-    ran = detached("logs", "--raw")
+def test_logs_of_every_task_are_printed_with_where_they_are_from(shared: Launcher) -> None:
+    ran = shared("logs", "--raw")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert sorted(ran.stdout.splitlines()) == [f"{task}@localhost up" for task in ("ps:0", "worker:0", "worker:1")]
-    of_a_role = sorted(detached("logs", "--raw", "worker:*").stdout.splitlines())
+    of_a_role = sorted(shared("logs", "--raw", "worker:*").stdout.splitlines())
     assert of_a_role == [f"worker:{index}@localhost up" for index in range(2)]
 
 
-def test_logs_are_of_a_time_and_tell_it_where_that_is_asked_for(detached: Launcher) -> None:
+def test_logs_are_of_a_time_and_tell_it_where_that_is_asked_for(shared: Launcher) -> None:
     timed = r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ps:0@localhost up\n"
-    assert re.fullmatch(timed, detached("logs", "ps:0", "--times").stdout)
-    assert detached("logs", "ps:0", "--since", "1h").stdout == "ps:0@localhost up\n"
-    assert detached("logs", "--until", "1h").stdout == ""
-    assert detached("logs", "--tail", "0").stdout == ""
-    refused = detached("logs", "--since", "yesterday")
+    assert re.fullmatch(timed, shared("logs", "ps:0", "--times").stdout)
+    assert shared("logs", "ps:0", "--since", "1h").stdout == "ps:0@localhost up\n"
+    assert shared("logs", "--until", "1h").stdout == ""
+    assert shared("logs", "--tail", "0").stdout == ""
+    refused = shared("logs", "--since", "yesterday")
     assert refused.returncode == 2 and refused.stderr.startswith("TIME: expected 30s, 10m, 2h or 1d (ago), ")
-    refused = detached("logs", "-f", "--until", "1h")
+    refused = shared("logs", "-f", "--until", "1h")
     assert refused.returncode == 2 and refused.stderr.startswith("--until: expected no --follow")
 
 
@@ -252,6 +263,7 @@ def test_a_run_that_never_was_has_no_logs_and_nothing_to_end(launch: Launcher) -
 
 
 def test_a_plan_reaches_no_host_and_is_json(launch: Launcher) -> None:
+    launch.had_verbs = False
     launch.write(command=["train", "{role}", "{index}"], cluster={"ps": ["cpu01"], "worker": ["gpu[01-02]"]})
     ran = launch("plan", "--json")
     assert (ran.returncode, ran.stderr, ran.stdout.count("\n")) == (0, "", 1)

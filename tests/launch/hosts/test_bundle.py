@@ -5,9 +5,10 @@ import os
 import shutil
 import socket
 import tarfile
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, List
+from typing import Any, Iterator, List
 
 import pytest
 
@@ -58,6 +59,20 @@ def test_another_content_name_or_executable_bit_is_another_bundle(tmp_path: Path
         (tmp_path / "one.py").chmod(0o755)
     after = pack([(tmp_path / "one.py", "two.py" if change == "name" else "one.py")])
     assert before.digest != after.digest
+
+
+def test_a_bundle_is_compressed_when_it_is_first_sent_and_then_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    compressed: List[str] = []
+    made = zlib.compressobj
+
+    def noted(**named: Any) -> Any:
+        compressed.append("once")
+        return made(**named)
+
+    monkeypatch.setattr(zlib, "compressobj", noted)
+    bundle = Bundle(os.urandom(8), "")
+    assert compressed == []
+    assert bundle.data is bundle.data and len(compressed) == 1
 
 
 def test_a_program_stays_executable(tmp_path: Path) -> None:

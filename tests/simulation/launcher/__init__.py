@@ -10,7 +10,6 @@ streams    connections and pipes with methods that block
 hosts      a host as a launcher reaches it
 sessions   what runs on a host for a launcher: the product's verbs
 machines   a host that is launched: its sshd, its agent as verbs see it, its locks
-paths      paths to the files in memory
 names      the names of the product that are replaced
 replaced   what is in their place
 operators  the launchers of a history

@@ -9,6 +9,7 @@ import math
 import threading
 from typing import Any, Callable, List, Optional, Sequence
 
+from tests.simulation import loops
 from tests.simulation.loops import AgentLoop
 
 Ready = Callable[[], bool]
@@ -110,6 +111,8 @@ class Strand:
                 self._function()
         except Gone:
             pass
+        except loops.Gone:  # in a change of a file
+            self._program.end(-9)
         except BaseException as error:
             self._program.failed(error)
         finally:

@@ -25,7 +25,6 @@ from tests.simulation.faults import Fault
 from tests.simulation.launcher import faults
 from tests.simulation.launcher.faults import OTHER, TERMINAL
 from tests.simulation.launcher.machines import LaunchedMachine
-from tests.simulation.launcher.paths import paths
 from tests.simulation.launcher.programs import Program, me
 from tests.simulation.launcher.promises import Down, LauncherPromises
 from tests.simulation.launcher.replaced import replaced
@@ -49,7 +48,6 @@ class Launchers:
 
     def __init__(self, world: Any):
         self._world = world
-        self._paths = paths(lambda: world.here().disk)
         self.clocks = {TERMINAL: Clock(world.agenda), OTHER: Clock(world.agenda)}
         self.programs: List[Program] = []
         self.up: Optional[Program] = None
@@ -57,10 +55,6 @@ class Launchers:
         self._watching: List[Tuple[Program, float]] = []  # when each gets Ctrl-C
         self._promises = LauncherPromises(world)
         self._spec = _spec(world)
-
-    def workdir(self, host: str) -> Any:
-        """Return the working folder of a host."""
-        return self._paths("/simulated") / host
 
     def replaced(self) -> ContextManager[None]:
         """Replace the names of the product that launchers and verbs ask for."""
@@ -113,6 +107,10 @@ class Launchers:
                 program.woke()
 
         return wake
+
+    def restarts(self, machine: Any) -> bool:
+        """Return whether to restart the agent of a lead: the product's launcher does."""
+        return False
 
     def look(self) -> None:
         """Raise Broken where a promise of launchers does not hold now."""

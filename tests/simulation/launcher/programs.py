@@ -119,7 +119,7 @@ class Program:
 
     def woke(self) -> None:
         """Go on, after a stop or a suspension of the machine."""
-        self.loop.woke()
+        self.loop.let_happen()
         for strand in self.strands:
             strand.look_soon()
 

@@ -17,7 +17,7 @@ STOPS_S = LEASE_S + EXIT_S  # from Ctrl-C until a lead that can be reached knows
 APART_S = 60.0  # between ends of agents that a launcher mends
 TOGETHER = {"clock", "restart", "save", "drain", "back", "crash", "watch", "ctrl-z", "ctrl-c", "ctrl-c twice", "late"}
 FOLLOWED = {"clock", "restart", "save", "drain", "back", "reset", "watch", "ctrl-z", "agent", "half-open"}
-END_AGENTS = {"agent", "stopped", "power", "reboot", "gone", "sleep", "busy"}
+END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "busy"}
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 

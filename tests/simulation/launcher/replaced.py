@@ -13,7 +13,6 @@ from launch.view.plain_view import View
 from tests.simulation.launcher import sessions
 from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.hosts import makes_hosts
-from tests.simulation.launcher.machines import PlacedFolder
 from tests.simulation.launcher.names import OF_LAUNCHERS, OF_VERBS
 from tests.simulation.launcher.programs import kill, me
 from tests.simulation.launcher.streams import Stream, dial, select
@@ -91,16 +90,11 @@ class _Signals:
 def _of_verbs(world: Any) -> Dict[str, Any]:
     sockets = _Sockets(world)
 
-    def folder(workdir: Any, run: str, host: str) -> PlacedFolder:
-        machine = world.machines[host]
-        return machine.folder if machine.folder.run == run else PlacedFolder(run, machine)  # type: ignore[no-any-return]
-
     def boot_files(folder: Any) -> List[Any]:
         return [folder.own / "boot.json"] if world.here().has_unit else []
 
     return {
-        "RunFolder": folder,
-        "expand": lambda workdir: world.operators.workdir(world.here().host),
+        "expand": lambda workdir: world.here().folder.workdir,
         "os": sessions.OS,
         "launch.agent.verbs.status.os": SimpleNamespace(stat=lambda path: world.here().disk.lstat(path)),
         "readable": sessions.readable,

@@ -3,6 +3,7 @@
 Each mutant runs in a process of its own, in which modules of the product are imported with another text.
 
 reverts    mends of this repository's history, each taken out
+keepers    mistakes in the keeper's decisions
 launchers  mistakes in the launcher
 drawn      small mistakes, drawn by seed
 texts      a module's text as lines, tokens and statements

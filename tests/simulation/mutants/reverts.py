@@ -226,7 +226,7 @@ REVERTS: List[Mutant] = [
     Mutant(
         "takeover",
         "the next lead begins with the attempts of the one before (c8351af)",
-        (Edit(_SERVICE + "recovery.py", "attempt + 1", "attempt"),),
+        (Edit(_SERVICE + "recovery.py", "1 + max(noted", "max(noted"),),
         known=(DETACHED, (Fault(60.0, "agent", "h0"),)),
     ),
     Mutant(

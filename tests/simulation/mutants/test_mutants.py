@@ -7,14 +7,17 @@ import pytest
 
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Histories
+from tests.simulation.mutants.keepers import KEEPERS
 from tests.simulation.mutants.launchers import LAUNCHERS
 from tests.simulation.mutants.mutant import ROOT, Edit, Mutant
 from tests.simulation.mutants.reached import MARKS, marked, statements, touches
 from tests.simulation.mutants.reverts import REVERTS
 
 pytestmark = pytest.mark.not_fast  # processes
-QUICK = ("fence", "ps first", "first word", "watching renews", "members unasked")  # whose known history is short
-MENDS = [*REVERTS, *LAUNCHERS]
+QUICK = (  # of which the known history is short
+    "fence", "ps first", "first word", "watching renews", "members unasked", *(each.name for each in KEEPERS),
+)  # fmt: skip
+MENDS = REVERTS + KEEPERS + LAUNCHERS
 _FOUND = {mutant.name: mutant for mutant in MENDS}
 _TEXT = """def one(x):
     if x:

@@ -3,6 +3,7 @@
 facts            evidence of hosts on which everything is right, with changes
 fakes            hosts and channels without machines
 jobs             jobs for runs that go on until a test ends them
+laid_code        the launcher's code in a working folder, as after an earlier verb
 launcher         the launcher as a process on this machine
 leftovers        the answer of a host where nothing is left
 lingering        fake hosts whose user manager starts at boot what the user has enabled

@@ -17,6 +17,7 @@ from launch.agent.verbs import down
 from launch.agent.verbs import status as inquire
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from tests.support import ROOT
+from tests.support.launch.laid_code import lay
 from tests.support.launch.machine import left_in, living_under
 from tests.support.waiting import PATIENCE_S
 
@@ -33,6 +34,8 @@ STAY = "trap 'echo {{role}}:{{index}} >> {order}; exit 0' TERM; echo up; sleep 1
 
 class Launcher:
     """``launch VERB hosts.yaml …``. The file's tasks are a ps and two workers, all running ``script``."""
+
+    had_verbs = True  # whether its working folder is to have the launcher's code already
 
     def __init__(self, folder: Path):
         self.folder, self.workdir = folder, folder / "w"
@@ -56,6 +59,7 @@ class Launcher:
 
     def begin(self, verb: str, *arguments: str, program: Sequence[str] = LAUNCH, **env: Any) -> "Running":
         """Starts a verb and does not wait for it."""
+        self._lay_code(arguments)
         return subprocess.Popen(
             [*program, verb, str(self.file), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL, universal_newlines=True, cwd=str(ROOT), env={**os.environ, **env},
@@ -63,7 +67,12 @@ class Launcher:
 
     def __call__(self, verb: str, *arguments: str, **env: str) -> "Ended":
         """Runs a verb to its end, in this process."""
+        self._lay_code(arguments)
         return run_here(verb, str(self.file), *arguments, **env)
+
+    def _lay_code(self, arguments: Sequence[str]) -> None:
+        if self.had_verbs:
+            lay(self.workdir / "local" if "--local" in arguments else self.workdir)
 
     def status(self) -> Dict[str, Any]:
         """The newest run's status, asked of its agent or its files as ``launch status`` would."""

@@ -17,6 +17,9 @@ from tests.support.training.alone import joined
 from tests.support.training.jobs import clicks
 
 STEPS, BATCH = 5, 8
+SETTINGS: Dict[str, Dict[str, Any]] = {
+    "adagrad": {"accumulate": 2}, "adam": {"sync": "plain"}, "momentum": {"mode": "async"},
+}  # fmt: skip
 TASK = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=4)
 
 
@@ -43,10 +46,7 @@ def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
 @pytest.mark.parametrize(
     ("optimizer", "settings"),
     [
-        *[(name, {}) for name in sorted(clicks.OPTIMIZERS)],
-        ("adagrad", {"accumulate": 2}),
-        ("adam", {"sync": "plain"}),
-        ("momentum", {"mode": "async"}),
+        *[(name, SETTINGS.get(name, {})) for name in sorted(clicks.OPTIMIZERS)],
     ],
     ids=str,
 )

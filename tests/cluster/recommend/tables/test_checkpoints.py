@@ -9,6 +9,7 @@ import pytest
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.tf_compat import tf
 from tests.cluster.recommend.tables import plain
+from tests.support.nightly import few
 from tests.support.training.jobs import clicks
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
@@ -55,7 +56,7 @@ def test_a_run_goes_on_from_a_checkpoint_of_other_servers_and_other_workers(tmp_
     assert_same(rows_in(str(tmp_path / "kept" / f"model-{3 * STEPS}")), expected)
 
 
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize("victim", few([0, 1], [0]))
 def test_a_worker_whose_batches_wait_for_their_rows_goes_on_in_the_middle_of_a_step(
     victim: int, tmp_path: Path
 ) -> None:
@@ -69,7 +70,7 @@ def test_a_worker_whose_batches_wait_for_their_rows_goes_on_in_the_middle_of_a_s
         assert cluster.finish().step == 12
 
 
-@pytest.mark.parametrize(("mode", "staleness"), [("sync", 0), ("sync", 2), ("async", 0)])
+@pytest.mark.parametrize(("mode", "staleness"), few([("sync", 0), ("sync", 2), ("async", 0)], [("sync", 0)]))
 def test_a_server_that_starts_again_gets_its_rows_from_the_newest_checkpoint(
     mode: str, staleness: int, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ from tests.cluster.steps.exhaustive.servers import Event, Lost, Memory, Ps, Serv
 from tests.cluster.steps.exhaustive.sessions import Call, Life, Run
 from tests.cluster.steps.exhaustive.symmetry import WORKERS, Twins
 
+YOUNG, NEVER = 100_000, 1_000_000_000
+
 
 class Pending:
     """In the place of a result that is not there yet."""
@@ -78,13 +80,12 @@ class Explorer:
 
     def explore(self) -> Found:
         """Return what is found."""
-        collects = gc.isenabled()
-        gc.disable()  # which would look at millions of states again and again
+        thresholds = gc.get_threshold()
+        gc.set_threshold(YOUNG, NEVER)  # the collector looks at new objects once, and not at millions of states again
         try:
             return self._explore()
         finally:
-            if collects:
-                gc.enable()
+            gc.set_threshold(*thresholds)
 
     def _explore(self) -> Found:
         reached = self.reached

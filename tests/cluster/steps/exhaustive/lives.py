@@ -125,7 +125,7 @@ def proceed(run: Run, index: int, life: Life, starts: int) -> Any:
                 worker.adopt(life.attributes)
                 step = worker.step(session)[0]
         except Call as call:
-            return call
+            return call.with_traceback(None)  # whose frames would stay, with all that they hold
         except Retry as retry:
             return Life(life.attributes, life.answers[: retry.since])
         except tf.errors.AbortedError:

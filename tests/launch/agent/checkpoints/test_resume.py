@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from cluster.protocol.checkpoint_files import BEST, list_checkpoints
+from cluster.protocol.checkpoint_files import BEST, OWNER, list_checkpoints
 from launch.agent.checkpoints.resume import held, prepare, receive, source
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
@@ -160,6 +160,14 @@ def test_a_copy_is_put_into_the_named_folder(tmp_path: Path) -> None:
     save(earlier.replica, 10)
     prepare(run(tmp_path), "a", directory, resume=True, wanted=Wanted(earlier.run, 10))
     assert steps(tmp_path / "c") == [10]
+
+
+def test_a_run_does_not_find_the_note_of_the_run_before_it_in_its_folder(tmp_path: Path) -> None:
+    """Its second attempt would stop, where the first had died before it took the folder."""
+    save(tmp_path / "c", 5)
+    (tmp_path / "c" / OWNER).write_text("{}")
+    prepare(run(tmp_path), "a", str(tmp_path / "c"), resume=True)
+    assert steps(tmp_path / "c") == [5] and not (tmp_path / "c" / OWNER).exists()
 
 
 def test_a_run_goes_on_from_the_very_checkpoint_that_it_is_told(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cluster.protocol.typed_json import to_values
 from launch.agent.retention.past_runs import Clocks
 from launch.agent.retention.rules import DAY_S
 from launch.agent.state import runs
-from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.run_folder import RunFolder, name_of
 
 
 class PastRuns:
@@ -31,7 +31,7 @@ class PastRuns:
         folder.create()
         runs.note_generation(folder, int(self.now - days * DAY_S))
         kept = to_values(rule) if isinstance(rule, Keep) else None
-        folder.write("plan.json", {"name": runs.name_of(run), "lead": {"host": host}, "retention": kept, **plan})
+        folder.write("plan.json", {"name": name_of(run), "lead": {"host": host}, "retention": kept, **plan})
         folder.task("worker:0").mkdir()
         folder.log("worker:0", 0).write_text("line\n" * 1000)
         return self.age(folder, days)

@@ -6,7 +6,6 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
-from cluster.protocol.typed_json import to_values
 from launch.agent.service.beginning import AGAIN, DONE, start_again
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
@@ -27,7 +26,7 @@ def kept(tmp_path: Path, **changes: Any) -> RunFolder:
     folder = RunFolder(tmp_path, RUN, "h")
     folder.create()
     os.environ["LOADED_MODULES"] = "cuda"
-    boot_unit.write(folder, to_values(run_request(again=True, **changes)))
+    boot_unit.write(folder, run_request(again=True, **changes))
     return folder
 
 

@@ -1,11 +1,12 @@
 """A keeper starts the agent of a detached run again, and no other; what ends a run in order ends both."""
 
+import errno
 import json
 import os
 import signal
 import sys
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Callable, List, Mapping
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.processes import Process, is_same
-from launch.agent.service import keeper
-from launch.agent.service.keeper import FAILED, OVER, TAKEN, Pulse
+from launch.agent.service import keeper, keeping
+from launch.agent.service.keeper import Pulse
+from launch.agent.service.keeping import FAILED, OVER, TAKEN
 from launch.agent.state import boot_unit, process_records
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.agents import LEAD, MEMBER, Agents
@@ -186,7 +188,7 @@ def kept(tmp_path: Path, *lives: Callable[[Pulse], int]) -> List[int]:
             file.write(".")
         return lives[min(number, len(lives) - 1)](pulse)
 
-    service = keeper.Service(serve, lambda *given: serve(*given), release=lambda: None, patience_s=20.0)
+    service = keeper.Service(serve, serve, restarts=True, release=lambda: None, patience_s=20.0)
 
     def run() -> int:
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__  # past pytest's own
@@ -197,7 +199,7 @@ def kept(tmp_path: Path, *lives: Callable[[Pulse], int]) -> List[int]:
 
 
 def killed(pulse: Pulse) -> int:
-    pulse._write(100)
+    pulse.write(100)
     os.kill(os.getpid(), signal.SIGKILL)
     return OVER
 
@@ -211,7 +213,7 @@ def over(pulse: Pulse) -> int:
 
 
 def test_an_agent_that_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(keeping, "FIRST_PAUSE_S", 0.001)
     assert kept(tmp_path, killed) == [FAILED, 6]
     assert "the agent ended 6 times within 600 s; not starting it again" in (tmp_path / "log").read_text()
 
@@ -225,10 +227,26 @@ def test_of_two_agents_of_a_run_that_begin_at_once_the_second_leaves_the_first_a
     assert not list(tmp_path.rglob("ended"))
 
 
-def test_a_first_agent_that_cannot_begin_is_the_launchers_to_report(tmp_path: Path) -> None:
-    assert kept(tmp_path, refused) == [FAILED, 1]
-
-
 def test_a_next_agent_that_cannot_begin_yet_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(keeping, "FIRST_PAUSE_S", 0.001)
     assert kept(tmp_path, killed, refused, refused, over) == [OVER, 4]
+
+
+def test_a_fork_that_fails_is_tried_again_and_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork, forks = os.fork, tmp_path / "forks"
+    forks.touch()
+
+    def without_memory() -> int:
+        with forks.open("a") as file:
+            file.write(f"{len(os.listdir('/proc/self/fd'))}\n")
+        if 2 <= len(forks.read_text().splitlines()) <= 3:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        return fork()
+
+    monkeypatch.setattr(keeping, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(keeper, "os", SimpleNamespace(**{**vars(os), "fork": without_memory}))
+    assert kept(tmp_path, killed, over) == [OVER, 2]
+    assert (tmp_path / "log").read_text().count("cannot start the agent: Cannot allocate memory") == 2
+    assert len(set(forks.read_text().splitlines()[1:])) == 1

@@ -1,38 +1,42 @@
-"""An agent without a pulse is known to be frozen; one that closes, or is gone, is not."""
+"""The pulse is a pipe: an agent without beats is known to be frozen; one that closes the pipe, or is gone, is not."""
 
-import asyncio
-import math
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
 
 from launch.agent.linux.processes import is_same
-from launch.agent.service import keeper
-from launch.agent.service.keeper import Pulse, granted_s, patience_s
+from launch.agent.service import keeping
+from launch.agent.service.keeper import Pulse, moment
+from launch.agent.service.keeping import END, PulseWatch
 from launch.agent.state import process_records
 from tests.support.agent.agents import LEAD, MEMBER, Agents
 from tests.support.launch.machine import living_under
-from tests.support.waiting import eventually, let_pass
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "CHANCE_S", 0.05)
+    monkeypatch.setattr(keeping, "CHANCE_S", 0.05)
 
 
 def watched(act: Callable[[Pulse], Any], patience: float) -> List[bool]:
-    """What the keeper makes of what the agent does with its end; both ends are ours here."""
+    """Whether the keeper misses the pulse after what the agent does with its end; both ends are ours here."""
     found: List[bool] = []
     one, other = Pulse(), Pulse()
     one._in, other._in = os.dup(one._in), one._in  # the keeper closes its own copy
     other._out, unused = os.dup(one._out), other._out
     os.close(unused)
-    watching = threading.Thread(target=lambda: found.append(one.watch(patience)))
+    watch = PulseWatch(patience, moment())
+
+    def keep() -> None:
+        one.watch(watch)
+        found.append(watch.is_missing)
+
+    watching = threading.Thread(target=keep)
     watching.start()
     other.mine()
     act(other)
@@ -41,68 +45,29 @@ def watched(act: Callable[[Pulse], Any], patience: float) -> List[bool]:
 
 
 def test_a_pulse_that_beat_and_went_missing_is_noticed() -> None:
-    assert watched(lambda mine: mine._write(100), patience=0.05) == [True]
+    assert watched(lambda mine: mine.write(100), patience=0.05) == [True]
 
 
-def test_a_beat_grants_the_next_one_a_part_of_the_patience() -> None:
-    assert watched(lambda mine: mine._write(1), patience=100.0) == [True]  # else 100 s, which nobody waits for
+def test_an_agent_that_closes_its_pulse_is_not_frozen() -> None:
+    def close(mine: Pulse) -> None:
+        mine.write(100)
+        mine.write(END)
+
+    assert watched(close, patience=100.0) == [False]
 
 
-def test_a_beat_grants_less_where_tasks_must_soon_be_gone() -> None:
-    assert [granted_s(8.0, left) for left in (math.inf, 7.0, 1.0, -5.0)] == [
-        8.0,
-        7.0 - keeper.CHANCE_S,
-        1.0,
-        1.0,
-    ]
-
-
-@pytest.mark.parametrize(("must_go", "frozen"), [(True, True), (False, False)])
-def test_a_suspension_counts_to_the_freeze_of_an_agent_whose_tasks_must_be_gone(
-    must_go: bool, frozen: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Elsewhere other tasks have taken their places meanwhile; a lead's tasks keep theirs."""
-    asleep_s = [0.0]
-    monkeypatch.setattr(keeper, "since_boot", lambda: time.monotonic() + asleep_s[0])
-    monkeypatch.setattr(keeper, "LOOK_S", 0.05)
-
-    def freeze(mine: Pulse) -> None:
-        left_s = 1000.0 if must_go else math.inf
-        asyncio.run(first_beat(mine, left_s))
-        let_pass(0.2)
-        asleep_s[0] = 60.0
-        let_pass(0.5)
-        mine._write(0)  # too late for the keeper that has given it up
-
-    assert watched(freeze, patience=20.0) == [frozen]
-
-
-async def first_beat(mine: Pulse, left_s: float) -> None:
-    """A beat without the last byte of an orderly end, as of an agent that freezes."""
-    with pytest.MonkeyPatch.context() as patch:
-        beating = asyncio.ensure_future(mine.beat(20.0, lambda: left_s))
-        await asyncio.sleep(0)
-        patch.setattr(Pulse, "_write", lambda *_: None)
-        beating.cancel()
-        await asyncio.wait([beating])
-
-
-def test_an_agent_that_closes_is_not_frozen_however_long_its_end_takes() -> None:
-    async def briefly(mine: Pulse) -> None:
-        beating = asyncio.ensure_future(mine.beat(20.0, lambda: math.inf))
-        await asyncio.sleep(0)
-        beating.cancel()
-        await asyncio.wait([beating])
-
-    assert watched(lambda mine: asyncio.run(briefly(mine)), patience=20.0) == [False]
-
-
-def test_before_the_first_beat_nothing_is_counted() -> None:
+def test_the_end_of_the_pipe_is_the_end_of_an_agent() -> None:
     assert watched(lambda mine: os.close(mine._in), patience=0.0) == [False]
 
 
-def test_a_frozen_agent_is_killed_before_its_host_is_lost_but_a_busy_machine_has_seconds() -> None:
-    assert patience_s(10.0) < 10.0 and patience_s(0.5) >= 5.0
+def test_a_keeper_that_does_not_read_does_not_block_its_agent() -> None:
+    pulse = Pulse()
+    unread = os.dup(pulse._out)
+    pulse.mine()
+    for _ in range((1 << 16) + 10):  # more than a pipe has room for
+        pulse.write(100)
+    for file in (unread, pulse._in):
+        os.close(file)
 
 
 def test_an_agent_that_is_stopped_is_killed_by_its_keeper_and_its_tasks_with_it(

@@ -1,10 +1,13 @@
 """The report is a file beside the status: current while the run goes on, complete at its end."""
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List, Optional
 
 import pytest
 
+from launch.agent.service import publication
 from launch.agent.service.publication import FILE, ReportFile, report
 from launch.agent.state.run_folder import RunFolder
 from tests.support.agent.histories import Replay, failed
@@ -23,6 +26,33 @@ class Folder(RunFolder):
     def note(self, name: str, values: Any, durable: bool = False) -> bool:
         self.written.append((name, values))
         return True
+
+
+class FullFolder(Folder):
+    """A folder on a disk that is full at first."""
+
+    is_full = True
+
+    def note(self, name: str, values: Any, durable: bool = False) -> bool:
+        return not self.is_full and super().note(name, values, durable)
+
+
+def test_a_status_that_a_full_disk_refused_is_written_once_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = [0.0]
+    monkeypatch.setattr(publication, "now", lambda: moment[0])
+    folder, hooks = FullFolder(tmp_path), SimpleNamespace(problem=None, look=lambda status, was_up: None)
+    replicas: Any = SimpleNamespace(steps={})
+
+    async def look() -> None:
+        shown = publication.Publication(Replay().run, folder, replicas, hooks, durable=False)  # type: ignore[arg-type]
+        for folder.is_full in (True, True, False, False):
+            shown.look()
+            moment[0] += 2.0
+
+    asyncio.run(look())
+    assert [name for name, _ in folder.written] == ["status.json"]
 
 
 def test_a_report_has_the_incidents_their_count_and_the_words() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from launch.agent.state import boot_unit
 from launch.agent.state.run_folder import RunFolder
+from tests.support.agent.requested import run_request
 
 
 @pytest.fixture
@@ -54,19 +55,19 @@ def test_the_unit_is_there_from_the_next_boot_on_and_closed_to_others(
 ) -> None:
     monkeypatch.setenv("MODULES", "a\nb")
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 22")
-    boot_unit.write(folder, {"run": folder.run})
-    boot_unit.write(folder, {"run": folder.run})  # as an agent does that takes the place of another
+    boot_unit.write(folder, run_request(run=folder.run))
+    boot_unit.write(folder, run_request(run=folder.run))  # as an agent does that takes the place of another
     link, unit, kept = boot_unit.files(folder)
     assert link.parent.name == "default.target.wants" and link.resolve() == unit.resolve()
     assert unit.name == "launch-r-20261120-120000.gpu_01.service"
     assert kept.stat().st_mode & 0o777 == 0o600
     values: Dict[str, Any] = json.loads(kept.read_text())
-    assert values["request"] == {"run": folder.run} and values["environment"]["MODULES"] == "a\nb"
+    assert values["request"]["run"] == folder.run and values["environment"]["MODULES"] == "a\nb"
     assert "SSH_CONNECTION" not in values["environment"]
 
 
 def test_the_unit_goes_whatever_is_left_of_it(folder: RunFolder) -> None:
-    boot_unit.write(folder, {})
+    boot_unit.write(folder, run_request())
     link, unit, _ = boot_unit.files(folder)
     unit.unlink()
     boot_unit.remove(folder)
@@ -89,7 +90,7 @@ def test_the_unit_is_of_this_machine_alone_and_its_words_stay_as_they_are(folder
 def test_systemd_takes_the_unit_as_it_is(folder: RunFolder, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd: this machine lacks systemd-analyze (apt-get install systemd)")
-    boot_unit.write(folder, {})
+    boot_unit.write(folder, run_request())
     _, unit, _ = boot_unit.files(folder)
     runtime = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "SYSTEMD_LOG_LEVEL": "info"}
     told = subprocess.run(
