@@ -56,6 +56,18 @@ class Attached(Follower):
         lead.send({"do": "go"})
         return lead
 
+    def begin(self) -> Optional[Conversation]:
+        """Open the first conversation; after a failure open a new one, as for a connection that breaks later.
+
+        The agents have started, so an error at this point would leave the agents behind.
+        """
+        self._received_at = time.monotonic()
+        try:
+            return self.attach()
+        except HostProblem as problem:
+            self._view.note(f"{problem}; retrying")
+            return self.reattach()
+
     def go(self) -> RunStatus:
         """Let the run begin, follow it to its end or until it is up, and return its last status.
 

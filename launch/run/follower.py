@@ -55,6 +55,10 @@ class Follower:
         lead.send({"do": "watch"})
         return lead
 
+    def begin(self) -> Optional[Conversation]:
+        """Open the first conversation. Raises HostProblem where the lead is out of reach now."""
+        return self.attach()
+
     def relay(self, lead: Conversation) -> None:
         """Pass signals on to the lead, twice a second; a follower passes none, as a signal ends only its process."""
 
@@ -86,7 +90,7 @@ class Follower:
 
     def follow(self) -> RunStatus:
         """Follow the run, and return its last status. Raises HostProblem where its lead is out of reach now."""
-        lead: Optional[Conversation] = self.attach()
+        lead = self.begin()
         while lead is not None:
             why = ""
             try:

@@ -18,6 +18,8 @@ promises   what must hold after every event
 orders     what must hold as an agent obeys
 outcomes   what must hold once a history is over
 world      one history, from the launcher's go to the end
+operators  who starts and ends the run
+launcher   the product's launchers
 mutants    agents with a mistake in them, which histories must find
 verdict    which promise a history breaks, or what else goes wrong
 many       many histories in several processes

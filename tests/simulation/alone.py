@@ -13,7 +13,7 @@ from tests.simulation.promises import Broken
 
 def look(world: Any, status: Dict[str, Any]) -> None:
     """Raise Broken where a run with one fault, or none, has cost something else."""
-    expected = cost(world)
+    expected = world.operators.expected(cost(world))
     if expected is not None:
         wrong = list(_wrong(world, status, expected))
         if wrong:

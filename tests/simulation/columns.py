@@ -9,7 +9,7 @@ _WIDTH, _MOST = 34, 120  # of a column; of a text, which may run into the column
 
 def columns(world: World, why: Optional[str]) -> Iterator[str]:
     """The lines of a history that is over; ``why`` is what went wrong."""
-    hosts = list(world.machines)
+    hosts = list(world.operators.places)
     yield f"seed {world.seed}: {world.shape}"
     yield " " * 9 + "".join(host.ljust(_WIDTH) for host in ["-", *hosts])
     for entry in world.history:

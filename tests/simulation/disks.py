@@ -10,12 +10,11 @@ import stat
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
-from typing import Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Union
 
 from tests.simulation.handles import Handles
 from tests.simulation.paths import paths_on
 
-FROM = 2_000_000  # the first seed of histories with pieces of files, and with faults of ``disk_faults``
 PERMISSIONS = 0o600
 
 
@@ -53,6 +52,7 @@ class Disk:
 
     def __init__(self, clock: Callable[[], float]):
         self._clock, self.is_full = clock, False
+        self.folders: Set[str] = set()  # those that agents have made
         self.changes = 0
         self.due: Dict[int, Callable[[], None]] = {}
         self.before: Callable[[str, str], None] = lambda kind, path: None
@@ -98,6 +98,10 @@ class Disk:
     def names(self, pattern: str = "*") -> List[str]:
         """The paths of files that are like this."""
         return [path for path in self._names if fnmatchcase(path, pattern)]
+
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder: it was made, or has a file."""
+        return path in self.folders or any(each.startswith(f"{path}/") for each in self._names)
 
     def first(self, path: str) -> bytes:
         """The first content of a file."""
@@ -178,6 +182,16 @@ class Disk:
         self.file(str(path))
         self.change("unlink", str(path))
         del self._names[str(path)]
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, and those above it. Raises OSError."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.folders.add(path)
+
+    def forget(self, path: str) -> None:
+        """Remove a file, if it is there; nothing fails."""
+        self._names.pop(path, None)
 
     def _now(self) -> int:
         return int(self._clock() * 1e9)

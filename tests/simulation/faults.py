@@ -60,7 +60,7 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
 def begin(fault: Fault, world: Any) -> None:
     """Let a fault begin, and end after its time."""
     world.note(fault.what or "-", f"fault: {fault.kind} {fault.seconds:.1f} s")
-    undo = BEGIN[fault.kind](fault, world)
+    undo = BEGIN.get(fault.kind, world.operators.meet)(fault, world)
     if undo is not None:
         world.agenda.after(min(fault.seconds, LONGEST_S), undo)
 
@@ -70,7 +70,7 @@ Begin = Callable[[Fault, Any], Any]
 
 def _cut(inward: bool, outward: bool) -> Begin:
     def begin(fault: Fault, world: Any) -> Any:
-        host, others = fault.what, [each for each in world.machines if each != fault.what]
+        host, others = fault.what, [each for each in world.operators.places if each != fault.what]
         pairs = [(host, each) for each in others if outward] + [(each, host) for each in others if inward]
         added = set(pairs) - world.network.cut
         world.network.cut |= added

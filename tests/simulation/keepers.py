@@ -22,7 +22,6 @@ from launch.agent.service.keeping import (
 )
 from launch.agent.state import process_records
 from launch.agent.wire.run_request import RunRequest
-from launch.status.run import is_over
 from tests.simulation.loops import AgentLoop
 
 NOTICED_S = 0.3  # by the keeper, an end of its agent or of what that left
@@ -41,14 +40,16 @@ class Keeper:
     def __init__(self, machine: Any, request: RunRequest, refused: Optional[int] = None):
         world = machine.world
         self._machine, self._request = machine, request
-        self.pid = machine.table.keeper if refused is None else NOBODY
+        self.pid = machine.new_keeper() if refused is None else NOBODY
         self.loop = AgentLoop(world.agenda, machine.clock, machine.host, world.network, world.fail)
         world.loops.append(self.loop)
         self._code = refused  # of the agent, once it has ended
         self._pulse, self._beats = self._new_pulse(), bytearray()  # what the agent has written, until it is read
         self._news: Any = None
         self._begun_at: List[float] = []  # next agents, also those that could not
-        self._life: Any = machine.begin_life(request, self) if refused is None else None
+        self._life: Any = None
+        if refused is None:
+            self._begin_life(request)
         self.loop.create_task(self._keep()).add_done_callback(self._ended)
 
     # -- what the machine asks
@@ -115,8 +116,16 @@ class Keeper:
         if refusal is not None:
             self._note(f"the next agent ends: {refusal}")
             return refusal
-        self._life = self._machine.begin_life(replace(self._request, again=True), self)
-        return None
+        self._code = None
+        self._begin_life(replace(self._request, again=True))
+        return self._code
+
+    def _begin_life(self, request: RunRequest) -> None:
+        life = self._machine.begin_life(request, self)
+        if life is None:
+            self._code = FAILED
+        else:
+            self._life = life
 
     async def _clean_up(self, is_ours: bool) -> None:
         """Do what ``leftovers.end_as_keeper`` does: kill what is left, and wait for its end in bounded time."""
@@ -177,8 +186,8 @@ class Keepers:
     keeper can fork, and ``refusal`` is their exit code while they cannot begin.
     """
 
-    def __init__(self, machine: Any, request: RunRequest):
-        self._machine, self._request = machine, request
+    def __init__(self, machine: Any):
+        self._machine = machine
         self.newest: Optional[Keeper] = None
         self.was_kept = self.have_memory = True
         self.refusal: Optional[int] = None
@@ -186,6 +195,8 @@ class Keepers:
     def begin(self, request: RunRequest) -> None:
         """A keeper begins, with its first agent."""
         self.newest = Keeper(self._machine, request)
+        if not self._machine.has_power:  # its first agent has met the end of that
+            self.lose_power()
 
     def agent_ended(self, code: int) -> None:
         """The agent has ended; without a keeper, no other begins."""
@@ -217,7 +228,7 @@ class Keepers:
         """Somebody starts the agent once more, and finds that the run's name is taken here."""
         if self._machine.has_agent:
             self._note("another agent begins, and finds the name taken")
-            Keeper(self._machine, self._request, refused=TAKEN)
+            Keeper(self._machine, self._machine.request, refused=TAKEN)
 
     def lose_power(self) -> None:
         """Nothing is left of it."""
@@ -230,15 +241,8 @@ class Keepers:
             self._machine.has_unit = False
         if self.newest is keeper:
             self.newest = self._machine.life = None
-            if removes_unit and self._is_attended():
-                self.begin(replace(self._request, again=True))
-
-    def _is_attended(self) -> bool:
-        """Whether the launcher, which has not left yet, starts the lead's agent again."""
-        folder, launcher_left_at = self._machine.folder, self._machine.world.launcher_left_at
-        is_detaching = self._request.detached and folder.read_whole(recovery.DETACHED) is None
-        goes_on = not is_over(folder.read_whole("status.json"))
-        return self._request.run_plan is not None and launcher_left_at is None and is_detaching and goes_on
+            if removes_unit and self._machine.world.operators.restarts(self._machine):
+                self.begin(replace(self._machine.request, again=True))
 
     def _note(self, text: str) -> None:
         self._machine.world.note(self._machine.host, text)

@@ -43,14 +43,24 @@ class Life:
             self.loop.create_task(self._live()).add_done_callback(self._ended)
 
     async def _live(self) -> None:
-        await self.agent.open()
+        if not await self._opened():
+            return
         pulse = self.loop.create_task(self._beat())
         await self.agent.run()
         await leave_nothing(self.tasks, [])
+        await self._close()
         self.is_over = True
         pulse.cancel()
         await asyncio.sleep(self.machine.tidies_s)
         self.machine.left(self, self.agent.is_away)
+
+    async def _opened(self) -> bool:
+        """Return whether the agent can listen."""
+        await self.agent.open()
+        return True
+
+    async def _close(self) -> None:
+        """Close what local callers have asked."""
 
     def _ended(self, living: Any) -> None:
         if not living.cancelled() and not isinstance(living.exception(), (Gone, type(None))):

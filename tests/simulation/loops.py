@@ -163,6 +163,9 @@ class AgentLoop(_Loop):  # type: ignore[misc]
     async def create_server(self, factory: Any, host: Any = None, port: Any = None, **more: Any) -> Any:
         return self._network.listen(self, int(port), factory)
 
+    async def create_unix_server(self, factory: Any, path: Any = None, *, sock: Any, **more: Any) -> Any:
+        return self._network.listen(self, sock.path, factory)
+
     # -- what the world does
 
     @contextmanager

@@ -10,13 +10,14 @@ from launch.agent.service import recovery
 from launch.agent.service.keeping import AWAY, FAILED, OVER
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from tests.simulation.disks import FROM, Disk
+from tests.simulation.disks import Disk
 from tests.simulation.keepers import Keeper, Keepers
 from tests.simulation.lives import Life
 from tests.simulation.loops import Clock
 from tests.simulation.process_table import ProcessTable
 from tests.simulation.processes import Process
 from tests.simulation.programs import Program
+from tests.simulation.runs import FURTHER_FROM
 from tests.simulation.training import START_S
 
 UP_S = 20.0  # after a boot, until its unit starts the agent
@@ -32,11 +33,10 @@ class Machine:
     """
 
     def __init__(self, world: Any, request: RunRequest, rate: float):
-        self.world, self.host, self._request = world, request.host, request
+        self.world, self.host, self.request = world, request.host, request
         self.clock = Clock(world.agenda, rate)
         self.disk = Disk(self.clock.wall)
         self.folder = RunFolder(self.disk.path("/simulated") / request.host, request.run, request.host)
-        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
         self.table = ProcessTable(world.agenda.after, self._ended)
         self.has_power = True
         self._boots = 0
@@ -44,9 +44,18 @@ class Machine:
         self.tidies_s = 0.0  # an agent that has closed its pulse, until it ends
         self.led_since: Optional[float] = None  # since when the newest agent has been there, but for the first
         self.life: Optional[Life] = None
-        self.keepers = Keepers(self, request)
+        self.keepers = Keepers(self)
         world.machines[self.host] = self
-        self.keepers.begin(request)
+        self.begin_run()
+
+    def begin_run(self) -> None:
+        """The host is prepared, and its first keeper begins."""
+        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
+        self.keepers.begin(self.request)
+
+    def new_keeper(self) -> int:
+        """Return the pid of a keeper that begins."""
+        return self.table.keeper
 
     # -- processes
 
@@ -120,16 +129,19 @@ class Machine:
         """Return whether the agent's process is stopped."""
         return self.life is not None and self.life.loop.is_stopped
 
-    def begin_life(self, request: RunRequest, keeper: Keeper) -> Life:
-        """An agent begins."""
+    def begin_life(self, request: RunRequest, keeper: Keeper) -> Optional[Life]:
+        """An agent begins; None where it cannot."""
         self.world.promises.agent_begins(self)
         if request.again:
             self.world.note(self.host, "the next agent begins")
             self.led_since = self.world.agenda.now
         self.has_unit = request.returns
         self.table.agent = self.world.new_pid()
-        self.life = Life(self, request, keeper.write)
+        self.life = self._life_of(request, keeper)
         return self.life
+
+    def _life_of(self, request: RunRequest, keeper: Keeper) -> Optional[Life]:
+        return Life(self, request, keeper.write)
 
     def stop_agent(self) -> None:
         """The agent's process is stopped; its keeper kills one without a pulse."""
@@ -206,7 +218,7 @@ class Machine:
         self._boots += 1
         self.world.network.off.add(self.host)
         self.table.lose_power()
-        self.disk.lose(self.world.random_of_disks, is_torn=self.world.seed >= FROM)
+        self.disk.lose(self.world.random_of_disks, is_torn=self.world.seed >= FURTHER_FROM)
         if self.life is not None:
             self.life.loop.is_dead = True
             self.world.network.died(self.life.loop, has_power=False)
@@ -225,8 +237,8 @@ class Machine:
         """Do what ``launch.agent.service.beginning`` does."""
         if self._boots != boots or not self.has_unit or self.keepers.newest is not None:
             return
-        if recovery.goes_on(self.folder, self._request):
-            self.keepers.begin(replace(self._request, again=True, booted=True))
+        if recovery.goes_on(self.folder, self.request):
+            self.keepers.begin(replace(self.request, again=True, booted=True))
         else:
             self.has_unit = False
 

@@ -9,6 +9,7 @@ from tests.simulation.loops import Agenda, AgentLoop
 
 Item = Tuple[str, bytes]  # "data", "end" or "reset"
 _HIGH, _LOW = 65536, 16384
+LOCAL_S = 0.0001  # of a piece that stays on its host
 
 
 class Transport(asyncio.Transport):
@@ -20,6 +21,7 @@ class Transport(asyncio.Transport):
         self.peer: Optional[Transport] = None
         self.protocol: Any = None
         self.is_over = self._closing = self._paused = False
+        self.is_lost = False  # a box on the way has forgotten the connection, and tells nobody
         self.under_way: Deque[Item] = deque()
         self.is_moving = False
 
@@ -152,7 +154,7 @@ class Network:
         if to in self.full or not self._passes(loop.host, to) or not self._passes(to, loop.host):
             self._agenda.after(1.0, lambda: self._try(loop, to, port, factory, waiting))  # TCP tries again
             return
-        self._agenda.after(self._delay_s(), lambda: self._met(loop, to, port, factory, waiting))
+        self._agenda.after(self._delay_s(loop.host, to), lambda: self._met(loop, to, port, factory, waiting))
 
     def _met(self, loop: AgentLoop, to: str, port: int, factory: Callable[[], Any], waiting: Any) -> None:
         listener = self._listeners.get((to, port))
@@ -182,11 +184,13 @@ class Network:
         """Let what an end has sent travel, piece by piece in its order."""
         if not end.is_moving and end.under_way:
             end.is_moving = True
-            self._agenda.after(self._delay_s(), lambda: self._arrive(end))
+            self._agenda.after(self._delay_s(end.loop.host, end.to), lambda: self._arrive(end))
 
     def _arrive(self, end: Transport) -> None:
         peer = end.peer
         assert peer is not None
+        if end.is_lost:
+            return
         if not self._passes(end.loop.host, end.to):
             if end.under_way and end.under_way[-1][0] == "reset":  # is sent once
                 end.under_way.clear()
@@ -213,8 +217,8 @@ class Network:
     def _passes(self, source: str, to: str) -> bool:
         return (source, to) not in self.cut and not {source, to} & (self.off | self.asleep)
 
-    def _delay_s(self) -> float:
-        return self.slow_s * self._random.uniform(0.5, 3.0)
+    def _delay_s(self, source: str, to: str) -> float:
+        return (LOCAL_S if source == to else self.slow_s) * self._random.uniform(0.5, 3.0)
 
     # -- ends of agents and hosts
 
@@ -229,6 +233,12 @@ class Network:
                 end.is_over = True
                 end.under_way.append(("end", b""))
                 self.move(end)
+
+    def lose_connections(self, one: str, other: str) -> None:
+        """A box on the way forgets the connections between two machines: neither end learns it."""
+        for end in self._ends:
+            if {end.loop.host, end.to} == {one, other}:
+                end.is_lost = True
 
     def break_connections(self, host: str) -> None:
         """A box on the way forgets the connections of a host: both ends learn it."""

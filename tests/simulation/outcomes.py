@@ -27,6 +27,7 @@ def look(world: Any) -> None:
     _steps_back_are_counted(world, status)
     _blame_is_with_the_world(world, status)
     alone.look(world, status)
+    world.operators.outcome(status)
 
 
 def _success_is_the_last_step(world: Any, status: Dict[str, Any]) -> None:

@@ -1,13 +1,14 @@
 """Paths whose files are on a disk in memory."""
 
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Type
+from typing import Any, Iterator, Type
 
 _OfHere: Any = type(Path())
 
 
 def paths_on(disk: Any) -> Type[Path]:
-    """The class of the paths of a disk, which has what agents ask of theirs."""
+    """The class of the paths of a disk, which has what agents and verbs ask of theirs."""
 
     class Here(_OfHere):  # type: ignore[misc]
         """A path of this disk."""
@@ -20,12 +21,26 @@ def paths_on(disk: Any) -> Type[Path]:
                 return file.write(data)  # type: ignore[no-any-return]
 
         def exists(self, **more: Any) -> bool:
-            return disk.lexists(str(self))  # type: ignore[no-any-return]
+            return disk.lexists(str(self)) or disk.is_folder(str(self))  # type: ignore[no-any-return]
+
+        def is_dir(self, **more: Any) -> bool:
+            return disk.is_folder(str(self))  # type: ignore[no-any-return]
 
         def unlink(self, missing_ok: bool = False) -> None:
             disk.unlink(str(self))
 
         def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
-            """Do nothing: folders are there."""
+            if not self.is_dir():
+                disk.make_folder(str(self))
+            elif not exist_ok:
+                raise FileExistsError(str(self))
+
+        def iterdir(self) -> "Iterator[Any]":
+            inside, depth = f"{self}/", len(self.parts)
+            below = [each for each in (*disk.names(), *disk.folders) if each.startswith(inside)]
+            return iter([self / name for name in sorted({Path(each).parts[depth] for each in below})])
+
+        def glob(self, pattern: str, **more: Any) -> "Iterator[Any]":
+            return iter([type(self)(each) for each in disk.names() if fnmatchcase(each, f"{self}/{pattern}")])
 
     return Here

@@ -116,10 +116,10 @@ class Promises:
         self._attempts_are_counted(process)
 
     def _attempts_are_counted(self, process: Any) -> None:
-        """I5: no two processes have one attempt, unless a disk was full."""
+        """I5: no two processes have one attempt, unless a disk was full, or a power cut has taken their numbers."""
         others = [each for each in self._world.training.processes if each is not process]
         again = [each for each in others if (each.task, each.attempt) == (process.task, process.attempt)]
-        if again and not self._world.kinds & FORGETS:
+        if again and not (self._world.kinds & FORGETS or self._world.operators.forget_attempts):
             self._world.fail(f"I5: {process.task} starts on {process.host} as attempt {process.attempt} once more")
 
     def begins_next(self, host: str, life: Any, begun_at: List[float]) -> None:
@@ -215,7 +215,8 @@ class Promises:
         if not is_deserted or world.agenda.now < world.healed_at:
             self._deserted_at = world.agenda.now
         limit_s = (DESERTED_S if world.shape.returns else RunRequest.deserted_s) + DIALS_S
-        served = {host: each for host, each in world.machines.items() if each.has_agent and not each.is_stopped}
+        there = {host: each for host, each in world.machines.items() if each.has_agent and not each.is_stopped}
+        served = {host: each for host, each in there.items() if not each.life.is_over}  # others tidy, without tasks
         since = {host: max(self._deserted_at, each.led_since or 0.0) for host, each in served.items()}
         late = [host for host, at in since.items() if world.agenda.now > at + limit_s]
         if late:
@@ -224,11 +225,12 @@ class Promises:
     def _the_run_ends(self) -> None:
         """I7: a run that was asked to end does, in bounded time."""
         world = self._world
-        if world.asked_at is not None and world.agenda.now > max(world.asked_at, world.healed_at) + BOUND_S:
+        bound_s = world.operators.bound_s
+        if world.asked_at is not None and world.agenda.now > max(world.asked_at, world.healed_at) + bound_s:
             living: List[str] = [each.task for each in world.living()]
             agents = [host for host, each in world.machines.items() if each.life is not None]
             if living or agents:
-                raise Broken(f"I7: {BOUND_S:.0f} s after its end was asked for, there are {living} and agents {agents}")
+                raise Broken(f"I7: {bound_s:.0f} s after its end was asked for, there are {living} and agents {agents}")
 
 
 def _names(processes: List[Any]) -> str:

@@ -12,6 +12,7 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
+FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
 
 
 class Shape(NamedTuple):
@@ -37,6 +38,14 @@ def shape(random: Random) -> Shape:
     elastic, detached, returns, spare = (random.random() < share for share in (0.5, 0.6, 0.5, 0.3))
     delay_s = random.choice([0.0005, 0.002, 0.002, 0.02])
     return Shape(hosts, ps, workers, elastic, detached, detached and returns, elastic and spare, delay_s, rates)
+
+
+def run_of(seed: int, random: Random) -> Shape:
+    """Return the run of a seed; a launcher knows no host without a task."""
+    of = shape(random)
+    if seed < FURTHER_FROM:
+        return of._replace(together=seed >= TOGETHER_FROM)
+    return of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
 
 
 def plan_of(of: Shape) -> RunPlan:

@@ -20,6 +20,7 @@ from launch.agent.supervision.task_records import Roster
 from launch.agent.supervision.together import Together
 from tests.simulation import promises
 from tests.simulation.faults import Fault
+from tests.simulation.operators import Operators
 from tests.simulation.promises import Promises
 from tests.simulation.runs import TOGETHER_FROM
 from tests.simulation.verdict import failure
@@ -70,7 +71,7 @@ def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(World, "_down", lambda self, request, again: None)
+    monkeypatch.setattr(Operators, "_down", lambda self, request, again: None)
     assert broken(PLAIN, Fault(30.0, "freeze", "worker:0", 1.0)).startswith("I7: ")
 
 

@@ -46,6 +46,11 @@ def test_a_run_without_faults_trains_to_its_end() -> None:
     assert world.agenda.now < 700
 
 
+def test_workers_that_are_prepared_for_a_formation_are_no_former_ones_of_it() -> None:
+    """An elastic run whose workers restart together: the promise took them for such."""
+    assert failure(World(1000023, [Fault(6.2, "drain", "worker:2"), Fault(30.0, "stop")])) is None
+
+
 def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() -> None:
     """Its silence is as long as the lead's count, which went on: found by a seed."""
     world = World(WITH_SLEEP, SLEEP)

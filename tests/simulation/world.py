@@ -8,20 +8,21 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
-from tests.simulation import disk_faults, keeper_faults, outcomes
 from tests.simulation import faults as happenings
+from tests.simulation import outcomes
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import OFF_S, UP_S, Machine
 from tests.simulation.network import Network
+from tests.simulation.operators import further_faults, operators_of
 from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import TOGETHER_FROM, plan_of, request_of, shape
+from tests.simulation.runs import plan_of, request_of, run_of
 from tests.simulation.training import Training
 
-BEAT_S, TICK_S, LOOK_S = 3.0, 0.5, 0.5
+TICK_S, LOOK_S = 0.5, 0.5
 FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
 
 
@@ -38,7 +39,7 @@ class World:
 
     def __init__(self, seed: int, faults: Optional[Sequence[Fault]] = None):
         self.seed, self._random = seed, Random(seed)
-        self.shape = shape(self._random)._replace(together=seed >= TOGETHER_FROM)
+        self.shape = run_of(seed, self._random)
         self.agenda = Agenda()
         self.network = Network(self.agenda, Random(seed + 1), self.shape.delay_s)
         self.history: List[Entry] = []
@@ -56,16 +57,14 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
-        others = [
-            *keeper_faults.drawn(seed, self.plan.hosts, FAULTS_S),
-            *disk_faults.drawn(seed, self.plan.hosts, FAULTS_S),
-        ]
-        self.faults = sorted([*drawn, *(Fault(*each) for each in others)]) if faults is None else list(faults)
+        drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts, FAULTS_S)])
+        self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
         self.training.known = self._known_step
         self.loops: List[AgentLoop] = []
         self.promises, self.orders = Promises(self), Orders(self)
+        self.operators: Any = operators_of(self)
 
     # -- the run
 
@@ -75,10 +74,10 @@ class World:
         Raises:
           Broken: a promise does not hold.
         """
-        with replaced(self):
+        with replaced(self), self.operators.replaced():
             for host, rate in zip(self.plan.hosts, self.shape.rates):
-                Machine(self, request_of(self.shape, self.plan, host), rate)
-            self.agenda.after(1.0, self._launch)
+                self.operators.machine(self, request_of(self.shape, self.plan, host), rate)
+            self.agenda.after(1.0, self.operators.begin)
             self.agenda.after(TICK_S, self._tick)
             self.agenda.add(ALL_S, lambda: self.end({"do": "stop", "reason": "the night is over"}))
             for fault in self.faults:
@@ -96,6 +95,7 @@ class World:
     def _forget(self) -> None:
         """End what is left of every life; what that writes is no part of the history."""
         happened, errors = len(self.history), len(self.errors)
+        self.operators.forget()
         for loop in self.loops:
             loop.forget()
         del self.history[happened:], self.errors[errors:]
@@ -109,6 +109,7 @@ class World:
             if self.is_news or self.agenda.now > looked_at + LOOK_S:
                 looked_at, self.is_news = self.agenda.now, False
                 self.promises.look()
+                self.operators.look()
                 if self.is_over:
                     return
 
@@ -121,26 +122,13 @@ class World:
     def is_over(self) -> bool:
         """Whether no agent, no keeper and no process is left."""
         gone = all(machine.life is None and machine.keepers.newest is None for machine in self.machines.values())
-        return gone and not self.living() and self.agenda.now > 5.0
+        return gone and not self.living() and self.agenda.now > 5.0 and bool(self.operators.is_over)
 
     # -- the launcher and the operator
 
-    def _launch(self) -> None:
-        if self.launcher_left_at is not None:
-            return
-        self.ask({"do": "go"})
-        if self.is_detached:
-            self.agenda.after(10.0, lambda: self.ask({"do": "detach"}))
-        self._beat()
-
-    def _beat(self) -> None:
-        if self.launcher_left_at is None and self.agenda.now < MOST_S:
-            self.ask({"do": "beat"})
-            self.agenda.after(BEAT_S, self._beat)
-
     def lose_launcher(self) -> None:
         """The launcher is gone."""
-        self.launcher_left_at = self.agenda.now
+        self.operators.lose()
 
     def ask(self, request: Dict[str, Any]) -> None:
         """Ask the lead."""
@@ -149,23 +137,10 @@ class World:
             life.ask(request)
 
     def end(self, request: Dict[str, Any]) -> None:
-        """Let the operator end the run on every host, again and again as ``down`` does."""
+        """Let the operator end the run."""
         self.note("-", f"the operator: {request['do']}")
         self.asked_at = self.agenda.now if self.asked_at is None else self.asked_at
-        self._down(request, 0)
-
-    def _down(self, request: Dict[str, Any], again: int) -> None:
-        hosts = ["h0"] if again < 4 else list(self.machines)
-        for host in hosts:
-            life = self.machines[host].life
-            asked = request if again < 8 else {"do": "kill", "reason": "the operator"}
-            self.is_killing = self.is_killing or asked["do"] == "kill"
-            if life is not None and self._is_awake(host):
-                life.ask(asked)
-            if again >= 8:
-                self.machines[host].end_left()
-        if not self.is_over and self.agenda.now < MOST_S:
-            self.agenda.after(10.0, lambda: self._down(request, again + 1))
+        self.operators.end(request)
 
     # -- what the parts of the world ask
 
@@ -235,7 +210,8 @@ class World:
     def here(self) -> Machine:
         """The machine whose agent runs now."""
         loop: Any = asyncio._get_running_loop()
-        return self.machines[loop.host]
+        machine: Machine = self.machines[loop.host]
+        return machine
 
     def wall(self) -> float:
         """The calendar's time of the host whose agent runs now."""

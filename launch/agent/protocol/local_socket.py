@@ -121,7 +121,7 @@ class Clients:
         if self._open:
             await asyncio.wait(set(self._open), timeout=5.0)
         self._server.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # a disk that fails must not end the agent by an exception
             self._path.unlink()
 
 

@@ -82,13 +82,15 @@ class KeptPlan:
 
 
 def write(folder: RunFolder, request: RunRequest) -> None:
-    """Write the request to this host, without its secrets.
+    """Write the request to this host, without its secrets; it survives a power cut.
+
+    After the boot, the launcher may start the agent again, or an operator may end the run; both read the file.
 
     Raises:
       OSError: the disk is full, or write access is missing.
     """
     kept = {key: value for key, value in to_values(request).items() if key != "secrets"}
-    folder.write(PLAN, kept, durable=request.returns)
+    folder.write(PLAN, kept, durable=True)
 
 
 def read(folder: RunFolder) -> KeptPlan:

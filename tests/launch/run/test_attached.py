@@ -165,6 +165,20 @@ def test_a_connection_that_breaks_is_made_anew_and_the_run_followed_on() -> None
     assert "lost the connection to gpu01; retrying" in followed.output.getvalue()
 
 
+def test_a_first_connection_that_breaks_is_made_anew_since_the_agents_have_started() -> None:
+    """Found by a simulated history: the launcher ended, and left the agents to their lease."""
+    followed, leads = scene((), (answer(status(state="starting")),), (change(SUCCEEDED), END))
+    leads[0]._script[0] = ConnectionResetError(104, "Connection reset by peer")
+    assert followed.follow() == SUCCEEDED
+    assert leads[2].told() == ["watch", "go"]
+    assert "Connection reset by peer; retrying" in followed.output.getvalue()
+
+
+def test_a_lead_that_is_out_of_reach_from_the_beginning_fails_the_run_that_has_started() -> None:
+    followed, _ = scene()
+    assert followed.follow().cause == "gpu01: out of reach (the chief's host was lost)"
+
+
 def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:
     followed, _ = scene((change(status()),), (answer(SUCCEEDED),))
     assert followed.follow() == SUCCEEDED

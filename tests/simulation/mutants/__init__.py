@@ -4,6 +4,7 @@ Each mutant runs in a process of its own, in which modules of the product are im
 
 reverts    mends of this repository's history, each taken out
 keepers    mistakes in the keeper's decisions
+launchers  mistakes in the launcher
 drawn      small mistakes, drawn by seed
 texts      a module's text as lines, tokens and statements
 mutant     one mutant: the texts that it replaces

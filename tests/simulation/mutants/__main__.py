@@ -12,6 +12,7 @@ from typing import Dict, List, Optional, Tuple
 from tests.simulation.mutants import drawn
 from tests.simulation.mutants.hunt import Found, Hunt, table
 from tests.simulation.mutants.keepers import KEEPERS
+from tests.simulation.mutants.launchers import LAUNCHERS
 from tests.simulation.mutants.mutant import Edit, Mutant
 from tests.simulation.mutants.reverts import REVERTS
 from tests.simulation.mutants.stories import stories
@@ -46,7 +47,7 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
 
 
 def _mutants(options: argparse.Namespace) -> List[Mutant]:
-    reverts = [each for each in REVERTS + KEEPERS if options.reverts and options.only in each.name]
+    reverts = [each for each in REVERTS + KEEPERS + LAUNCHERS if options.reverts and options.only in each.name]
     different: Dict[Tuple[Edit, ...], Mutant] = {}
     for number in range(options.first, options.first + 2 * options.drawn):
         mutant = drawn.draw(number)

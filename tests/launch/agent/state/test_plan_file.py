@@ -1,9 +1,10 @@
 """plan.json: kept without secrets, and read of runs that other launchers began."""
 
 import json
+import os
 from pathlib import Path
 from random import Random
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import pytest
 
@@ -22,6 +23,15 @@ def folder_of(workdir: Path) -> RunFolder:
     folder = RunFolder(workdir, "digits-20261120-155902", "gpu01")
     folder.create()
     return folder
+
+
+def test_a_power_cut_leaves_no_plan_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by a simulated history: after the boot, no verb of an attached run could read the file."""
+    synced: List[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    values = to_values(random_record(RunRequest, Random(5)))
+    plan_file.write(folder_of(tmp_path), from_values(RunRequest, {**values, "returns": False}))
+    assert len(synced) == 2  # the file, and its name in the folder
 
 
 def written_before(name: str) -> Dict[str, Any]:

@@ -1,0 +1,97 @@
+"""What happens to launchers: signals, stops, suspensions, cuts of their network, and other terminals, by the seed."""
+
+import signal
+from functools import partial
+from random import Random
+from typing import Any, Callable, Dict, List, Set, Tuple
+
+from tests.simulation.faults import LONGEST_S, Fault
+from tests.simulation.runs import FURTHER_FROM
+
+TERMINAL, OTHER = "terminal", "other"  # machines of launchers
+RUNS_S = 480.0  # such faults come until then
+KINDS: Dict[str, int] = {
+    "ctrl-c": 3, "ctrl-c twice": 2, "launcher": 2, "ctrl-z": 3, "stopped launcher": 3, "laptop sleeps": 3,
+    "laptop off": 2, "line": 5, "line in": 4, "line out": 4, "lines": 4, "half-open": 4, "watch": 5,
+    "another down": 2,
+}  # fmt: skip
+_OF_HOSTS = ("line", "line in", "line out", "half-open")
+
+
+def drawn(seed: int, hosts: List[str]) -> List[Fault]:
+    """Return what happens to the launchers of a seed; nothing where the run has none."""
+    if seed < FURTHER_FROM:
+        return []
+    random = Random(seed + 5)
+    found: List[Fault] = []
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
+        kind = random.choices(list(KINDS), list(KINDS.values()))[0]
+        seconds = random.choice([0.5, 3.0, 9.0, 14.0, 20.0, 40.0, LONGEST_S]) * random.uniform(0.8, 1.2)
+        at = random.uniform(*random.choice([(0.5, 3.0), (1.0, 12.0), (0.0, RUNS_S), (0.0, RUNS_S), (590.0, 625.0)]))
+        if found and random.random() < 0.4:  # soon after the one before
+            at = found[-1].at + random.choice([0.0, 1.0, 5.0, 16.0, 30.0]) * random.uniform(0.9, 1.1)
+        found.append(Fault(at, kind, random.choice(hosts) if kind in _OF_HOSTS else "", seconds))
+    return sorted(found)
+
+
+def begin(fault: Fault, world: Any) -> Any:
+    """Let a fault of the launchers begin; return what ends it."""
+    return _BEGIN[fault.kind](fault, world)
+
+
+Pairs = Set[Tuple[str, str]]
+
+
+def _line(outward: bool, inward: bool, every: bool = False) -> Callable[[Fault, Any], Any]:
+    """Cut the launcher's machine from a host, or from all."""
+
+    def begin(fault: Fault, world: Any) -> Any:
+        hosts = list(world.machines) if every else [fault.what]
+        pairs: Pairs = {(TERMINAL, host) for host in hosts if outward} | {(host, TERMINAL) for host in hosts if inward}
+        added = pairs - world.network.cut
+        world.network.cut |= added
+
+        def heal() -> None:
+            world.network.cut -= added
+
+        return heal
+
+    return begin
+
+
+def _signals(*numbers: int) -> Callable[[Fault, Any], Any]:
+    def begin(fault: Fault, world: Any) -> None:
+        for index, number in enumerate(numbers):
+            world.agenda.after(index * min(fault.seconds, LONGEST_S), partial(_signal, world, number))
+
+    return begin
+
+
+def _signal(world: Any, number: int) -> None:
+    if world.operators.up is not None:
+        world.note(TERMINAL, signal.Signals(number).name)
+        world.operators.up.take(number)
+
+
+def _off(fault: Fault, world: Any) -> None:
+    """The launcher's machine loses power: nobody learns of it."""
+    if world.operators.up is not None:
+        world.network.off.add(TERMINAL)
+        world.operators.up.end(-9, has_power=False)
+
+
+_BEGIN: Dict[str, Callable[[Fault, Any], Any]] = {
+    "ctrl-c": _signals(signal.SIGINT),
+    "ctrl-c twice": _signals(signal.SIGINT, signal.SIGINT),
+    "ctrl-z": _signals(signal.SIGTSTP, signal.SIGCONT),
+    "stopped launcher": _signals(signal.SIGSTOP, signal.SIGCONT),
+    "laptop sleeps": lambda fault, world: world.operators.sleep(),
+    "laptop off": _off,
+    "line": _line(True, True),
+    "line in": _line(False, True),
+    "line out": _line(True, False),
+    "lines": _line(True, True, every=True),
+    "half-open": lambda fault, world: world.network.lose_connections(TERMINAL, fault.what),
+    "watch": lambda fault, world: world.operators.watch(fault.seconds),
+    "another down": lambda fault, world: world.end({"do": "stop"}),
+}

@@ -1,0 +1,229 @@
+"""The launchers of a history, as processes on machines of their own: the product's code, from ``up`` to its exit."""
+
+import signal
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from cluster.protocol.settings import Elastic
+from cluster.spec.model import Spec, TaskSpec
+from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
+from launch.fleet import Fleet
+from launch.history import newest_status
+from launch.hosts.bundle import Bundle, Code
+from launch.plan.plan import Plan
+from launch.run.draft import Draft
+from launch.run.follower import Follower
+from launch.signals import Interrupts
+from launch.status.run import ENDED
+from launch.teardown import DOWN_S, in_lines, look_and_take_down
+from launch.verbs import up
+from launch.view import live_view
+from tests.simulation.faults import Fault
+from tests.simulation.launcher import faults
+from tests.simulation.launcher.faults import OTHER, TERMINAL
+from tests.simulation.launcher.machines import LaunchedMachine
+from tests.simulation.launcher.programs import Program, me
+from tests.simulation.launcher.promises import Down, LauncherPromises
+from tests.simulation.launcher.replaced import replaced
+from tests.simulation.loops import Clock
+from tests.simulation.promises import BOUND_S, LOSES_FILES
+from tests.simulation.runs import RUN, plan_of, request_of
+
+CODE = Code({"launcher": Bundle(b"", "1" * 16)})
+AGAIN_S = 10.0  # after a ``launch down`` that has not ended all, before the next
+
+
+class Launchers:
+    """The launchers of one history.
+
+    Attributes:
+      up: the launcher that has started the run.
+    """
+
+    machine = LaunchedMachine
+    bound_s = BOUND_S + DOWN_S + AGAIN_S  # for a run to end: one ``down`` may wait in vain for what was out of reach
+
+    def __init__(self, world: Any):
+        self._world = world
+        self.clocks = {TERMINAL: Clock(world.agenda), OTHER: Clock(world.agenda)}
+        self.programs: List[Program] = []
+        self.up: Optional[Program] = None
+        self._downs: List[Down] = []
+        self._watching: List[Tuple[Program, float]] = []  # when each gets Ctrl-C
+        self._promises = LauncherPromises(world)
+        self._spec = _spec(world)
+
+    def replaced(self) -> ContextManager[None]:
+        """Replace the names of the product that launchers and verbs ask for."""
+        return replaced(self._world)
+
+    @property
+    def places(self) -> Sequence[str]:
+        """The machines of the world."""
+        return [*self._world.machines, *self.clocks]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run was begun, and no launcher is there any more."""
+        return self.up is not None and all(each.is_over for each in self.programs)
+
+    @property
+    def forget_attempts(self) -> bool:
+        """Whether a launcher may restart a lead whose record of attempts is not on disk."""
+        cuts = [fault for fault in self._world.faults if fault.kind in LOSES_FILES and fault.what == "h0"]
+        return bool(cuts) and not self._world.shape.returns
+
+    def forget(self) -> None:
+        """End the threads that are left."""
+        for program in [*self.programs, *(each for m in self._world.machines.values() for each in m.programs)]:
+            program.forget()
+
+    # -- what happens to launchers
+
+    def meet(self, fault: Fault, world: Any) -> Any:
+        """Let a fault of launchers begin."""
+        return faults.begin(fault, world)
+
+    def lose(self) -> None:
+        """The launcher that has started the run is killed."""
+        if self.up is not None:
+            self.up.take(signal.SIGKILL)
+
+    def sleep(self) -> Any:
+        """Suspend the machine of the launcher; return what wakes it."""
+        clock, asleep = self.clocks[TERMINAL], self._world.network.asleep
+        if clock.is_asleep or self.up is None:
+            return None
+        clock.sleep()
+        asleep.add(TERMINAL)
+
+        def wake() -> None:
+            clock.wake()
+            asleep.discard(TERMINAL)
+            for program in self.programs:
+                program.woke()
+
+        return wake
+
+    def restarts(self, machine: Any) -> bool:
+        """Return whether to restart the agent of a lead: the product's launcher does."""
+        return False
+
+    def look(self) -> None:
+        """Raise Broken where a promise of launchers does not hold now."""
+        if self.up is not None and self.up.is_over and self._world.launcher_left_at is None:
+            self._world.launcher_left_at = self._world.agenda.now
+        self._promises.look(self._downs, self.up, self._watching)
+
+    def outcome(self, status: Dict[str, Any]) -> None:
+        """Raise Broken where the launcher has not shown the run as it was, once all is over."""
+        self._promises.outcome(self.up, status)
+
+    def expected(self, cost: Any) -> Any:
+        """Return what the faults of the history may cost with launchers."""
+        return self._promises.expected(cost)
+
+    # -- launchers
+
+    def begin(self) -> None:
+        """Let ``launch up`` start the run."""
+        detach = self._world.shape.detached
+        self.up = self._program(TERMINAL, "launch up", lambda: up.train(Target(self._spec), detach))  # type: ignore
+
+    def end(self, request: Dict[str, Any]) -> None:
+        """Let ``launch down`` end the run from another terminal, again and again until nothing is left."""
+        program = self._program(OTHER, "launch down", lambda: self._down(request.get("reason", "launch down")))
+        self._downs.append(Down(program, self._world.agenda.now))
+
+        def look() -> None:
+            if not program.is_over:
+                self._world.agenda.after(AGAIN_S, look)
+            elif program.code != SUCCEEDED:
+                self.end(request)
+
+        self._world.agenda.after(AGAIN_S, look)
+
+    def _down(self, reason: str) -> int:
+        down = next(each for each in self._downs if each.program is me())
+        with self._reach() as fleet:
+            down.left = left = look_and_take_down(fleet, reason)
+        for line in in_lines(left):
+            me().show(line)
+        return SUCCEEDED if left.clean else FOUND_WRONG
+
+    def watch(self, seconds: float) -> None:
+        """Let ``launch status --watch`` follow the run, until Ctrl-C after so long."""
+        program = self._program(OTHER, "launch status --watch", self._watch)
+        self._watching.append((program, self._world.agenda.now + seconds))
+        self._world.agenda.after(seconds, lambda: program.take(signal.SIGINT))
+
+    def _watch(self) -> int:
+        with self._reach() as fleet:
+            found = newest_status(fleet, "r.yaml", warn=me().show)
+            if found.state not in ENDED:
+                Follower(fleet, found, live_view.for_terminal()).follow()
+            return fleet.interrupts.exit_code(otherwise=SUCCEEDED)
+
+    @contextmanager
+    def _reach(self) -> Iterator[Fleet]:
+        """Open the fleet of the file's hosts, as ``launch.target`` does."""
+        with Interrupts() as interrupts, Fleet(self._spec, _pythons(self._spec), CODE, interrupts) as fleet:
+            yield fleet
+
+    def _program(self, host: str, name: str, verb: Any) -> Program:
+        def main() -> int:
+            try:
+                return int(verb())
+            except LaunchError as error:
+                me().show(str(error))
+                return error.exit_code
+
+        program = Program(self._world, name, host, self.clocks[host], main)
+        self.programs.append(program)
+        return program
+
+    # -- the run that they start
+
+    def draft(self, target: Any, start: Any, begins: datetime) -> Draft:
+        """Return the world's run, in the place of ``launch.run.draft.draft``."""
+        world, spec = self._world, self._spec
+        shape = world.shape._replace(returns=False)  # the launcher learns what boots start
+        plan = Plan(RUN, spec, (), "h0", "h0:2000", _pythons(spec), world.cluster)
+        run = plan_of(shape)
+        requests = {host: replace(request_of(shape, run, host), detached=start.detach) for host in run.hosts}
+        return Draft(plan, requests, CODE, begins, lambda begins: self.draft(target, start, begins))
+
+
+class Target:
+    """A hosts file with the run's hosts."""
+
+    file, run, local, selects = "r.yaml", None, False, False
+
+    def __init__(self, spec: Spec):
+        self._spec = spec
+
+    def __str__(self) -> str:
+        return self.file
+
+    def spec(self) -> Spec:
+        return self._spec
+
+    def job(self, spec: Spec) -> None:
+        return None
+
+
+def _spec(world: Any) -> Spec:
+    tasks = [
+        TaskSpec(each.role, each.index, each.host, each.address, int(each.address.rsplit(":", 1)[1]), spare=each.spare)
+        for each in world.plan.tasks
+    ]
+    return Spec(
+        Path("r.yaml"), "r", tuple(tasks), command=("true",), elastic=Elastic(1) if world.shape.elastic else None
+    )
+
+
+def _pythons(spec: Spec) -> Dict[str, str]:
+    return dict.fromkeys(sorted(spec.hosts), "python3")

@@ -1,0 +1,151 @@
+"""Puts a world in the place of what launchers and verbs ask of their machines."""
+
+import asyncio
+import signal
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Dict, Iterator, List
+from unittest import mock
+
+from launch.run.attached import AgentRestarts
+from launch.view.plain_view import View
+from tests.simulation.launcher import sessions
+from tests.simulation.launcher.baton import wait
+from tests.simulation.launcher.hosts import makes_hosts
+from tests.simulation.launcher.names import OF_LAUNCHERS, OF_VERBS
+from tests.simulation.launcher.programs import kill, me
+from tests.simulation.launcher.streams import Stream, dial, select
+from tests.simulation.launcher.threads import Event, Pool, Thread, wait_for
+
+
+@contextmanager
+def replaced(world: Any) -> Iterator[None]:
+    """Replace every name inside."""
+    time = SimpleNamespace(time=world.wall, monotonic=_monotonic, sleep=wait)
+    every = [(OF_LAUNCHERS, {**_of_launchers(world), "time": time}), (OF_VERBS, {**_of_verbs(world), "time": time})]
+    with ExitStack() as stack:
+        for names, values in every:
+            for name in names:
+                short = name.rsplit(".", 1)[1]
+                stack.enter_context(mock.patch(name, values[name if name in values else short]))
+        yield
+
+
+def _monotonic() -> float:
+    return asyncio.get_event_loop().time()
+
+
+def _of_launchers(world: Any) -> Dict[str, Any]:
+    def say(*lines: str) -> None:
+        for line in lines:
+            me().show(line)
+
+    return {
+        "wait": wait_for,
+        "wait_for": wait_for,
+        "ThreadPoolExecutor": Pool,
+        "allow_open_files": lambda number: None,
+        "make_hosts": makes_hosts(world.network),
+        "AgentRestarts": partial(AgentRestarts, clock=_monotonic),
+        "draft": world.operators.draft,
+        "print_log_of_culprit": lambda fleet, status, show: None,
+        "remember": lambda spec, run: None,
+        "say": say,
+        "threading": SimpleNamespace(Event=Event, Thread=Thread),
+        "os": SimpleNamespace(
+            getpid=lambda: me().pid, kill=kill, write=lambda number, data: me().show(data.decode().rstrip())
+        ),
+        "signal": _Signals(),
+        "sys": SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: False)),
+        "for_terminal": lambda: View(_Screen()),  # type: ignore[arg-type]
+    }
+
+
+class _Screen:
+    """What a launcher prints."""
+
+    def write(self, text: str) -> None:
+        for line in text.splitlines():
+            me().show(line)
+
+    def flush(self) -> None:
+        pass
+
+
+class _Signals:
+    """In the place of the module ``signal``: handlers of the program that runs now."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(signal, name)
+
+    def signal(self, number: int, handler: Any) -> Any:
+        before, me().handlers[number] = self.getsignal(number), handler
+        return before
+
+    def getsignal(self, number: int) -> Any:
+        return me().handlers.get(number, signal.SIG_DFL)
+
+
+def _of_verbs(world: Any) -> Dict[str, Any]:
+    sockets = _Sockets(world)
+
+    def boot_files(folder: Any) -> List[Any]:
+        return [folder.own / "boot.json"] if world.here().has_unit else []
+
+    return {
+        "expand": lambda workdir: world.here().folder.workdir,
+        "os": sessions.OS,
+        "launch.agent.verbs.status.os": SimpleNamespace(stat=lambda path: world.here().disk.lstat(path)),
+        "readable": sessions.readable,
+        "sys": sessions.SYS,
+        "sockets": SimpleNamespace(listened_by=lambda pids: []),
+        "held_by": lambda path: world.here().holder(str(path)),
+        "command_line": lambda pid: "a simulated program",
+        "connect": sockets.connect,
+        "inside": sockets.inside,
+        "socket": SimpleNamespace(AF_UNIX=1, SOCK_STREAM=1, socket=sockets.listener),
+        "select": SimpleNamespace(select=select),
+        "fork_away": lambda run, log, kept, title: run(),
+        "serve": lambda request, says: world.here().serve(request, says),
+        "files": boot_files,
+        "obstacle": lambda: None if world.shape.returns else "has no systemd",
+        "remove": lambda folder: world.here().remove_unit(),
+    }
+
+
+class _Sockets:
+    """The sockets of agents for callers on their hosts."""
+
+    def __init__(self, world: Any):
+        self._world, self._folder = world, ""
+
+    @contextmanager
+    def inside(self, folder: Any) -> Iterator[None]:
+        self._folder = str(folder)
+        yield
+
+    def listener(self, *kind: int) -> "_Listener":
+        return _Listener(self)
+
+    def bind(self, name: str) -> str:
+        path, disk = f"{self._folder}/{name}", self._world.here().disk
+        if disk.lexists(path):
+            raise OSError(98, "Address already in use")
+        disk.write(path, "")
+        return path
+
+    def connect(self, folder: Any, timeout_s: float) -> Stream:
+        stream = dial(self._world.network, me().loop.host, f"{folder}/agent.sock", timeout_s)
+        stream.settimeout(timeout_s)
+        return stream
+
+
+class _Listener:
+    """An agent's socket before it listens."""
+
+    def __init__(self, sockets: _Sockets):
+        self._sockets, self.path = sockets, ""
+
+    def bind(self, name: str) -> None:
+        self.path = self._sockets.bind(name)

@@ -1,0 +1,60 @@
+"""Mistakes in the launcher: mends of this repository's history that are taken out, and others like them."""
+
+from typing import List
+
+from tests.simulation.faults import Fault
+from tests.simulation.mutants.mutant import Edit, Mutant
+
+_ATTACHED, _FOLLOWER, _TEARDOWN = "launch/run/attached.py", "launch/run/follower.py", "launch/teardown.py"
+ATTACHED, DETACHED = 2000000, 2000002  # seeds of such runs
+
+# Of the commit in parentheses, by the beginning of its number.
+LAUNCHERS: List[Mutant] = [
+    Mutant(
+        "go again",
+        "a launcher sends go with its first connection alone (ecfba65)",
+        (
+            Edit(_ATTACHED, '        lead.send({"do": "go"})\n', "        self._go(lead)\n"),
+            Edit(
+                _ATTACHED,
+                "    def go(self) -> RunStatus:\n",
+                "    def _go(self, lead: Conversation) -> None:\n"
+                '        if not vars(self).setdefault("_has_sent_go", False):\n'
+                '            lead.send({"do": "go"})\n'
+                "        self._has_sent_go = True\n\n"
+                "    def go(self) -> RunStatus:\n",
+            ),
+        ),
+        known=(ATTACHED, (Fault(2.05, "half-open", "h0"),)),
+    ),
+    Mutant(
+        "signals again",
+        "a launcher sends a signal's request once, though its connection may have lost it (ecfba65)",
+        (Edit(_ATTACHED, "        self._relayed = 0\n        return super()", "        return super()"),),
+        known=(ATTACHED, (Fault(20.0, "half-open", "h0"), Fault(20.5, "ctrl-c"))),
+    ),
+    Mutant(
+        "pause",
+        "a launcher that is paused by Ctrl-Z does not ask the lead to wait",
+        (Edit(_ATTACHED, '        lead.send({"do": "pause"})\n', ""),),
+        known=(ATTACHED, (Fault(15.0, "ctrl-z", seconds=60.0),)),
+    ),
+    Mutant(
+        "watching renews",
+        "a follower's beats renew the lease of the launcher (e69ddc6)",
+        (Edit(_FOLLOWER, '    beat = "ping"\n', '    beat = "beat"\n'),),
+        known=(ATTACHED, (Fault(10.0, "watch", seconds=110.0), Fault(15.0, "launcher"))),
+    ),
+    Mutant(
+        "agents stay dead",
+        "a launcher asks for the first start of an agent again, not for the next agent (c8351af)",
+        (Edit(_ATTACHED, "replace(self._requests[host.name], again=True)", "self._requests[host.name]"),),
+        known=(ATTACHED, (Fault(30.0, "agent", "h2"),)),
+    ),
+    Mutant(
+        "members unasked",
+        "down asks the lead alone",
+        (Edit(_TEARDOWN, "if host not in lead}\n    with", "if False}\n    with"),),
+        known=(DETACHED, (Fault(20.0, "stuck", "worker:1", 110.0), Fault(30.0, "stop"))),
+    ),
+]
