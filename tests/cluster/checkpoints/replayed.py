@@ -36,6 +36,9 @@ class Replay:
     def lexists(self, path: str) -> bool:
         return bool(self.perform("exists", path))
 
+    def is_folder(self, path: str) -> bool:
+        return os.path.dirname(path) == "/"
+
     def unlink(self, path: str) -> None:
         self.perform("unlink", path)
 

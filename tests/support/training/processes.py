@@ -87,7 +87,9 @@ class Cluster:
         return -1 if progress is None else progress.step
 
     def log(self, role: str, index: int) -> str:
-        return (self.folder / f"{role}.{index}" / "log").read_text()
+        """A task's log, "" before it has begun."""
+        path = self.folder / f"{role}.{index}" / "log"
+        return path.read_text() if path.exists() else ""
 
     def logs(self) -> str:
         """All logs, for the message of a failing test."""
