@@ -34,8 +34,6 @@ _ON_HOSTS = (
 )
 _LAUNCHERS_OWN = "cluster/spec"  # reads hosts files, with packages that hosts may lack
 _PACKAGES = ("cluster", "jobs", "launch")  # of this project: a task always imports these, not packages next to its job
-
-
 _COMPRESSING = threading.Lock()
 
 

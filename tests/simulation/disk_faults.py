@@ -1,6 +1,6 @@
 """Faults of disks: a change of an agent's files that fails, or in which power or the agent ends; a damaged record.
 
-They come with seeds from ``FURTHER_FROM`` on. ``seconds`` of a fault is a number: that of the change, or of the damage.
+``seconds`` of a fault is a number: that of the change, or of the damage.
 """
 
 import errno
@@ -12,7 +12,6 @@ from tests.simulation.damage import MANNERS, damaged
 from tests.simulation.faults import BEGIN, Fault
 from tests.simulation.loops import Gone
 from tests.simulation.machines import OFF_S, UP_S, Machine
-from tests.simulation.runs import FURTHER_FROM
 
 FAILING = {"write full": errno.ENOSPC, "write fails": errno.EIO, "write refused": errno.EROFS}
 ENDING = ("write unpowered", "write killed")
@@ -25,7 +24,7 @@ def drawn(seed: int, hosts: List[str], until: float) -> List[Fault]:
     """Return the faults of disks of a seed."""
     random = Random(seed + 4)
     found: List[Fault] = []
-    for _ in range(random.choice([0, 1, 1, 2, 3]) if seed >= FURTHER_FROM else 0):
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
         kind = random.choices(list(KINDS), list(KINDS.values()))[0]
         at = random.uniform(*random.choice([(0.0, until), (0.0, until), (0.0, 15.0), (590.0, 640.0)]))
         host = random.choice([hosts[0], random.choice(hosts)])

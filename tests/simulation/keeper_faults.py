@@ -5,7 +5,6 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from launch.agent.service.keeping import FAILED, TAKEN
 from tests.simulation.keepers import Keepers
-from tests.simulation.runs import FURTHER_FROM
 
 ALIKE = 40  # added to a seed, for their own numbers
 KINDS: Dict[str, int] = {
@@ -18,7 +17,7 @@ LONGEST_S = 120.0
 def drawn(seed: int, hosts: List[str], until: float) -> List[Tuple[float, str, str, float]]:
     """The further faults of a history: when, which, where and for how long; half of them meet an agent's end."""
     random, found = Random(seed + ALIKE), []
-    for _ in range(random.choice([0, 1, 1, 2, 3]) if seed >= FURTHER_FROM else 0):
+    for _ in range(random.choice([0, 1, 1, 2, 3])):
         kind, host = random.choices(list(KINDS), list(KINDS.values()))[0], random.choice(hosts)
         at, seconds = random.uniform(0.0, until), random.choice([3.0, 11.0, 30.0, 60.0, LONGEST_S])
         found.append((at, kind, host, seconds * random.uniform(0.8, 1.2)))

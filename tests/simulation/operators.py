@@ -73,7 +73,7 @@ class Operators:
     def restarts(self, machine: Any) -> bool:
         """Return whether the launcher, which has not left yet, starts the agent of a lead again."""
         request, folder = machine.request, machine.folder
-        is_detaching = request.detached and folder.read_whole(recovery.DETACHED) is None
+        is_detaching = request.detached and not folder.has(recovery.DETACHED)
         goes_on = not is_over(folder.read_whole("status.json"))
         return request.run_plan is not None and self._world.launcher_left_at is None and is_detaching and goes_on
 

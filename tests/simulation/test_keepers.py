@@ -8,6 +8,7 @@ from launch.agent.service.keeping import CHANCE_S, LEAST_S, LOOK_S
 from launch.agent.supervision.agents import MOST
 from tests.simulation import keeper_faults
 from tests.simulation.faults import Fault
+from tests.simulation.operators import further_faults
 from tests.simulation.runs import FURTHER_FROM
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
@@ -94,6 +95,6 @@ def test_an_agent_that_tidies_for_long_is_not_killed_and_has_no_next_one() -> No
 
 def test_only_histories_from_a_seed_on_draw_faults_of_keepers() -> None:
     hosts, seeds = ["h0", "h1"], range(FURTHER_FROM, FURTHER_FROM + 200)
-    assert not any(keeper_faults.drawn(seed, hosts, 480.0) for seed in (0, 30181, FURTHER_FROM - 1))
+    assert not any(further_faults(seed, hosts, 480.0) for seed in (0, 30181, FURTHER_FROM - 1))
     some = [fault for seed in seeds for fault in keeper_faults.drawn(seed, hosts, 480.0)]
     assert {kind for _, kind, _, _ in some} >= {*keeper_faults.KINDS, *keeper_faults.ENDS}

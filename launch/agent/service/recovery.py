@@ -57,8 +57,9 @@ def _attempts_in(status: RunStatus) -> Dict[str, int]:
     """Return the newest attempt of each task that has begun, as the path of its log names it."""
     found: Dict[str, int] = {}
     for task in status.tasks:
-        with contextlib.suppress(ValueError, IndexError):
-            found.update({task.name: attempt_of(Path(task.log))} if task.log is not None else {})
+        if task.log is not None:
+            with contextlib.suppress(ValueError, IndexError):
+                found[task.name] = attempt_of(Path(task.log))
     return found
 
 

@@ -124,7 +124,7 @@ class Formations(SupervisionRule):
                 f"{without}{describe(following, self._plan.tasks, self.wishes.by_name)}", now, incident
             )
         self._losses = []
-        self._show_spares()
+        self._leave_out_others()
         return [self._start_in_turn(name) for name in following.tasks]
 
     def _start_in_turn(self, name: str) -> Order:
@@ -132,10 +132,11 @@ class Formations(SupervisionRule):
         task.attempt = self._next_attempt(name)
         return self.start_task(task)
 
-    def _show_spares(self) -> None:
-        """Mark the available tasks that the formation does not need as spares or as drained; it waits for no other."""
-        others = {name: task for name, task in self._roster.by_name.items() if name not in self.current.indices}
-        for name, task in others.items():
+    def _leave_out_others(self) -> None:
+        """Let the run continue without the tasks outside the formation; an available one is a spare, or drained."""
+        for name, task in self._roster.by_name.items():
+            if name in self.current.indices:
+                continue
             self._incidents.leave(name)
             if task.plan.host not in self.out:
                 self._roster.turn(task, "stopped", process=False)
@@ -177,7 +178,7 @@ class Formations(SupervisionRule):
         # Only an evaluator, or a spare that still waits, has changed: the cluster is the same.
         came = [name for name in following.tasks if name not in self.current.indices]
         self.current = following
-        self._show_spares()
+        self._leave_out_others()
         return [self._start_in_turn(name) for name in came]
 
     def _end(self) -> List[Order]:

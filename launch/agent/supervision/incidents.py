@@ -42,7 +42,7 @@ class Incidents:
         self._newest: Optional[Incident] = None
         self._relapses, self._cuts, self._returns = Relapses(), Cuts(), Returns()
         self._open: Dict[str, Incident] = {}  # by task: the incident that keeps the task from training
-        self._hosts: List[Incident] = []  # incidents of hosts, and of tasks that left, until a task starts afterwards
+        self._awaiting_start: List[Incident] = []  # of hosts, and of tasks that left, until a task starts afterwards
         self._on_host: Dict[str, List[str]] = {}  # tasks
         for name, each in tasks.items():
             self._on_host.setdefault(each.plan.host, []).append(name)
@@ -146,7 +146,7 @@ class Incidents:
             self._open[incident.task] = incident
         elif incident.kind in OF_A_HOST:
             self._returns.clear()  # what is lost from now on belongs to this incident
-            self._hosts.append(incident)
+            self._awaiting_start.append(incident)
             self.expect_starts(self._on_host.get(incident.host or "", ()))
         else:
             self._await_step(incident, now)
@@ -175,7 +175,7 @@ class Incidents:
     def leave(self, task: str) -> None:
         """Record that the formation continues without a task: its incident is over when the others train again."""
         if task in self._open:
-            self._hosts.append(self._open.pop(task))
+            self._awaiting_start.append(self._open.pop(task))
 
     def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
         """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
@@ -185,9 +185,9 @@ class Incidents:
         """Record the start of a task's process."""
         self.run_time(now)
         self._returns.record_start(task, self.stalls.advances)
-        for incident in self._hosts:
+        for incident in self._awaiting_start:
             self._await_step(incident, now)
-        self._hosts = []
+        self._awaiting_start = []
         self._gone.discard(task)
         self.stalls.restart_examples(task)
         own = self._open.get(task)
@@ -202,13 +202,13 @@ class Incidents:
     @property
     def awaits_start(self) -> bool:
         """Return whether an incident of a host waits for the start of a task."""
-        return bool(self._hosts)
+        return bool(self._awaiting_start)
 
     def go_on(self, now: float) -> None:
         """Record that no task starts for a host's incident: the host had no tasks, or its tasks were drained before."""
-        hosts, self._hosts = self._hosts, []
+        awaiting, self._awaiting_start = self._awaiting_start, []
         settle = self._await_step if self.has_progress else self._close
-        for incident in hosts:
+        for incident in awaiting:
             settle(incident, now)
 
     def record_progress(self, task: str, progress: Mapping[str, Any], now: float) -> None:

@@ -36,13 +36,21 @@ def status(reference: RunReference) -> Dict[str, Any]:
         except OSError:
             recorded = folder.read_whole("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
-        if run["lead"] == folder.host and folder.read_record("status.json", RunStatus) is None:
-            recorded = None  # missing, or damaged
+        if run["lead"] == folder.host and not _is_whole(recorded):
+            recorded = None
         if recorded is not None or not leads or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)
     died = not is_over(recorded) and leftovers.agent_pid(folder) is None
     return {**run, "status": orphaned(folder, recorded), "agent": False, "died": died}
+
+
+def _is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
+    """Return whether a run's status is neither missing nor damaged."""
+    try:
+        return from_values(RunStatus, recorded) is not None
+    except ValueError:
+        return False
 
 
 def restart(request: RestartRequest) -> Dict[str, Any]:

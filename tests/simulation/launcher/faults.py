@@ -6,7 +6,6 @@ from random import Random
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 from tests.simulation.faults import LONGEST_S, Fault
-from tests.simulation.runs import FURTHER_FROM
 
 TERMINAL, OTHER = "terminal", "other"  # machines of launchers
 RUNS_S = 480.0  # such faults come until then
@@ -19,9 +18,7 @@ _OF_HOSTS = ("line", "line in", "line out", "half-open")
 
 
 def drawn(seed: int, hosts: List[str]) -> List[Fault]:
-    """Return what happens to the launchers of a seed; nothing where the run has none."""
-    if seed < FURTHER_FROM:
-        return []
+    """Return what happens to the launchers of a seed."""
     random = Random(seed + 5)
     found: List[Fault] = []
     for _ in range(random.choice([0, 1, 1, 2, 3])):

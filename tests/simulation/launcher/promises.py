@@ -41,9 +41,9 @@ class LauncherPromises:
 
     def __init__(self, world: Any):
         self._world = world
-        self._over_at: Optional[float] = None  # since when nothing of the run lives
+        self._over_at = 0.0  # since when nothing of the run lives
         self._is_up_looked_at = False
-        self._unheard_at: Optional[float] = None  # since when the lead could know of Ctrl-C, and goes on
+        self._unheard_at = 0.0  # since when the lead could know of Ctrl-C, and goes on
 
     def look(self, downs: List[Down], up: Any, watching: List[Any]) -> None:
         """Raise Broken where one does not hold now."""
@@ -65,10 +65,8 @@ class LauncherPromises:
             self._up_leaves_nothing(up)
         lives = bool(world.living()) or any(each.life is not None for each in world.machines.values())
         if lives or up is None or up.is_over or not up.can_run:
-            self._over_at = None
-        elif self._over_at is None:
             self._over_at = max(now, world.healed_at)
-        elif now > self._over_at + AFTER_S:
+        if now > self._over_at + AFTER_S:
             raise Broken(f"I7: launch up goes on {now - self._over_at:.0f} s after its run")
 
     def _a_signal_stops_the_run(self, up: Any) -> None:
@@ -77,10 +75,8 @@ class LauncherPromises:
         now, supervisor = world.agenda.now, world.supervisor()
         goes_on = supervisor is not None and not supervisor.state.is_closing and lead.has_agent and not lead.is_stopped
         if up is None or up.interrupted_at is None or up.is_over or not up.can_run or not goes_on:
-            self._unheard_at = None
-        elif self._unheard_at is None:
             self._unheard_at = max(now, world.healed_at)
-        elif now > self._unheard_at + STOPS_S:
+        if now > self._unheard_at + STOPS_S:
             raise Broken(f"I7: the run goes on {now - up.interrupted_at:.0f} s after Ctrl-C to its launcher")
 
     def _nothing_is_left(self, down: Down) -> None:
