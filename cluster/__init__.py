@@ -4,7 +4,7 @@ A worker has its own copy of the model. The parameter servers (ps) hold the auth
 step every worker pushes gradients to the servers, the servers update their variables, and every worker fetches the new
 values. ``steps`` explains a step in four lines.
 
-Authors of jobs may import the modules of this folder, and no package in it:
+Authors of jobs may import ``Task`` and the modules of this folder, and no package in it:
 
   task, job     a task of a cluster and its settings; the functions of a job's file
   layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics, shards
@@ -29,3 +29,7 @@ Packages, each above the packages before it:
   recommend     embedding tables, examples that count once: extensions of a model
   serving       measure each checkpoint while training continues; export one as a SavedModel
 """
+
+from cluster.task import Task
+
+__all__ = ["Task"]

@@ -45,7 +45,7 @@ def fixed_records(path: str, size: int) -> Any:
 
 
 def damaged(path: str, expected: str, found: object) -> JobError:
-    """Return the error for a file whose content does not fit the format in its name."""
+    """Return the error for the file at ``path``, which has ``found`` in place of ``expected``."""
     return JobError(f"{path}: expected {expected}, found {found}; copy the file again")
 
 

@@ -1,10 +1,11 @@
-"""Tables of embeddings without a vocabulary: rows appear as ids come, on the parameter servers.
+"""Tables of embeddings without a vocabulary, on the parameter servers: training adds a row for each new id.
 
     users = embedding.table("user", 16)
     vectors = embedding.lookup(users, x["user"])        # ids [batch] -> [batch, 16]
 
-An id is any int64, or a string. A table holds a row for every id that a training step has looked up. Its first value
-is a function of the table's name and of the id, so neither the order of ids nor the number of servers matters.
+An id is any int64, or a string. By default, a table holds a row for every id that a training step has looked up. The
+first value of a row is a function of the table and of the id. So the first value depends neither on the order in which
+ids come nor on the number of servers.
 """
 
 import re
@@ -25,30 +26,34 @@ _MOST_STEPS = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for rows, by the function that made it, ``after`` or ``unused_for``, and its number of steps."""
+    """A rule by which ids get or lose their rows in a table.
+
+    ``made_by`` is the name of the function that made the rule, ``after`` or ``unused_for``. ``steps`` is the argument
+    of that function.
+    """
 
     made_by: str
     steps: int
 
 
 def after(steps: int) -> Rule:
-    """Return the rule that gives an id its row in the step that is so many-th to have the id.
+    """Return the rule by which an id gets its row once ``steps`` training steps have looked up the id.
 
-    Until then, the id has its first value, and no gradient changes it.
+    Until then, a lookup of the id returns its first value, and no gradient changes this value.
 
     Raises:
-      ValueError: the number is none from 1 on.
+      ValueError: ``steps`` is not a whole number from 1 to 2**31 - 1.
     """
     return _rule("after", steps)
 
 
 def unused_for(*, steps: int) -> Rule:
-    """Return the rule that removes the row of an id after more than so many steps without the id.
+    """Return the rule by which an id loses its row after more than ``steps`` training steps without the id.
 
-    An id that comes again later begins as a new one.
+    An id that a later step looks up again counts as a new id.
 
     Raises:
-      ValueError: the number is none from 1 on.
+      ValueError: ``steps`` is not a whole number from 1 to 2**31 - 1.
     """
     return _rule("unused_for", steps)
 
@@ -70,16 +75,17 @@ def table(
     """Return a table of embeddings, for ``lookup``.
 
     Args:
-      name: of the table in checkpoints; a model's tables have names of their own.
-      width: numbers in a row.
-      admit: when an id gets a row, ``after(steps)``; without it in the first step that has the id.
-      expire: when an id loses its row, ``unused_for(steps=…)``; without it never.
-      initializer: of a new row: TensorFlow's ``zeros_initializer``, ``ones_initializer``, ``constant_initializer`` of
-        one number, ``random_uniform_initializer`` or ``random_normal_initializer``. By default normal with a standard
-        deviation of 1 / sqrt(width).
+      name: the name of the table in checkpoints; different tables of a model have different names.
+      width: the number of values in a row.
+      admit: the rule by which an id gets a row, ``after(steps)``; by default, the first training step that looks up an
+        id gives it a row.
+      expire: the rule by which an id loses its row, ``unused_for(steps=…)``; by default, no id loses its row.
+      initializer: the initializer of new rows: TensorFlow's ``zeros_initializer``, ``ones_initializer``,
+        ``constant_initializer`` of one number, ``random_uniform_initializer`` or ``random_normal_initializer``. By
+        default, the values are normal with mean 0 and a standard deviation of 1 / sqrt(width).
 
     Raises:
-      ValueError: the name is none for a variable, the width is not positive, or another argument is of another kind.
+      ValueError: ``name`` cannot be the name of a variable, ``width`` is below 1, or another argument is unsuitable.
     """
     if not isinstance(name, str) or not re.fullmatch(_NAME, name, re.ASCII):
         raise ValueError(f"embedding.table: expected a name of letters, digits, _ . - and /, found {name!r}")
@@ -102,18 +108,18 @@ def _steps(table_name: str, argument: str, rule: Any, maker: str, example: str) 
 
 
 def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
-    """Return the rows of ids, float32.
+    """Return the rows of ``ids`` in ``table``, float32.
 
     Args:
-      ids: integers or strings. Dense of any shape [...] give [..., width]. A ``tf.SparseTensor`` or a
-        ``tf.RaggedTensor`` of shape [batch, any] gives [batch, width], by the combiner; an example without ids gives
-        zeros.
-      combiner: "sum", "mean" or "sqrtn" (the sum over the root of the number) of an example's rows. With dense ids it
-        combines over their last axis.
+      ids: integers or strings. A dense tensor of shape [...] gives [..., width]. A ``tf.SparseTensor`` or a
+        ``tf.RaggedTensor`` of shape [batch, any] gives [batch, width]: ``combiner`` makes one row of an example's rows,
+        and an example without ids gives zeros.
+      combiner: "sum", "mean" or "sqrtn" (the sum divided by the square root of the number) of an example's rows. It is
+        required for sparse and ragged ids. With dense ids, it combines the rows over the last axis of ``ids``.
 
     Raises:
-      ValueError: ids of another type or shape, a combiner is missing or unknown, or the lookup is in a loop, a branch
-        or a function.
+      ValueError: ``ids`` have another type or shape, ``combiner`` is missing or unknown, or the lookup is inside a
+        loop, a branch or a function.
     """
     if isinstance(ids, (tf.SparseTensor, tf.RaggedTensor)):
         return _combined(table, ids, _known(table, combiner))
@@ -188,8 +194,8 @@ def _refuse_inside(table: Table) -> None:
     graph = tf.get_default_graph()
     if graph.building_function or graph._get_control_flow_context() is not None:
         raise ValueError(
-            f"embedding.lookup in {table.name!r}: expected one outside of loops, branches and functions, found one"
-            " inside; look up all ids before"
+            f"embedding.lookup in {table.name!r}: expected a lookup outside of loops, branches and functions,"
+            " found one inside; look up all ids before it"
         )
 
 

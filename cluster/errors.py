@@ -27,7 +27,7 @@ class ClusterError(Exception):
 
 
 class Problem(NamedTuple):
-    """One mistake in a hosts file. Lines and columns count from 1; None for ``--set``."""
+    """One mistake in a hosts file. Lines and columns count from 1, and are None for a mistake in ``--set``."""
 
     where: str  # "hosts.yaml" or "--set train.steps"
     line: Optional[int]
@@ -65,11 +65,11 @@ class MissingDataError(JobError):
 
 
 class TrainingError(ClusterError):
-    """Training cannot continue from here, and a restart would fail the same way."""
+    """Training cannot continue, and a restart would fail in the same way."""
 
 
 class CheckpointError(TrainingError):
-    """A checkpoint cannot be written or read, or another run writes into its folder."""
+    """A checkpoint cannot be written or read, or another run writes into the folder of checkpoints."""
 
     kind = "checkpoint"
 

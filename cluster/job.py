@@ -63,7 +63,7 @@ class Job:
 
     @contextlib.contextmanager
     def blame(self) -> Iterator[None]:
-        """Turn an exception inside the job's code into a ``JobError`` that names file and line."""
+        """Turn an exception inside the context into a ``JobError`` that names the file and line of the job."""
         try:
             yield
         except ClusterError:
@@ -72,10 +72,11 @@ class Job:
             raise JobError(self.blamed(error)) from error
 
     def blamed(self, error: Exception) -> str:
-        """Return an error of building the graph, with the place in this job that is at fault.
+        """Return the text of ``error``, which building the graph raised, after the place in this job that is at fault.
 
-        An error without a line in this job has the place of the function that was called wrongly, or whose optimizer
-        failed.
+        The place is the line of the job's file that raised the error. For an error that no line of this file raised,
+        the place is the function that was called with wrong arguments, or ``optimizer`` if the optimizer failed.
+        Otherwise, the place is the file without a line.
         """
         place = place_of(self.path, error)
         if place == self.path:
@@ -85,7 +86,10 @@ class Job:
         return described_at(place, error)
 
     def place(self, function: str) -> str:
-        """Return ``file:line`` of the beginning of one of the job's functions."""
+        """Return ``file:line`` of the beginning of the job's function with the name ``function``.
+
+        For a callable that is no Python function, the result is only the job's file.
+        """
         found = inspect.unwrap(getattr(self, function))
         while isinstance(found, functools.partial):
             found = found.func
@@ -93,11 +97,11 @@ class Job:
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":
-        """Return this job, for training, with ``args`` bound to its model, if the model has such a parameter."""
+        """Return this job for training: the model gets ``args`` and a true ``training`` if it has these parameters."""
         return self._bound(args=args, training=True)
 
     def for_evaluation(self) -> "Job":
-        """Return this job with ``training`` False for its model, if the model has such a parameter."""
+        """Return this job for evaluation: the model gets a false ``training`` if it has this parameter."""
         return self._bound(training=False)
 
     def _bound(self, **values: Any) -> "Job":
@@ -106,27 +110,27 @@ class Job:
         return replace(self, model=functools.partial(self.model, **values)) if values else self
 
     def check(self, function: str, expected: str, found: Any, ok: bool) -> None:
-        """Refuse ``found``, the result of one of the job's functions, unless ``ok``.
+        """Refuse ``found``, the result of the job's function with the name ``function``, unless ``ok``.
 
         Raises:
-          JobError: ``ok`` is false.
+          JobError: ``ok`` is false; the error names the place of the function, and ``expected``.
         """
         if not ok:
             raise JobError(f"{self.place(function)}: {function} returned {found}; expected {expected}")
 
     def losses(self, output: Any) -> Tuple[Any, Dict[str, Any]]:
-        """Return the output of ``model`` as loss and metrics per example, [batch] each.
+        """Return the loss and the metrics by name in ``output``, the result of ``model``.
 
-        For several losses by name, the model is trained on their sum, and each loss is a metric. A metric may also be
-        one of ``cluster.metrics``, or a pair of such tensors, a label and a score. A metric may also be a result of
-        ``tf.metrics``: a value of no dimensions, and its update.
+        The loss has the shape [batch]. If ``output`` has several losses by name, the result has their sum as the loss,
+        and each of them as a metric. A metric is a tensor [batch], one of ``cluster.metrics``, a pair of a label and a
+        score, [batch] each, or a result of ``tf.metrics``: a scalar and its update.
 
         Raises:
-          JobError: the output is neither losses nor a pair of losses and a mapping, or has not one value per example.
+          JobError: ``output`` has another form, a loss or metric has another shape, or two of them have the same name.
         """
         loss, metrics = output if isinstance(output, tuple) and len(output) == 2 else (output, {})
         self.check(
-            "model", "a loss, {name: loss}, or a pair of one and {metric: tensor}", output, isinstance(metrics, dict)
+            "model", "a loss, {name: loss}, or a pair of either and {metric: tensor}", output, isinstance(metrics, dict)
         )
         named = loss if isinstance(loss, dict) else {"loss": loss}
         self.check("model", "losses and metrics by names", output, all(isinstance(n, str) for n in [*named, *metrics]))
@@ -161,10 +165,11 @@ def _rank(value: Any) -> Optional[int]:
 
 
 def load(name: str, folder: Path) -> Job:
-    """Return the job of this name: a path to a .py file, a dotted module, or a bare name in ``folder``.
+    """Return the job ``name``: the path of a .py file, a dotted module, or a file's name in ``folder`` without .py.
 
     Raises:
-      JobError: the job does not exist, or its import fails; names file and line.
+      JobError: the job does not exist, its import fails, or it lacks a function; the error names the file, and the line
+        at which the import failed.
     """
     if name.endswith(".py") or "/" in name:
         return Job.from_module(_from_file(Path(name)))

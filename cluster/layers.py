@@ -10,14 +10,17 @@ from cluster.runtime.tf_compat import tf
 
 
 def dense(name: str, x: Any, units: int) -> Any:
-    """Return a fully connected layer with a bias: [batch, n] to [batch, units]."""
+    """Return the output of a fully connected layer with a bias: ``x`` is [batch, n], the result [batch, units]."""
     with tf.variable_scope(name):
         weights = tf.get_variable("weights", [x.shape[-1], units], initializer=tf.glorot_uniform_initializer())
         return x @ weights + tf.get_variable("bias", [units], initializer=tf.zeros_initializer())
 
 
 def convolution(name: str, x: Any, filters: int, size: int = 3, stride: int = 1, bias: bool = True) -> Any:
-    """Return a convolution with a square kernel: [batch, h, w, n] to [batch, h / stride, w / stride, filters]."""
+    """Return the output of a convolution with a kernel of ``size`` × ``size``, and with zeros around ``x``.
+
+    ``x`` is [batch, h, w, n]. The result is [batch, h / stride, w / stride, filters], both quotients rounded up.
+    """
     with tf.variable_scope(name):
         initial = tf.variance_scaling_initializer(2.0)  # He et al., "Delving Deep into Rectifiers", 2015
         kernel = tf.get_variable("kernel", [size, size, x.shape[-1], filters], initializer=initial)
@@ -26,16 +29,17 @@ def convolution(name: str, x: Any, filters: int, size: int = 3, stride: int = 1,
 
 
 def batch_norm(name: str, x: Any, training: bool, momentum: float = 0.9, epsilon: float = 1e-3) -> Any:
-    """Return the batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
+    """Return ``x`` after batch normalisation over all axes but the last (Ioffe and Szegedy, 2015).
 
-    In training a tower's own batch gives mean and variance, and operations in ``tf.GraphKeys.UPDATE_OPS`` update the
-    moving averages: the chief's first tower runs them, once with each of its gradients. Otherwise the layer uses the
-    moving averages.
+    In training, the layer uses the mean and the variance of the tower's own batch. Operations in
+    ``tf.GraphKeys.UPDATE_OPS`` update the moving averages of both. The chief's first tower runs these operations, once
+    with each of its gradients. Otherwise, the layer uses the moving averages.
 
     Args:
       x: float32 [batch, …, channels], of known rank and channels.
       training: the model's parameter ``training``.
-      momentum: the part of a moving average that a step keeps.
+      momentum: the part of a moving average that an update keeps.
+      epsilon: a small number that is added to the variance.
 
     Returns:
       A tensor like ``x``.
@@ -56,7 +60,7 @@ def batch_norm(name: str, x: Any, training: bool, momentum: float = 0.9, epsilon
 
 
 def classified(logits: Any, labels: Any) -> Tuple[Any, Dict[str, Any]]:
-    """Return the loss and the accuracy of a model of classes, per example.
+    """Return the loss per example of a classifier, and the metric ``accuracy`` by its name.
 
     The loss is the cross entropy of each example; the accuracy is 1 where the predicted class is the label, else 0.
 

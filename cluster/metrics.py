@@ -19,11 +19,11 @@ _SLICES = 20
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a model; ``kind`` is the name of its function.
+    """One metric of a model; ``kind`` is the name of the function that made it.
 
     Attributes:
-      tensors: the tensors of the metric by part: label, score, weight, group, value, slice.
-      most: the number of slices with results of their own; 0 for a metric without slices.
+      tensors: the tensors of the metric, by the names of their parts: label, score, weight, group, value, slice.
+      most: the largest number of slices that have results of their own; 0 for a metric without slices.
     """
 
     kind: str
@@ -39,19 +39,20 @@ def auc(label: Any, score: Any, weight: Any = None) -> Metric:
     Args:
       label: above 0.5 for a positive example.
       score: a probability, a logit, or any other number.
-      weight: of each example, at least 0; by default 1.
+      weight: the weight of each example, at least 0; by default 1.
     """
     return _metric("auc", label=label, score=score, weight=weight)
 
 
 def grouped_auc(label: Any, score: Any, group: Any, weight: Any = None) -> Metric:
-    """Return the mean of each group's area under the ROC curve, weighted by the examples of the group.
+    """Return the mean of the groups' areas under the ROC curve, each weighted by the total weight of its examples.
 
     Where a group is a user, the metric is known as GAUC (Zhou et al., "Deep Interest Network", 2018). A group whose
-    examples are all of one kind has no area, and does not count.
+    examples are all positive, or all negative, has no area and does not count.
 
     Args:
-      group: integers or strings. A string counts by its 63-bit fingerprint.
+      label, score, weight: as for ``auc``.
+      group: the group of each example, an integer or a string. Strings are compared by 63-bit fingerprints.
     """
     return _metric("grouped_auc", label=label, score=score, group=group, weight=weight)
 
@@ -61,13 +62,13 @@ def logloss(label: Any, score: Any, weight: Any = None) -> Metric:
 
     Args:
       label: from 0 to 1.
-      score: probabilities. A score nearer than 1e-7 to 0 or 1 counts as 1e-7 from it.
+      score: probabilities. A score below 1e-7 counts as 1e-7, and a score above 1 - 1e-7 counts as 1 - 1e-7.
     """
     return _metric("logloss", label=label, score=score, weight=weight)
 
 
 def calibration(label: Any, score: Any, weight: Any = None) -> Metric:
-    """Return the mean score over the mean label: above 1 where the model predicts too much.
+    """Return the mean score divided by the mean label: above 1 if the model's predictions are too high.
 
     Args:
       score: probabilities, or predictions of another quantity that ``label`` measures.
@@ -76,18 +77,18 @@ def calibration(label: Any, score: Any, weight: Any = None) -> Metric:
 
 
 def mean(value: Any, weight: Any = None) -> Metric:
-    """Return the mean of a value."""
+    """Return the mean of ``value``, weighted by ``weight``."""
     return _metric("mean", value=value, weight=weight)
 
 
 def by(slices: Any, metric: Metric, most: int = _SLICES) -> Metric:
-    """Return the same metric, which is also measured for each slice of the data.
+    """Return ``metric`` with ``slices``: it is measured on all examples, and also on each of the largest slices.
 
-    With the name ``auc``, the slice FR has the name ``auc/FR``.
+    If the model returns the metric under the name ``auc``, its value for the slice FR has the name ``auc/FR``.
 
     Args:
-      slices: integers, booleans or strings.
-      most: the number of slices with results of their own, 1 to 100; the slices with the most examples have them. The
+      slices: the slice of each example: integers, booleans or strings.
+      most: the largest number of slices that have results of their own, 1 to 100: those with the most examples. The
         examples of all other slices are measured together, as ``others``.
 
     Raises:
@@ -96,15 +97,15 @@ def by(slices: Any, metric: Metric, most: int = _SLICES) -> Metric:
     if not isinstance(metric, Metric) or metric.most:
         raise ValueError(f"metrics.by: expected a metric of cluster.metrics without slices, found {metric!r}")
     if type(most) is not int or not 1 <= most <= MOST_SLICES:
-        raise ValueError(f"metrics.by: expected most from 1 to {MOST_SLICES}, found {most!r}")
+        raise ValueError(f"metrics.by: expected the argument most from 1 to {MOST_SLICES}, found {most!r}")
     return replace(metric, tensors={**metric.tensors, "slice": slices}, most=most)
 
 
 def metrics_of(values: Mapping[str, Any]) -> Dict[str, Metric]:
-    """Return the metrics of a model that this module measures.
+    """Return the metrics that this module measures among ``values``, a model's metrics by name.
 
-    A pair of label and score becomes their ``auc``; a pair whose first tensor has no dimensions is one of
-    ``tf.metrics``.
+    A pair of a label and a score becomes their ``auc``. The result leaves out tensors with one value per example, and
+    results of ``tf.metrics``, which are pairs whose first tensor is a scalar.
     """
     found: Dict[str, Metric] = {}
     for name, value in values.items():

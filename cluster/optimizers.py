@@ -32,13 +32,13 @@ _OPTIMIZERS: Dict[str, _Made] = {
 
 
 def from_args(args: Mapping[str, Any], **defaults: Any) -> Any:
-    """Return the ``tf.train.Optimizer`` that ``args`` describe; their other keys are the job's own.
+    """Return the ``tf.train.Optimizer`` that ``args`` describes; the function ignores other keys in ``args``.
 
     Args:
-      defaults: the job's values for keys that ``args`` lack: ``optimizer="momentum", learning_rate=0.1``.
+      defaults: the job's values for keys that ``args`` lacks, such as ``optimizer="momentum", learning_rate=0.1``.
 
     Raises:
-      JobError: a value cannot be used; names the key, the expected value and the value found.
+      JobError: a value cannot be used; the error names the key, the expected value and the value found.
     """
     given: Any = args
     values = ChainMap(given, defaults, {"optimizer": "adam", "learning_rate": 0.001})  # reads no other key of args

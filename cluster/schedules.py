@@ -18,10 +18,10 @@ from cluster.runtime.tf_compat import tf
 def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup: float = 0) -> Any:
     """Return the learning rate of the current global step.
 
-    The result is ``rate`` itself where nothing changes the rate, else a float32 scalar.
+    The result is the number ``rate`` without decay and warmup, and otherwise a float32 scalar.
 
     Raises:
-      JobError: a key is unknown or missing, or its value cannot be used.
+      JobError: ``decay`` has an unknown key or lacks a key, or a value cannot be used.
     """
     rate = number("learning_rate", rate)
     warmup = number("warmup", warmup, low=0)
@@ -36,10 +36,10 @@ def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup
 
 
 def number(key: str, value: Any, low: float = -math.inf) -> float:
-    """Return ``value``, if it is a finite number of at least ``low``.
+    """Return ``value`` as a float, if it is a finite number of at least ``low``.
 
     Raises:
-      JobError: the value is no such number.
+      JobError: ``value`` is no such number; the error names ``key``.
     """
     ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= low
     expected = "a number" if low == -math.inf else f"a number from {low:g}"

@@ -3,8 +3,10 @@
     def inputs(task, args):
         return shards.lines(task, sorted(glob.glob("/data/log-*.csv")), parse, shuffle=10000)
 
-A shard is a file, or a range of lines of one. The parameter servers know how far each shard has been trained, in the
-same step and in the same checkpoint as the variables. So no example is lost or trained twice, whatever dies.
+A shard is a file, or a range of a file's lines. The parameter servers hold the progress of each shard: the number of
+its trained records. The progress changes in the same step as the variables, and is in the same checkpoint. So no
+example is lost or trained twice, whatever process dies. In asynchronous training, the death of a process may let the
+examples of one batch count twice.
 """
 
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -24,15 +26,15 @@ Parse = Callable[[Any], Dict[str, Any]]
 def lines(
     task: Any, files: Sequence[str], parse: Parse, *, shuffle: int = 0, seed: int = 0, shard_bytes: int = SHARD_BYTES
 ) -> Any:
-    """Return the dataset of a job's ``inputs``, of the lines of text files.
+    """Return a dataset of the lines of text files, for a job's ``inputs`` to return.
 
     Args:
-      task: that of ``inputs``.
+      task: the task that ``inputs`` receives.
       files: paths, in the same order on every worker; ``.gz`` files are unpacked.
-      parse: makes {name: tensor [batch, …]} of lines, a string tensor [batch], without their ends.
-      shuffle: how many consecutive records of a shard to shuffle together; 0 leaves shards and records in order.
-      seed: of the order.
-      shard_bytes: about how large a shard is; a ``.gz`` file is one shard.
+      parse: a function from lines, a string tensor [batch] without line ends, to {name: tensor [batch, …]}.
+      shuffle: the number of consecutive records of a shard to shuffle together; 0 leaves shards and records in order.
+      seed: the seed of the order of shards and records.
+      shard_bytes: the approximate size of a shard in bytes; a ``.gz`` file is one shard.
 
     Raises:
       OSError: a file cannot be read.
@@ -47,12 +49,12 @@ def lines(
 def records(
     task: Any, files: Sequence[str], read: shard_files.Read, parse: Parse, *, shuffle: int = 0, seed: int = 0
 ) -> Any:
-    """Return the dataset of a job's ``inputs``, of records of any files; each file is a shard.
+    """Return a dataset of the records of files in any format, for a job's ``inputs`` to return; each file is a shard.
 
     Args:
-      read: yields the records of the file at a path as bytes, always the same ones in the same order, such as
-        ``tf.io.tf_record_iterator``.
-      task, files, parse, shuffle, seed: as for ``lines``; ``parse`` gets records.
+      read: a function that yields the records of the file at a path, as bytes, such as ``tf.io.tf_record_iterator``.
+        It must always yield the same records in the same order.
+      task, files, parse, shuffle, seed: as for ``lines``; ``parse`` receives records instead of lines.
 
     Raises:
       OSError: a file cannot be read.

@@ -7,8 +7,8 @@ A model states the position of a layer in the model, and not the device that run
             with stage(index, of=8):
                 x = layer(x)
 
-With two devices a tower, layers 0 to 3 are built on the first and 4 to 7 on the second; with one device, or outside
-every tower, ``stage`` does nothing.
+With two devices for each tower, layers 0 to 3 are built on the first device and layers 4 to 7 on the second. With one
+device, or outside every tower, ``stage`` does nothing.
 """
 
 import contextlib
@@ -22,7 +22,10 @@ _OPEN = "cluster/open_towers"  # the collection of the towers being built in a g
 
 @contextlib.contextmanager
 def tower_on(devices: Sequence[Device]) -> Iterator[None]:
-    """Place all operations built inside on one tower's first device, unless a ``stage`` places them."""
+    """Build operations inside the context on the first of ``devices``, the devices of one tower.
+
+    A ``stage`` inside the context may choose another of these devices.
+    """
     open_towers = tf.get_collection_ref(_OPEN)
     open_towers.append(devices)
     try:
@@ -34,9 +37,9 @@ def tower_on(devices: Sequence[Device]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def stage(index: int, of: int) -> Iterator[None]:
-    """Place all operations built inside as part ``index`` of ``of`` consecutive parts of the model.
+    """Build operations inside the context on the device for part ``index`` of the model's ``of`` consecutive parts.
 
-    Each device of the tower takes its share of consecutive parts.
+    Each device of the tower has a share of consecutive parts. Outside every tower, the context has no effect.
 
     Raises:
       ValueError: ``index`` is not from 0 to ``of`` - 1.

@@ -32,10 +32,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder, interval and copies of the chief's checkpoints. ``dir`` None: below the run's own folder.
+    """The settings of the chief's checkpoints.
 
-    ``delta_every_s``: seconds between checkpoints that write only the changed rows of embedding tables; None for no
-    such checkpoints. ``replicas``: the number of further hosts on which the agents keep copies.
+    ``dir``: the folder of the checkpoints; None for a folder below the run's own folder. ``every_s``: seconds between
+    checkpoints. ``keep``: the number of newest checkpoints that the chief keeps. ``replicas``: the number of further
+    hosts on which the agents keep copies. ``delta_every_s``: seconds between checkpoints that write only the changed
+    rows of embedding tables; None for no such checkpoints.
     """
 
     dir: Optional[str] = None
@@ -47,10 +49,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Best:
-    """The metric on held-out data by which a checkpoint is the best.
+    """The metric on held-out data by which the chief compares checkpoints.
 
-    At most one of ``max`` and ``min`` names the metric. Training ends after ``patience`` measurements without a better
-    one; None for no such end.
+    ``max`` names a metric whose largest value is the best, ``min`` a metric whose smallest value is the best; at most
+    one of them is set. Training ends after ``patience`` successive measurements without a better value; with None,
+    measurements never end training.
     """
 
     max: Optional[str] = None
@@ -59,22 +62,22 @@ class Best:
 
     @property
     def metric(self) -> str:
-        """Return the metric; "" for no metric."""
+        """Return the name of the metric; "" for no metric."""
         return self.max or self.min or ""
 
     @property
     def goal(self) -> str:
-        """Return ``max`` or ``min``."""
+        """Return ``max`` if the largest value of the metric is the best, else ``min``."""
         return "max" if self.max else "min"
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The first values of a new run that come from the checkpoint of another model.
+    """Settings for the first values that a new run takes from the checkpoint of another model.
 
     ``checkpoint`` is the prefix of that checkpoint, or a folder of checkpoints, on the chief's host. ``only`` has names
-    or patterns of this model's variables and tables; None for all. ``rename`` maps beginnings of names in this model to
-    those in the checkpoint.
+    or patterns of the variables and tables of this model that take values; None for all of them. ``rename`` maps
+    beginnings of names in this model to beginnings of names in the checkpoint.
     """
 
     checkpoint: str = ""
@@ -86,18 +89,23 @@ class WarmStart:
 class Train:
     """The ``train`` section of a hosts file, as every task receives it.
 
-    ``steps`` is the absolute global step to stop at, None for the end of the data alone. ``epochs`` is how often each
-    example of ``cluster.shards`` is trained, None for no limit. ``tower_batch_size``, the key batch_size, counts
-    examples of one tower. ``accumulate`` is the number of such batches that each tower sums to one step. ``towers`` is
-    ``auto`` (as many as the GPUs allow, one without GPUs) or a number. ``stages`` is the number of devices of a tower.
-    ``sync`` is the implementation of synchronous steps. This project's overlaps pushes and pulls where it can
-    (``overlapped``) or never (``plain``); ``stock`` is TensorFlow's own class. ``replication`` gives every worker a
-    graph of its own (``between-graph``) or the chief one graph for all (``in-graph``). ``local_steps`` is the number of
-    steps that an asynchronous worker takes between two exchanges with the servers. ``evaluate_batches`` is the
-    maximum number of held-out batches in an evaluation, None for all. ``table_staleness`` is the number of updates that
-    the rows of embedding tables in a step may miss. ``trace`` is the global step that every worker traces, None for no
-    step. ``warm_start`` names the checkpoint for some first values of a new run, None for none. ``verify`` is not a key
-    of a hosts file: ``launch verify`` sets it, and compares the run with one process after each step.
+    ``steps`` is the absolute global step to stop at; with None, training stops only at the end of the data. ``epochs``
+    is how often each example of ``cluster.shards`` is trained, None for no limit. ``tower_batch_size`` is the number of
+    examples in a tower's batch; its key is ``batch_size``. ``accumulate`` is the number of such batches whose gradients
+    each tower sums in one step. ``towers`` is a number, or ``auto``: as many towers as the GPUs allow, and one tower
+    without GPUs. ``stages`` is the number of devices of a tower.
+
+    ``sync`` is the implementation of synchronous steps. ``overlapped`` and ``plain`` are this project's own:
+    ``overlapped`` runs pushes and pulls at the same time where it can, and ``plain`` never does. ``stock`` is
+    TensorFlow's own class. ``replication`` is ``between-graph``, where every worker has a graph of its own, or
+    ``in-graph``, where the chief has one graph for all workers. ``local_steps`` is the number of steps that an
+    asynchronous worker takes from one exchange with the servers to the next. ``evaluate_batches`` is the maximum number
+    of held-out batches in an evaluation, None for all.
+
+    ``table_staleness`` is the number of newest updates that the rows of embedding tables in a step lack. ``trace`` is
+    the global step that every worker traces, None for no step. ``warm_start`` has the settings for first values from
+    another model's checkpoint, None for no such values. ``verify`` is not a key of a hosts file: ``launch verify`` sets
+    it, and compares the run with one process after each step.
     """
 
     mode: str = "sync"
@@ -136,7 +144,9 @@ class Train:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Train":
-        """Return the settings in a parsed JSON or YAML mapping; missing keys have their defaults.
+        """Return the settings in ``values``, a parsed JSON or YAML mapping; missing keys have their defaults.
+
+        If ``values`` has ``epochs``, the default of ``steps`` is None.
 
         Raises:
           TaskError: a key is unknown.
@@ -152,14 +162,15 @@ class Train:
         return _accept(cls, {**values, "checkpoint": checkpoint, "best": best, "warm_start": warm_start}, "train")
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return the mapping that ``from_dict`` reads."""
+        """Return the mapping from which ``from_dict`` reads these settings."""
         return {_key(name): value for name, value in asdict(self).items()}
 
 
 def tf_config(cluster: str, role: str, index: int) -> str:
     """Return the value of ``TF_CONFIG`` for one task; ``cluster`` is already JSON, since all tasks share it.
 
-    The chief has the name that the cluster gives it. contrib.learn starts its servers only in the environment "cloud".
+    The chief's task type is ``master`` if ``cluster`` has that role, else ``chief``. The environment is "cloud", the
+    only one in which contrib.learn starts its servers.
     """
     name = "master" if role == "chief" and '"master": [' in cluster else role
     return f'{{"cluster": {cluster}, "task": {{"type": "{name}", "index": {index}}}, "environment": "cloud"}}'
@@ -228,12 +239,12 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Return the name, such as ``worker:1``."""
+        """Return the name of the task, such as ``worker:1``."""
         return f"{self.role}:{self.index}"
 
     @property
     def chief_role(self) -> str:
-        """Return the role of the chief, which is the first task of that role."""
+        """Return the role whose first task is the chief: ``chief`` or ``worker``."""
         return "chief" if self.cluster.get("chief") else "worker"
 
     @property
@@ -248,7 +259,7 @@ class Task:
 
     @property
     def worker_index(self) -> int:
-        """Return the rank among the ``num_workers`` tasks that compute gradients; the chief is 0.
+        """Return this task's rank among the ``num_workers`` tasks that compute gradients; the chief has rank 0.
 
         The rank is also the index of the data shard that this worker reads:
         ``dataset.shard(task.num_workers, task.worker_index)``.

@@ -24,7 +24,7 @@ _INDIVISIBLE = re.compile(r"\[([^\[\]]*: expected a batch that divides among \d+
 
 
 def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]], **batch: Any) -> Any:
-    """Run ``fn`` on every device, each on an equal part of the batch, with shared variables.
+    """Run one copy of ``fn`` on each device, for an equal part of the batch; all copies share their variables.
 
     Gradients of the result are computed on the towers' devices if the optimizer is called with
     ``colocate_gradients_with_ops=True``.
@@ -32,11 +32,12 @@ def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]]
     Args:
       fn: takes tensors, or structures of tensors, by name and returns a tensor, or a structure of tensors, of shape
         [batch, …]. ``fn`` creates the same variables in each call.
-      devices: a number, or an argument of ``tf.device`` for each tower: GPUs, CPU devices instead of GPUs, or devices
-        of other tasks (``/job:worker/task:1/device:GPU:0``). A tower may have a list of devices for the stages of its
-        model; see ``cluster.stages``.
-      **batch: tensors of shape [batch, …], also sparse and ragged ones, or structures of tensors; batch must be a
-        multiple of the number of towers.
+      devices: the number of towers, or an argument of ``tf.device`` for each tower, such as ``/device:GPU:0``. A number
+        takes the first GPUs, or as many CPU devices if the process sees no GPU. A device may belong to another task
+        (``/job:worker/task:1/device:GPU:0``). A tower may have a list of devices for the stages of its model; see
+        ``cluster.stages``.
+      **batch: tensors of shape [batch, …], also sparse and ragged ones, or structures of tensors. The size of the batch
+        must be a multiple of the number of towers.
 
     Returns:
       The result of ``fn`` for the whole batch.
@@ -51,7 +52,7 @@ def make_parallel(fn: Callable[..., Any], devices: Union[int, Sequence[Devices]]
 
 
 def tower_outputs(fn: Callable[..., Any], devices: Sequence[Devices], batch: Dict[str, Any]) -> List[Any]:
-    """Return the result of ``fn`` on each device for its part of ``batch``; see ``make_parallel``."""
+    """Return, for each of ``devices``, the result of ``fn`` for its part of ``batch``; see ``make_parallel``."""
     return outputs_of(fn, devices, split_batch(batch, len(devices)), training=None)
 
 
@@ -62,10 +63,11 @@ def outputs_of(
     sharing: Optional[Sharing] = None,
     training: Optional[bool] = True,
 ) -> List[Any]:
-    """Return the result of ``fn`` on each device, for parts of the batch that are already split.
+    """Return, for each of ``devices``, the result of ``fn`` for the part of the batch with the same index in ``parts``.
 
     Args:
-      sharing: the variables that the towers share; a later copy of the model in this graph may also share them.
+      sharing: the variables that the towers share; a later copy of the model in this graph may also share them. With
+        None, the towers share new variables.
       training: see ``Sharing.call``.
     """
     sharing, outputs = sharing or Sharing(), []
@@ -76,18 +78,19 @@ def outputs_of(
 
 
 def stages_of(devices: Devices) -> Sequence[Device]:
-    """Return the devices of one tower as a list, which has one device for a model without stages."""
+    """Return ``devices``, those of one tower, as a list; it has one device for a model without stages."""
     return [devices] if isinstance(devices, str) or callable(devices) else devices
 
 
 def split_batch(batch: Dict[str, Any], towers: int) -> List[Dict[str, Any]]:
-    """Cut every tensor in ``batch``, which may be nested, into an equal part for each of the towers.
+    """Return a part of ``batch`` for each of the towers, with an equal part of every tensor.
 
-    Sparse and ragged tensors are split along their first axis, too.
+    The values in ``batch`` may be nested structures of tensors. Sparse and ragged tensors are also split along their
+    first axis.
 
     Raises:
-      ValueError: a batch of known size does not divide. If the size is known only when the batch runs, the step fails
-        instead, with ``tf.errors.InvalidArgumentError`` and the same words.
+      ValueError: a batch of known size does not divide among the towers. If the size is known only when the batch runs,
+        the step fails instead, with ``tf.errors.InvalidArgumentError`` and the same message.
     """
     if towers == 1:
         return [batch]
@@ -147,7 +150,7 @@ def _checks(name: str, size: Optional[int], shape: Any, towers: int) -> List[Any
 
 
 def indivisible(error: Any) -> Optional[str]:
-    """Return the problem with a batch that did not divide, from the error of a session; None for another error."""
+    """Return a message for ``error``, raised by a session, if a batch did not divide among the towers; else None."""
     found = _INDIVISIBLE.search(str(error.message))
     return f"{found[1]} {found[2]} examples; batch with drop_remainder=True" if found else None
 
@@ -167,10 +170,10 @@ def add_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
 
 
 def average_gradients(tower_grads: Sequence[GradsAndVars]) -> GradsAndVars:
-    """Return the mean over the towers of each variable's gradient, on the current device, for a loop written by hand.
+    """Return the mean over the towers of each variable's gradient, on the current device.
 
-    The result is the gradient of the mean of the towers' losses. The trainer adds weighted parts instead
-    (``add_gradients``).
+    The result is the gradient of the mean of the towers' losses. The function is for training loops that authors write
+    by hand. This project's own loop adds weighted gradients instead (``add_gradients``).
 
     Args:
       tower_grads: towers × variables × (gradient, variable), as each tower's ``compute_gradients`` returns them.

@@ -27,7 +27,7 @@ def records(args: Dict[str, Any], names: List[str]) -> tf.data.Dataset:
 
 
 def picture(record: tf.Tensor) -> Dict[str, tf.Tensor]:
-    """Return the picture, float32 [32, 32, 3] and normalised, and its class."""
+    """Return the picture in ``record``, float32 [32, 32, 3] and normalised, and its class."""
     values = tf.cast(tf.decode_raw(record, tf.uint8), tf.int32)
     x = tf.transpose(tf.reshape(values[1:RECORD], [3, 32, 32]), [1, 2, 0])
     return {"x": (tf.cast(x, tf.float32) - MEAN) / DEVIATION, "y": values[0]}
@@ -51,7 +51,10 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def block(name: str, x: tf.Tensor, filters: int, stride: int, training: bool) -> tf.Tensor:
-    """Return two convolutions plus a shortcut, which drops pixels and adds empty channels if the shape changes."""
+    """Return the sum of two convolutions of ``x`` and a shortcut, with ``filters`` channels.
+
+    The shortcut drops pixels and adds empty channels if the shape changes.
+    """
     with tf.variable_scope(name):
         y = tf.nn.relu(batch_norm("bn1", convolution("conv1", x, filters, stride=stride, bias=False), training))
         y = batch_norm("bn2", convolution("conv2", y, filters, bias=False), training)

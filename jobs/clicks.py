@@ -40,7 +40,10 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def rows(name: str, categories: tf.Tensor, width: int, **of_table: Any) -> tf.Tensor:
-    """Return the rows of each column from the column's own table, [batch, columns, width]."""
+    """Look up the category of each column in the column's own table; return the rows, [batch, columns, width].
+
+    ``name`` begins the names of the tables.
+    """
     tables = [embedding.table(f"{name}{column}", width, **of_table) for column in range(criteo.CATEGORIES)]
     return tf.stack([embedding.lookup(each, categories[:, column]) for column, each in enumerate(tables)], 1)
 
@@ -52,7 +55,7 @@ def layers(name: str, x: tf.Tensor, sizes: List[int], layer: Callable[..., Any])
 
 
 def dlrm(numbers: tf.Tensor, vectors: tf.Tensor, args: Dict[str, Any], layer: Callable[..., Any] = dense) -> tf.Tensor:
-    """Return logits [batch] of numbers [batch, n] and vectors [batch, columns, width]."""
+    """Return the logits [batch] of DLRM, from ``numbers`` [batch, n] and ``vectors`` [batch, columns, width]."""
     bottom = layers("bottom", numbers, [*args.get("bottom", [64]), int(vectors.shape[2])], layer)
     joined = tf.concat([bottom[:, tf.newaxis], vectors], 1)
     count = int(joined.shape[1])
@@ -65,7 +68,11 @@ def dlrm(numbers: tf.Tensor, vectors: tf.Tensor, args: Dict[str, Any], layer: Ca
 def wide_and_deep(
     numbers: tf.Tensor, vectors: tf.Tensor, weights: tf.Tensor, args: Dict[str, Any], layer: Callable[..., Any] = dense
 ) -> tf.Tensor:
-    """Return logits [batch]; ``weights`` are the weights of the wide part, [batch, columns, 1]."""
+    """Return the logits [batch] of the wide and deep network.
+
+    ``numbers`` [batch, n] and ``vectors`` [batch, columns, width] enter the deep part; ``weights`` [batch, columns, 1]
+    are the weights of the wide part.
+    """
     flat = tf.reshape(vectors, [-1, int(vectors.shape[1]) * int(vectors.shape[2])])
     x = layers("hidden", tf.concat([numbers, flat], 1), hidden(args), layer)
     return tf.squeeze(layer("output", x, 1), 1) + tf.reduce_sum(weights, [1, 2])

@@ -26,7 +26,7 @@ _MADE_UP = 20000  # examples, without files
 def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
     """Return one worker's share of the lines to train on, or all lines that are held out.
 
-    Workers share the files of ``args.data_dir`` if they divide evenly, else the lines of all files.
+    Workers divide the files of ``args.data_dir`` if each worker gets equally many; else they divide the lines.
 
     Raises:
       MissingDataError: the folder has no file.
@@ -43,7 +43,7 @@ def lines(task: Task, args: Mapping[str, Any], held_out: bool) -> Any:
 
 
 def is_held_out(line: Any) -> Any:
-    """Return whether a line is for evaluation, as a bool scalar."""
+    """Return whether ``line`` is held out for evaluation, as a bool scalar."""
     return tf.equal(tf.strings.to_hash_bucket_fast(line, _HELD_OUT_OF), 0)
 
 
@@ -74,9 +74,10 @@ def _read(files: List[str]) -> Any:
 
 
 def parse(batch: Any) -> Dict[str, Any]:
-    """Return lines [n] as label float32 [n], numbers float32 [n, 13] from log(1 + x), categories string [n, 26].
+    """Parse ``batch``, lines [n]: label float32 [n], numbers float32 [n, 13], categories string [n, 26].
 
-    A category begins with its column, ``3:68fd1e64``, so that equal values of two columns differ.
+    A number x of a line becomes log(1 + x), and 0 if x is negative. A category begins with its column, ``3:68fd1e64``,
+    so that equal values of two columns differ.
     """
     defaults: List[List[Any]] = [[0.0]] * (1 + NUMBERS) + [[""]] * CATEGORIES
     fields = tf.io.decode_csv(batch, defaults, field_delim="\t", use_quote_delim=False)
@@ -87,7 +88,7 @@ def parse(batch: Any) -> Dict[str, Any]:
 
 @functools.lru_cache(maxsize=1)  # for training and for evaluation
 def made_up(examples: int, seed: int) -> List[str]:
-    """Return lines whose label depends on some numbers, some categories, one pair of categories, and chance."""
+    """Return ``examples`` lines. The label depends on some numbers, some categories, a pair of these, and chance."""
     random = np.random.RandomState(seed)
     numbers = np.floor(np.exp(random.normal(1, 1.5, [examples, NUMBERS]))).astype(int)
     categories = np.minimum(random.zipf(1.3, [examples, CATEGORIES]), 200) + 1000 * np.arange(CATEGORIES)

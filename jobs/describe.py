@@ -3,18 +3,19 @@
 ``launch plan`` runs this module in the job's own runtime: ``python -m jobs.describe JOB --train JSON --args JSON
 --share NUMBER --folder PATH`` with the chief's TF_CONFIG. The output is one JSON object:
 
-    {"ps": [{"bytes": bytes of all values on the ps, "pulled": bytes that a worker reads from the ps in a step,
+    {"ps": [{"bytes": bytes of all values on this ps, "pulled": bytes that a worker reads from it in a step,
              "variables": [names]}, …],
      "tables": [{"name": …, "rows": …, "rows_per_step": rows that a worker looks up, "bytes": …,
                  "bytes_per_step": …}, …],
-     "fewest": {"ps": the sufficient number, "pulled": bytes that a worker reads in a step from the fullest of them},
+     "fewest": {"ps": the smallest sufficient number of ps,
+                "pulled": bytes that a worker reads in a step from the fullest ps of so many},
      "overlapped": whether a step pushes and pulls at the same time}
 
 A number of ps suffices if the fullest ps has at most the share ``--share`` of all bytes that a worker reads.
 
 On a failure, the last line on stderr is the cause, in the words of a task's report. The exit code is ``GRAPH_MISTAKE``
 if the cause is in the job or, with ``--warm-start``, in the checkpoint of ``train.warm_start``. The exit code is 1 if
-another machine may build the graph, because this machine lacks a file, a module or memory.
+this machine lacks a file, a module or memory: another machine may be able to build the graph.
 """
 
 import json
@@ -107,7 +108,13 @@ def _table(name: str, profile: VariableProfile) -> Dict[str, Any]:
 
 
 def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: int, wire: str = "float32") -> List[int]:
-    """Return the bytes that a worker reads in a step from each of ``num_ps`` ps, with the placement of training."""
+    """Return the bytes that a worker reads in a step from each of ``num_ps`` ps, with the placement of training.
+
+    Args:
+      profiles: the profiles of the model's variables, by name.
+      trained: the names of the trained variables.
+      wire: the number format in which values travel.
+    """
     layout = Layout(profiles, num_ps)
     read = [0] * num_ps
     for name, server in assign(layout.sizes, num_ps).items():
@@ -118,9 +125,9 @@ def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: i
 def fewest(fullest: Callable[[int], int], share: float) -> int:
     """Return the smallest sufficient number of ps.
 
-    A number suffices if the fullest ps has ``share`` of all bytes, or hardly more than with any number of ps.
-    ``fullest`` returns the bytes of the fullest ps for a number of ps. The bytes fall with the number, except for the
-    slack in cutting slices. So the function finds the answer by binary search.
+    A number suffices if the fullest ps has at most ``share`` of all bytes, or hardly more bytes than with any number of
+    ps. ``fullest`` takes a number of ps, and returns the bytes of the fullest ps. These fall as the number grows,
+    except for the slack in cutting slices. So the function finds the answer by binary search.
     """
     few, many = 1, 2 * math.ceil(1 / share)
     enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))
@@ -131,7 +138,7 @@ def fewest(fullest: Callable[[int], int], share: float) -> int:
 
 
 def is_of_machine(error: Optional[BaseException]) -> bool:
-    """Return whether this machine lacks what another may have: a file, a module, memory, a server that answers."""
+    """Return whether this machine caused ``error``: it lacks a file, a module, memory, or a server that answers."""
     while error is not None:
         if isinstance(error, (OSError, ImportError, MemoryError, MissingDataError, tf.errors.OpError)):
             return True

@@ -17,7 +17,10 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "digits.
 
 
 def examples(held_out: bool) -> Dict[str, np.ndarray]:
-    """Return images [n, 8, 8, 1] from 0 to 1 and their digits [n]; every fifth example is held out."""
+    """Return images, [n, 8, 8, 1] from 0 to 1, and their digits [n].
+
+    ``held_out``: return every fifth example, which training does not use; else return all others.
+    """
     rows = np.loadtxt(DATA, delimiter=",", dtype=np.float32)
     rows = rows[(np.arange(len(rows)) % 5 == 4) == held_out]
     return {"x": rows[:, :64].reshape(-1, 8, 8, 1) / 16, "y": rows[:, 64].astype(np.int32)}
@@ -34,7 +37,7 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 
 
 def layer(name: str, shape: List[int]) -> Tuple[tf.Tensor, tf.Tensor]:
-    """Return the weights and the bias of one layer."""
+    """Return the weights, of ``shape``, and the bias of the layer ``name``."""
     weights = tf.get_variable(f"{name}/weights", shape, initializer=tf.glorot_uniform_initializer())
     return weights, tf.get_variable(f"{name}/bias", shape[-1:], initializer=tf.zeros_initializer())
 

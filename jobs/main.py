@@ -135,7 +135,7 @@ def _evaluate(
 
 
 def read_mapping(flag: str, text: str) -> Dict[str, Any]:
-    """Return the JSON object that a flag holds.
+    """Return the JSON object in ``text``, the value of ``flag``.
 
     Raises:
       TaskError: the text is not a JSON object.
@@ -188,7 +188,10 @@ def _unfit_for_stock(settings: Train) -> Iterator[str]:
 
 
 def checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
-    """Return the folder of the run's checkpoints on this host; None for a task started by hand without the key."""
+    """Return the folder of the run's checkpoints on this host.
+
+    Return None for a task that a person started by hand without the key ``checkpoint.dir``.
+    """
     if settings.checkpoint.dir:
         return os.path.expanduser(settings.checkpoint.dir)
     folder = environ.get("LAUNCH_TASK_DIR")

@@ -20,7 +20,7 @@ SIDE = 28  # pixels
 
 
 def records(path: str, *shape: int) -> tf.data.Dataset:
-    """Return the items of an IDX file of bytes, uint8 of ``shape`` each."""
+    """Return the items of the IDX file ``path``, each a uint8 tensor of ``shape``."""
     packed = path.endswith(".gz")
     opened: Any = gzip.open if packed else open
     with opened(path, "rb") as file:
@@ -34,7 +34,7 @@ def records(path: str, *shape: int) -> tf.data.Dataset:
 
 
 def examples(args: Dict[str, Any], part: str) -> tf.data.Dataset:
-    """Return the images, uint8 [28, 28], and their digits of one part: train or t10k."""
+    """Return the images, uint8 [28, 28], and their digits, from the files of one ``part``: train or t10k."""
     images = records(data_file(args, f"{part}-images-idx3-ubyte", DESCRIBED_AT), SIDE, SIDE)
     digits = records(data_file(args, f"{part}-labels-idx1-ubyte", DESCRIBED_AT))
     return tf.data.Dataset.zip({"x": images, "y": digits})

@@ -12,7 +12,7 @@ from cluster.task import Task
 
 
 def inputs(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
-    """Return endless batches of x, uniform in -10 … 10, and its y; every worker draws different batches."""
+    """Return endless batches of x, uniform in -10 … 10, and of y for each x; every worker draws different batches."""
     seed = args.get("seed", 0) + task.worker_index
 
     def points(index: tf.Tensor) -> Dict[str, tf.Tensor]:

@@ -32,7 +32,7 @@ def rows(texts: tf.Tensor, args: Dict[str, Any]) -> tf.Tensor:
 
 
 def table(name: str, width: int, args: Dict[str, Any]) -> tf.Tensor:
-    """Return a table, which stays on the parameter servers: the model only looks up rows."""
+    """Return the table ``name``, which stays on the parameter servers: the model only looks up rows."""
     initial = tf.random_normal_initializer(stddev=0.05) if width > 1 else tf.zeros_initializer()
     return tf.get_variable(name, [args.get("buckets", 100000), width], initializer=initial)
 

@@ -17,14 +17,20 @@ from cluster.task import Task
 
 
 def vgg16() -> List[List[int]]:
-    """Return the shapes of configuration D by Simonyan and Zisserman 2014, for ImageNet: 138,357,544 values."""
+    """Return the variables' shapes by Simonyan and Zisserman, 2014, in configuration D for ImageNet.
+
+    They have 138,357,544 values.
+    """
     filters = [3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512]
     layers = [[3, 3, a, b] for a, b in zip(filters, filters[1:])] + [[25088, 4096], [4096, 4096], [4096, 1000]]
     return [shape for layer in layers for shape in (layer, layer[-1:])]
 
 
 def resnet50() -> List[List[int]]:
-    """Return the shapes by He et al. 2015, for ImageNet: 25,557,032 values, with a scale and offset per convolution."""
+    """Return the variables' shapes by He et al., 2015, for ImageNet: 25,557,032 values.
+
+    Each convolution has a scale and an offset.
+    """
     layers, before = [[7, 7, 3, 64]], 64
     for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
         layers.append([1, 1, before, 4 * width])  # projection in the first block's shortcut
@@ -35,7 +41,7 @@ def resnet50() -> List[List[int]]:
 
 
 def bert_base() -> List[List[int]]:
-    """Return the shapes by Devlin et al. 2018, with the pooler and without heads: 109,482,240 values."""
+    """Return the variables' shapes by Devlin et al., 2018, with the pooler and without heads: 109,482,240 values."""
     norm = [[768], [768]]
     layer = 4 * [[768, 768], [768]] + norm + [[768, 3072], [3072], [3072, 768], [768]] + norm
     return [[30522, 768], [512, 768], [2, 768], *norm, *(12 * layer), [768, 768], [768]]

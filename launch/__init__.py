@@ -1,6 +1,7 @@
 """The launcher: what ``launch VERB FILE`` runs on the operator's machine.
 
-Rooms, floor by floor; each imports only from lower ones. `tests/test_architecture.py` holds that.
+The packages, called rooms, floor by floor. Each room imports only from rooms on lower floors, which
+`tests/test_architecture.py` checks.
 
 agent         the program that the launcher sends to every host, and runs there
 status        the objects of ``status --json``, shared with the agent
@@ -11,8 +12,9 @@ openssh       hosts over SSH, by the program ``ssh``
 remote        hosts over SSH, by Fabric
 hostfile      select from a hosts file, import one, write one
 environments  ``launch setup``: the Python environments of hosts
-history       the runs of a name that the hosts know, and the newest of them
+history       the runs that the hosts know, and the newest run of a name
 page          a run as one HTML file
+curve         the comparison of runs: their learning curves in one drawing
 plan          from a spec to a plan, and to the requests of all agents
 logs          ``launch logs``
 monitoring    ``launch metrics``, ``launch view``
@@ -22,6 +24,7 @@ teardown      ``launch down``, ``launch sweep``, ``launch prune``, and the proof
 check         ``launch check``
 run           ``launch up``: start a run, follow it, resume it, fail over
 diagnosis     ``launch diagnose``
+grid          ``launch grid``: a run for each combination of values
 verbs         the command line, one module for each verb
 
 In no room:
@@ -29,9 +32,21 @@ In no room:
 cli        the group of all verbs; turns errors into exit codes
 errors     the launcher's errors, and their exit codes
 output     stdout and stderr where they are full, closed or not read
-target     the hosts file that a verb is about, narrowed by the verb's options
+target     the hosts file that is the argument of a verb, and the part of it that the verb's options select
 calls      calls to several hosts at a time, and the deadline of a verb
 fleet      all hosts of a run, to which requests go in parallel
 transports the transport to each host: direct, SSH or Slurm
 signals    Ctrl-C, SIGTERM and Ctrl-Z, as the launcher sees them
+api        the interface for Python: ``launch.up``, ``launch.status``, ``launch.runs``, ``launch.Run``
 """
+
+__all__ = ["Run", "runs", "status", "up"]
+
+
+def __getattr__(name: str) -> object:
+    """Return a name of the interface for Python, whose modules a host lacks and most verbs do not need."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("launch.api"), name)

@@ -1,7 +1,8 @@
 """Calls to several hosts at a time, and the deadline of a verb, which its hosts share.
 
-A mute host needs no processor. So with a deadline, the host soon lends its place among the ``ssh.fanout`` calls to
-another host. At most as many places again are lent: on a busy machine healthy hosts are slow, too.
+At most ``ssh.fanout`` calls run at a time. A call to a host that does not answer uses no processor of this machine. So
+where the verb has a deadline, a slow call lends its place to the call to another host. At most ``ssh.fanout`` places
+are lent, because healthy hosts are slow, too, where this machine is busy.
 """
 
 import math
@@ -30,7 +31,10 @@ _OUT_OF_REACH = (  # a host that is only slow may answer the next question
 class VerbDeadline:
     """The deadline of a verb, and the hosts that the verb does not try again, with their problems.
 
-    ``until`` is a time of ``time.monotonic()``. Without a deadline, a host is tried each time.
+    ``until`` is a time of ``time.monotonic()``. Without a deadline, the verb tries each host again each time.
+
+    Args:
+      before: the deadline of the surrounding block; of both deadlines, the earlier counts.
     """
 
     def __init__(self, seconds: float = math.inf, before: "Optional[VerbDeadline]" = None):
@@ -47,20 +51,23 @@ class VerbDeadline:
         return self.until < math.inf
 
     def limit(self, timeout_s: float) -> Tuple[float, str]:
-        """Return the end of a question that may take ``timeout_s``, and the problem of a host that misses it."""
+        """Return the time by which a host must answer a question, and the problem of a host that does not, in words.
+
+        A question may take ``timeout_s`` seconds, but no longer than the verb's deadline.
+        """
         until = time.monotonic() + timeout_s
         if until <= self.until:
             return until, f"no answer within {timeout_s:.0f} s"
         return self.until, f"no answer within the {self.seconds:.0f} s that this verb takes at most"
 
     def note(self, problems: Mapping[str, HostProblem]) -> None:
-        """Remember the hosts to which no login succeeds; the problem may be that of a gateway."""
+        """Remember the hosts that are out of reach, also because of a gateway; without a deadline, do nothing."""
         if self.is_bounded:
             self.gone.update((host, each) for host, each in problems.items() if each.kind in _OUT_OF_REACH)
 
 
 class ThreadDeadline(threading.local):
-    """The deadline ``now`` of each thread: a page of ``view`` asks hosts in several threads."""
+    """The current deadline, ``now``, separate for each thread: ``launch view`` asks hosts in several threads."""
 
     def __init__(self) -> None:
         self.now = VerbDeadline()
@@ -70,8 +77,8 @@ class Calls(Generic[T]):
     """Calls in a pool of threads, by host.
 
     Args:
-      calls: the functions to call, ``fanout`` at a time.
-      lends: whether a slow call lends its place.
+      calls: the function to call for each host; ``settings.fanout`` calls run at a time.
+      lends: whether a slow call lends its place to a call that waits.
     """
 
     def __init__(self, calls: Mapping[str, Callable[[], T]], pool: ThreadPoolExecutor, settings: Ssh, lends: bool):
@@ -81,7 +88,10 @@ class Calls(Generic[T]):
         self._begun: Dict[str, Tuple[Future[T], float]] = {}
 
     def run(self, until: float) -> Iterator[None]:
-        """Make the calls, until all have ended or the time has come; yield at least every ``LOOK_S`` seconds."""
+        """Make the calls, until all have ended or ``until`` has come; yield at least every ``LOOK_S`` seconds.
+
+        ``until`` is a time of ``time.monotonic()``.
+        """
         while (self._waiting or self._running()) and time.monotonic() < until:
             self._begin()
             yield
@@ -107,7 +117,7 @@ class Calls(Generic[T]):
             future.cancel()
 
     def ended(self) -> Tuple[Dict[str, T], Dict[str, HostProblem], List[str]]:
-        """Return the results, the problems, and the hosts whose calls have not ended; drop what has not begun."""
+        """Return the results, the problems, and the hosts whose calls have not ended; drop the calls that wait."""
         waiting = [name for name, _ in self._waiting]
         unfinished: List[str] = []
         self.cancel()

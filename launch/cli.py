@@ -30,7 +30,7 @@ VERBS = {
     "report": "Print a page about the newest run: one HTML file.",
     "export": "Write a SavedModel of the newest run into the new folder DIR.",
     "restart": "Restart tasks of a run in place.",
-    "drain": "Take tasks out of a run that trains, or back.",
+    "drain": "Take tasks out of a run that trains, or put them back.",
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",
     "down": "End the newest run of FILE, and report leftovers per host.",
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
@@ -39,15 +39,56 @@ VERBS = {
     "import": "Print a hosts file from the host list of MPI or a batch job.",
     "import tfjob": "Print a hosts file from a TFJob manifest of Kubernetes.",
     "manifest": "Print a TFJob manifest for the program of FILE.",
+    "schema": "Print the JSON Schema of hosts files, for editors.",
+    "grid": "Train once for each combination of values; name the best.",
     "completion": "Print a script for the shell's Tab key.",
+}
+# What `launch -h` prints: every verb, in a terminal of 80 columns and 24 lines with the command and the next prompt.
+HELP = """\
+Usage: launch VERB [FILE] [OPTIONS]     FILE is ./hosts.yaml where none is named
+Start here
+  init NAME        Write a first job into the new folder NAME.
+  up               Train, with a live view: launch up hosts.yaml
+  plan, check      Show tasks and traffic; find every obstacle to a run.
+  setup, verify    Build the hosts' Python; compare each step with one process.
+  run, grid        Run any program; train once for each combination of values.
+Watch
+  status           Show step, rate, loss and every task; --watch follows.
+  logs             Print what the tasks have printed, by time; -f follows.
+  view, report     Serve a live page; print it as one HTML file.
+  board, metrics   Open TensorBoard; serve the status to Prometheus.
+  runs, diagnose   List every run; collect evidence about one in an archive.
+End
+  down             End the run; name its checkpoint, and leftovers per host.
+  restart, drain   Restart tasks in place; take tasks out, or back.
+  export           Write a SavedModel into a new folder.
+  sweep, prune     Find leftovers of earlier runs; remove past runs.
+Move in
+  import           Print a hosts file from MPI, a batch job or a TFJob (tfjob).
+  manifest, schema, completion   Print a TFJob; what editors, the Tab key need.
+launch VERB -h explains VERB, with an example; launch --version is the version.
+"""
+# Other words for verbs.
+_MEANT = {
+    "up": "start begin train launch fit go resume",
+    "down": "stop kill end cancel delete quit abort",
+    "status": "ps top watch show info progress state",
+    "logs": "tail cat output",
+    "runs": "ls list history",
+    "init": "new create example tutorial",
+    "prune": "clean clear remove rm gc",
+    "board": "tensorboard",
+    "check": "test ping doctor preflight",
+    "setup": "install env",
 }
 # Modules that take a tenth of a second to load, most of them for drawing. Only these verbs need them; the Tab key does
 # not.
 _USED_BY = {
     "up": "launch.view.live_view",
     "run": "launch.view.live_view",
+    "grid": "launch.view.live_view",
     "verify": "launch.view.live_view",
-    "status": "launch.view.live_view",
+    "status": "launch.view.keyboard",
     "plan": "launch.plan.text_view",
     "setup": "launch.environments.builder",
     "metrics": "launch.monitoring.exporter",
@@ -61,6 +102,7 @@ _MODULES = {
     "report": "page",
     "run": "run_program",
     "restart": "task_changes",
+    "schema": "init",
     "view": "page",
 }
 
@@ -83,18 +125,27 @@ class Verbs(click.Group):
         if " ".join(args[:2]) in VERBS:
             args = [" ".join(args[:2]), *args[2:]]
         elif name not in VERBS and not name.startswith("-"):
-            near = difflib.get_close_matches(name, VERBS, 1)
-            advice = f"did you mean {near[0]}?" if near else "see `launch -h`"
-            raise click.UsageError(f"expected a verb, found '{name}'; {advice}", ctx)
+            raise click.UsageError(f"expected a verb, found '{name}'; {_advice(name, args[1:])}", ctx)
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(VERBS.items()))
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(HELP)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> List[CompletionItem]:
         verbs = [CompletionItem(name, help=VERBS[name]) for name in sorted(VERBS) if _is_typed(name, incomplete)]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _advice(name: str, rest: List[str]) -> str:
+    """Return the next step after a word that is no verb."""
+    if name.endswith(".py"):
+        return f"type `launch up`, with a hosts file that names it, or `launch run -H localhost -- python {name}`"
+    if name.endswith((".yaml", ".yml")):
+        verb = next((word for word in rest if word in VERBS), "up")
+        return f"type `launch {verb} {name}`"
+    meant = [verb for verb, words in _MEANT.items() if name in words.split()]
+    near = meant or difflib.get_close_matches(name, VERBS, 1)
+    return f"did you mean {near[0]}?" if near else "see `launch -h`"
 
 
 def _is_typed(name: str, incomplete: str) -> bool:
@@ -103,12 +154,12 @@ def _is_typed(name: str, incomplete: str) -> bool:
 
 
 def module_of(name: str) -> str:
-    """Return the name of a verb's module."""
+    """Return the dotted name of the module that has the verb ``name``."""
     return f"launch.verbs.{_MODULES.get(name, name)}"
 
 
 def load(name: str) -> click.Command:
-    """Return a verb's command."""
+    """Return the command of the verb ``name``."""
     known = vars(import_module(module_of(name))).values()
     return next(each for each in known if isinstance(each, click.Command) and each.name == name)
 
@@ -122,21 +173,13 @@ def verbs() -> Dict[str, click.Command]:
 @click.version_option(package_name="launch-ps")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Start, watch and stop parameter-server training on one machine or many.
-
-    \b
-    Example:  launch check hosts.yaml     find every obstacle; start nothing
-              launch up hosts.yaml        train, with a live view
-              launch logs -f hosts.yaml   follow the tasks' logs
-              launch status hosts.yaml    show step, rate and loss
-              launch down hosts.yaml      end the run
-    """
+    """Start, watch and stop parameter-server training on one machine or many."""
     if ctx.obj:
         ctx.obj(ctx.invoked_subcommand or "")
 
 
 def main(arguments: Optional[List[str]] = None, loaded: Callable[[str], None] = lambda verb: None) -> None:
-    """Run a verb; turn every error into a message and an exit code.
+    """Run a verb, and exit with its exit code; turn every error into a message and an exit code.
 
     Args:
       arguments: the arguments after the program's name; None for those of this process.

@@ -2,7 +2,9 @@
 
     LaunchError
     ├── UsageError      2  the command line or the file is wrong
+    ├── RunFailed       1  a run that ``Run.wait`` followed has failed, or was stopped
     ├── CannotStart     3  hosts cannot take part; the error names each of them
+    ├── FoundWrong      4  ``Run.down`` has found leftovers, or hosts out of reach
     └── Interrupted  128+n signal n ended the work in progress
 
 ``HostProblem`` is the problem of one host. A CannotStart collects the problems of all hosts, so that the operator sees
@@ -44,6 +46,25 @@ class UsageError(LaunchError):
     """The command line or the file is wrong; nothing was started."""
 
     exit_code = USAGE
+
+
+class RunFailed(LaunchError):
+    """A run did not succeed; the text has its cause.
+
+    Attributes:
+      run: full name of the run.
+      state: failed or stopped.
+    """
+
+    def __init__(self, run: str, state: str, cause: str):
+        super().__init__(f"{run} {state}: {cause}")
+        self.run, self.state, self.cause = run, state, cause
+
+
+class FoundWrong(LaunchError):
+    """A run has left something on its hosts, or a host cannot be asked; the text has a line for each host."""
+
+    exit_code = FOUND_WRONG
 
 
 class ProblemKind(enum.Enum):
@@ -104,7 +125,7 @@ class HostProblem(LaunchError):
 
     @property
     def reason(self) -> str:
-        """Return the sentence without the host's name."""
+        """Return the fact and the advice in one sentence, without the host's name."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     def with_advice(self, further: str) -> "HostProblem":

@@ -12,8 +12,8 @@ from cluster.spec.model import Spec, TaskSpec
 from launch.agent.linux.open_files import allow_open_files
 from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest
+from launch.agent.wire.typed_verbs import Answer, Request, TypedVerb
 from launch.agent.wire.verb_requests import RunReference
-from launch.agent.wire.verb_table import Answer, Request, Verb
 from launch.calls import Calls, ThreadDeadline, VerbDeadline
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts import rpc
@@ -35,7 +35,7 @@ FILES_PER_HOST = 12
 
 
 def names_by_host(tasks: Sequence[AnyTask]) -> Dict[str, Tuple[str, ...]]:
-    """Return the names of tasks by their hosts."""
+    """Return the names of the tasks on each host: {host: names}."""
     names: Dict[str, Tuple[str, ...]] = {}
     for task in tasks:
         names[task.host] = (*names.get(task.host, ()), task.name)
@@ -85,10 +85,10 @@ class Fleet:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Give all that a verb asks of its hosts one deadline, which the hosts share.
+        """Give all requests of this block one deadline, ``seconds`` from now, which all hosts share.
 
-        Until then, a host that cannot be reached is not tried again: each further question gets the same problem.
-        Within another deadline, the earlier one counts.
+        In this block, a host that was out of reach is not tried again: each further request to it gets the same
+        problem. If the block is inside a block with another deadline, the earlier deadline counts.
         """
         before = self._deadline.now
         self._deadline.now = VerbDeadline(seconds, before)
@@ -99,7 +99,7 @@ class Fleet:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Give questions about a run, which take a host a second or two, their deadline."""
+        """Give all requests of this block one deadline that suits questions which a host answers in a second or two."""
         with self.within(ASKING_S + self.spec.ssh.connect_timeout_s):
             yield
 
@@ -124,7 +124,7 @@ class Fleet:
         return next((host.job for host in self.hosts.values() if isinstance(host, SlurmHost)), "")
 
     def path_on(self, host: Optional[str], path: Optional[str]) -> str:
-        """Return ``gpu01:/path``, and ``/path`` where a run with ``--local`` has the host's files on this machine."""
+        """Return ``gpu01:/path``; or ``/path`` with ``--local``, because all hosts' files are then on this machine."""
         return f"{path}" if self.spec.local else f"{host}:{path}"
 
     def connect(self) -> None:
@@ -176,7 +176,7 @@ class Fleet:
 
     def ask_for(
         self,
-        verb: Verb[Request, Answer],
+        verb: TypedVerb[Request, Answer],
         requests: Mapping[str, Request],
         timeout_s: float,
         interruptible: bool = True,
@@ -237,7 +237,7 @@ class Fleet:
 
         The method returns the results by host, and the problems of the other hosts. The fleet gives up a host that is
         not done after ``timeout_s``, or by the deadline of the verb, and reports a problem for that host. With a
-        verb's deadline, a host that takes long lends its place to another one.
+        verb's deadline, a host that takes long lends its place to another host.
 
         Raises:
           Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet continues

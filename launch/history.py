@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.typed_json import to_values
+from launch.agent.wire.typed_verbs import RUNS
 from launch.agent.wire.verb_requests import RunsRequest
-from launch.agent.wire.verb_table import RUNS
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.hosts.conversation import as_run
@@ -56,7 +56,7 @@ class Listing(NamedTuple):
 
 
 def ask_for_runs(fleet: Fleet) -> Tuple[Dict[str, RunsAnswer], List[HostProblem]]:
-    """Ask every host for the runs that it took part in."""
+    """Return each host's answer with the runs that the host took part in, and the problems of all other hosts."""
     requests = {host: RunsRequest(host, fleet.spec.workdir) for host in fleet.hosts}
     with fleet.within(ANSWER_S):
         return fleet.ask_for(RUNS, requests, ANSWER_S)
@@ -110,7 +110,7 @@ def find_named(fleet: Fleet, run: str) -> Tuple[Dict[str, Dict[str, Any]], List[
     if not told and problems:
         raise CannotStart(problems)
     if not told:
-        raise UsageError(unknown(fleet, run, answers))
+        raise UsageError(unknown(fleet, run, [record.run for record in merged(answers)]))
     return told, problems
 
 
@@ -122,12 +122,12 @@ def _described(known: KnownRun) -> Dict[str, Any]:
     }  # fmt: skip
 
 
-def unknown(fleet: Fleet, run: str, answers: Mapping[str, RunsAnswer]) -> str:
-    """Return the message that no run has the name ``run``."""
-    near = nearest(run, [record.run for record in merged(answers)])
+def unknown(fleet: Fleet, run: str, names: Sequence[str], option: str = "--run") -> str:
+    """Return the message that no run has the name ``run``, which the user gave with the option ``option``."""
+    near = nearest(run, names)
     known = f"the nearest names: {', '.join(near)}" if near else "no run has been there"
     listed = f"list every run with `launch runs {shlex.quote(str(fleet.spec.path))}`"
-    return f"--run: expected a run on {fold(fleet.hosts)}, found '{run}'; {'; '.join([known, listed])}"
+    return f"{option}: expected a run on {fold(fleet.hosts)}, found '{run}'; {'; '.join([known, listed])}"
 
 
 def nearest(run: str, names: Sequence[str]) -> List[str]:
@@ -139,8 +139,8 @@ def nearest(run: str, names: Sequence[str]) -> List[str]:
 Told = Mapping[str, Mapping[str, Any]]  # by host, the answer to ``find``
 
 
-class Run(NamedTuple):
-    """A run that hosts know, and the host that leads the run. Of two runs, verbs act on the greater one."""
+class NamedRun(NamedTuple):
+    """A run that hosts know, and the host that leads the run. Of several such tuples, verbs act on the greatest."""
 
     lives: bool
     generation: int
@@ -148,10 +148,12 @@ class Run(NamedTuple):
     lead: str
 
 
-def runs(told: Told) -> List[Run]:
+def runs(told: Told) -> List[NamedRun]:
     """Return the runs that the hosts report, the newest last."""
     known = [(host, each) for host, each in told.items() if each.get("run")]
-    return sorted({Run(each["lives"], each["generation"], each["run"], each["lead"] or host) for host, each in known})
+    return sorted(
+        {NamedRun(each["lives"], each["generation"], each["run"], each["lead"] or host) for host, each in known}
+    )
 
 
 def locate(fleet: Fleet) -> "Located":
@@ -193,7 +195,7 @@ def _locate(fleet: Fleet) -> "Located":
     return Located(_status_of(fleet, run), missed, run.name)
 
 
-def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
+def _status_of(fleet: Fleet, run: NamedRun) -> Optional[RunStatus]:
     """Return the status of a run from the host that leads it, and set ``fleet.lead`` to that host.
 
     Raises:
@@ -209,6 +211,19 @@ def _status_of(fleet: Fleet, run: Run) -> Optional[RunStatus]:
     return status_in(run.lead, fleet.ask_lead("status", fleet.reference(run.lead, run.name)))
 
 
+def status_of(fleet: Fleet, record: RunRecord) -> RunStatus:
+    """Return the status of a run by its record.
+
+    Raises:
+      CannotStart: the run's lead cannot be asked.
+      UsageError: the file does not name that host, or the host has no record.
+    """
+    found = _status_of(fleet, NamedRun(False, 0, record.run, record.lead or "its host"))
+    if found is None:
+        raise UsageError(f"{record.run}: expected its lead's record on {record.lead}, found none")
+    return found
+
+
 def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
     """Return the status in a host's answer to ``status``.
 
@@ -222,7 +237,7 @@ def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
 
 
 class Located(NamedTuple):
-    """The status and the name of a run, None if not found; the problems of hosts that may know a newer run."""
+    """The status and the name of a run, each None if not found; the problems of hosts that may know a newer run."""
 
     status: Optional[RunStatus]
     missed: List[HostProblem]
@@ -230,11 +245,12 @@ class Located(NamedTuple):
 
 
 def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda line: None) -> RunStatus:
-    """Return the status of the newest run of ``asked``, or of the run that ``--run`` names.
+    """Return the status of the newest run of a file, or of the run that ``--run`` names.
 
-    The status comes from the run's agent or, when that agent is gone, from its files.
+    The status comes from the run's agent or, when that agent is gone, from the agent's files.
 
     Args:
+      asked: the arguments with which another verb finds the run, for messages.
       warn: called with a line for each host that could not be asked and may know a newer run.
 
     Raises:

@@ -1,8 +1,8 @@
-"""The launcher's stdout and stderr: what becomes of a verb when one of them is full, closed, or no longer read.
+"""The launcher's stdout and stderr, and the effect on a verb when one of them is full, closed, or no longer read.
 
-A verb that trains, or that changes hosts, goes on: a run of days must not end for a line on a full disk. Such a verb
-reports once, on stderr, that it cannot print. Any other verb ends: its output is all that it is for. The end of a pipe
-then ends the verb without a word, as it ends any tool.
+A verb that trains, or that changes hosts, continues: a disk that is full must not end a run of days. Such a verb
+reports once, on stderr, that it cannot print. Any other verb ends, because its output is its only purpose. If the
+reader of a pipe has ended, that verb ends without a message, as other command-line tools do.
 """
 
 import errno
@@ -16,11 +16,11 @@ from typing import Any, Callable
 from launch.errors import LaunchError
 
 STALL_S = 3.0  # for a reader that stands still; far below the lease of an attached run
-GOES_ON = frozenset(("down", "drain", "prune", "restart", "run", "setup", "sweep", "up", "verify"))
+GOES_ON = frozenset(("down", "drain", "grid", "prune", "restart", "run", "setup", "sweep", "up", "verify"))
 
 
 class OutputLost(LaunchError):
-    """The output of a verb cannot be written; the text is empty where its reader has ended."""
+    """The output of a verb cannot be written; the error's text is empty where the reader of the output has ended."""
 
     def __init__(self, why: str, number: int):
         super().__init__("" if number == errno.EPIPE else why)
@@ -31,8 +31,8 @@ class Output(io.RawIOBase):
     """An open file that the launcher prints to.
 
     Attributes:
-      goes_on: whether a failed write counts as done. ``lost`` then receives the first reason; otherwise the write
-        raises ``OutputLost``.
+      goes_on: whether the verb continues after a failed write, which then counts as done. In that case the function
+        ``lost`` is called with the reason of the first failure; otherwise the write raises ``OutputLost``.
     """
 
     def __init__(self, handle: int, name: str, lost: Callable[[str], None], goes_on: bool = False):
@@ -50,10 +50,10 @@ class Output(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Write the beginning of ``data``, and return its length; where the verb goes on, do not wait for a reader."""
+        """Write the beginning of ``data``, and return its length; with ``goes_on``, wait for a reader only briefly."""
         try:
             if not self._is_read():
-                raise OSError(errno.EAGAIN, f"its reader has stood still for {STALL_S:.0f} s")
+                raise OSError(errno.EAGAIN, f"its reader has read nothing for {STALL_S:.0f} s")
             return os.write(self._handle, data[: select.PIPE_BUF] if self.goes_on else data)
         except OSError as error:
             why = "it is closed" if error.errno == errno.EBADF else error.strerror
@@ -90,7 +90,7 @@ class Output(io.RawIOBase):
 
 
 def install() -> Output:
-    """Print to stdout and stderr by way of ``Output`` from here on, and return the one of stdout."""
+    """Replace ``sys.stdout`` and ``sys.stderr`` by streams through ``Output``; return the ``Output`` of stdout."""
     _fill()
     errors = _text(Output(2, "stderr", lambda why: None, goes_on=True), sys.stderr)
 

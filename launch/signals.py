@@ -19,7 +19,7 @@ LOOK_S = 0.1
 
 
 class Interrupts:
-    """Record signals in the order of their arrival, while entered.
+    """Record signals inside a ``with`` block, in the order of their arrival.
 
     After ``PATIENCE`` signals this process ends at once, without any more waiting. A signal that this process was
     started to ignore stays ignored: ``nohup`` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
@@ -55,7 +55,7 @@ class Interrupts:
 
     @contextmanager
     def pausable(self) -> Iterator[None]:
-        """Record a Ctrl-Z in ``pause_asked``, instead of stopping this process at once."""
+        """In this block, record a Ctrl-Z in ``pause_asked``, instead of stopping this process at once."""
         former = signal.getsignal(signal.SIGTSTP)
         if former is signal.SIG_IGN:  # set by a shell without job control
             yield
@@ -89,6 +89,24 @@ class Interrupts:
     def exit_code(self, otherwise: int) -> int:
         """Return 128+n after signal n, else ``otherwise``."""
         return 128 + self.received[0] if self.received else otherwise
+
+
+class NoSignals(Interrupts):
+    """Signals that the caller itself handles, as a notebook's kernel does: no handler of this process changes.
+
+    The caller may append a signal's number to ``received``, and the work then ends as after that signal.
+    """
+
+    def __enter__(self) -> "NoSignals":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing, because no handler has changed."""
+
+    @contextmanager
+    def pausable(self) -> Iterator[None]:
+        """In this block, leave Ctrl-Z to the caller, as everywhere."""
+        yield
 
 
 def leave_at_once(number: int) -> None:

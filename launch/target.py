@@ -12,7 +12,7 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ContextManager, Iterator, Mapping, NamedTuple, Optional, Tuple
+from typing import Callable, ContextManager, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.protocol.shared_files import replace_file
 from cluster.spec import load
@@ -40,6 +40,7 @@ class Target:
     include: Tuple[str, ...] = ()
     exclude: Tuple[str, ...] = ()
     run: Optional[str] = None  # None: the newest
+    interrupts: Callable[[], Interrupts] = Interrupts  # makes what a fleet for this target heeds
 
     def __str__(self) -> str:
         """Return the target as a user types it for another verb about the same run."""
@@ -56,7 +57,8 @@ class Target:
     def _loaded(self) -> Spec:
         return load(Path(self.file), self.overrides)
 
-    def _narrowed(self) -> Spec:
+    def of_file(self) -> Spec:
+        """Return the spec of the selected part of the file, with the file's own hosts even with ``--local``."""
         return narrowed(self._loaded(), self.include, self.exclude)
 
     def spec(self) -> Spec:
@@ -65,7 +67,7 @@ class Target:
         With ``--local`` every task has a free port, and runs on the Python of ``--set python=``, else on the
         launcher's own.
         """
-        spec = self._narrowed()
+        spec = self.of_file()
         if not self.local:
             return spec
         tasks, hosts = len(spec.tasks), len(spec.hosts)
@@ -94,7 +96,7 @@ class Target:
 
     def reach(self) -> ContextManager[Fleet]:
         """Open the fleet of the file's hosts, for a verb about an existing run."""
-        spec = self._of_existing_run(self._narrowed())
+        spec = self._of_existing_run(self.of_file())
         return self._fleet(spec, pythons(spec, sys.executable))
 
     def reach_hosts(self) -> ContextManager[Fleet]:
@@ -121,7 +123,7 @@ class Target:
 
     @contextmanager
     def _fleet(self, spec: Spec, hosts: Mapping[str, str]) -> Iterator[Fleet]:
-        with Interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts, self.run) as fleet:
+        with self.interrupts() as interrupts, Fleet(spec, hosts, launcher_code(), interrupts, self.run) as fleet:
             yield fleet
 
 
@@ -146,7 +148,8 @@ def _is_newest_here(spec: Spec) -> bool:
     if later is None:
         note(f"{run} is on this machine, started with --local; --no-local asks the hosts of the file")
     elif _is_up_here(spec, run):
-        note(f"{later} is on the hosts of the file; {run} is still up on this machine: --local means it")
+        here = f"--local selects {run}, which is still up on this machine"
+        note(f"this verb uses {later}, on the hosts of the file; {here}")
     return later is None
 
 

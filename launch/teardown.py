@@ -9,11 +9,11 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, O
 
 from cluster.protocol.quantity import quantity
 from cluster.protocol.typed_json import part_of, to_values
+from launch.agent.wire.typed_verbs import DOWN, LOOK
 from launch.agent.wire.verb_requests import DownRequest, RunReference
-from launch.agent.wire.verb_table import DOWN, LOOK
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
-from launch.history import Run, find_named, locate, runs
+from launch.history import NamedRun, find_named, locate, runs
 from launch.status.removals import GpuMemory, Leftovers, ProcessLeft, RunEnded, RunLeftovers
 from launch.view.console import fold
 
@@ -26,7 +26,7 @@ NOTHING_LEFT = "no process, port, GPU memory, lock, control group or container l
 
 @dataclass(frozen=True)
 class AnyHost:
-    """A host in ``--json``; a host that could not be asked has only these fields.
+    """A host in the object that a verb prints with ``--json``; a host that could not be asked has only these fields.
 
     Attributes:
       host: Name of a host of the file.
@@ -38,7 +38,7 @@ class AnyHost:
 
 
 def unasked(problems: Sequence[HostProblem]) -> List[AnyHost]:
-    """Return the hosts that could not be asked."""
+    """Return an ``AnyHost`` for each of ``problems``, whose hosts could not be asked."""
     return [AnyHost(problem.host, problem.reason) for problem in problems]
 
 
@@ -56,7 +56,7 @@ class _HostBefore(AnyHost):
 # The fields of the last base class come first.
 @dataclass(frozen=True)
 class HostDown(RunEnded, _HostBefore):
-    """A host that has answered.
+    """A host that has answered. An entry such as ``processes.*`` has the word before the meanings of the items' fields.
 
     Attributes:
       run: Full name of the run that was ended; null where no run of this name has existed.
@@ -151,7 +151,7 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
     return left._replace(before=before, problems=[*left.problems, *astray, *removed])
 
 
-def _astray(fleet: Fleet, run: Run) -> HostProblem:
+def _astray(fleet: Fleet, run: NamedRun) -> HostProblem:
     """Return the problem of a run whose lead the file does not name."""
     return _unnamed(
         fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
@@ -177,7 +177,8 @@ def take_down(
 ) -> Left:
     """End a run on its hosts: first in order through the lead, then on every other host directly.
 
-    ``was`` has the pids of the run that were seen on a host. Without ``leads`` the first host is the lead.
+    ``was`` has the pids of the run that were seen on each host. Without ``leads``, the first host of ``references`` is
+    the lead.
     """
     asked = {host: DownRequest(run, STOP_S, reason, tuple(was.get(host, ()))) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
@@ -200,7 +201,7 @@ def _of_host(host: str, before: RunLeftovers, left: RunEnded) -> HostDown:
 
 
 def in_lines(left: Left) -> List[str]:
-    """Return a line per host; hosts with equal lines share one."""
+    """Return a line for each host, about the run's ended parts and leftovers; hosts with equal lines share one."""
     lines = ((host, _line(report, left.before.get(host, report))) for host, report in left.reports.items())
     return by_host(lines, left.problems)
 
@@ -215,7 +216,7 @@ def _line(report: RunEnded, before: RunLeftovers) -> str:
 
 
 def failures(left: Left) -> List[str]:
-    """Return a line per host on which commands of the key ``after`` have failed; hosts with equal lines share one."""
+    """Return a line for each host on which commands of the key ``after`` have failed; equal lines share one."""
     return by_host(((host, _failed(report)) for host, report in left.reports.items() if report.after), [])
 
 
@@ -246,7 +247,7 @@ def _folders(left: Leftovers) -> List[str]:
 
 
 def memory(held: GpuMemory) -> str:
-    """Return ``1536 MiB of GPU 0``."""
+    """Return held GPU memory in words: ``1536 MiB of GPU 0``."""
     return f"{'memory' if held.mib is None else str(held.mib) + ' MiB'} of GPU {held.gpu}"
 
 

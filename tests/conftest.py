@@ -5,13 +5,14 @@ CI sets it, so that a claim is never taken as shown on a machine that could not 
 
 import os
 import resource
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generator, Iterator, List, Optional
 
 import pytest
 
-from tests.support import fast, skips
+from tests.support import fast, few_values, rewriting, skips
 
 # Servers of TensorFlow cannot be stopped: those that tests make in this process keep their files open.
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -20,10 +21,18 @@ pytest_plugins = ["tests.support.hosts.fixture"]
 
 
 def pytest_addoption(parser: Any) -> None:
-    """``--fast``, which ``make test-fast`` sets, ``--slow`` for the others, and ``--nightly`` of ``make nightly``."""
+    """``--fast``, which ``make test-fast`` sets, ``--slow`` for the others, ``--nightly``, ``--one-value`` of CI."""
     parser.addoption("--fast", action="store_true", help="only tests that start nothing and load no TensorFlow")
     parser.addoption("--slow", action="store_true", help="only tests that start something or load TensorFlow")
     parser.addoption("--nightly", action="store_true", help="only tests that are too long for make test")
+    parser.addoption("--one-value", action="store_true", help="only the first value of each test that has several")
+
+
+def pytest_configure(config: Any) -> None:
+    """Share the rewriting of asserts between the processes of xdist."""
+    worker = getattr(config, "workerinput", None)
+    if worker and not sys.dont_write_bytecode:
+        rewriting.rewrite_share(config, int(worker["workerid"][len("gw") :]), worker["workercount"])
 
 
 def pytest_ignore_collect(collection_path: Path, config: Any) -> Optional[bool]:
@@ -42,6 +51,8 @@ def pytest_collection_modifyitems(config: Any, items: List[Any]) -> None:
     if config.getoption("fast"):
         unread = {path for path in {item.path for item in items} if not fast.is_fast(path)}
         out |= {item for item in items if item.path in unread or item.get_closest_marker("not_fast")}
+    if config.getoption("one_value"):
+        out |= few_values.others([item for item in items if item not in out])
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]
 

@@ -17,9 +17,11 @@ from cluster.spec.schema import in_words, keys
 from launch.agent.tasks.task_env import ENVIRONMENT
 from launch.check.report import CheckReport
 from launch.cli import cli, verbs
+from launch.curve.comparison import RunsComparison
 from launch.diagnosis.summary import DiagnoseReport
 from launch.environments.builder import SetupReport
 from launch.errors import EXIT_CODES
+from launch.grid.points import GridReport
 from launch.history import RunsReport
 from launch.plan.outlook import PlanAnswer
 from launch.status.hook_event import EVENTS, HookEvent
@@ -87,13 +89,14 @@ ANSWERS = {
     "plan": meanings(PlanAnswer),
     "check": meanings(CheckReport),
     "status": meanings(RunStatus),
-    "runs": meanings(RunsReport),
+    "runs": {**meanings(RunsComparison), **meanings(RunsReport)},
     "down": meanings(DownAnswer),
     "sweep": meanings(SweepReport),
     "prune": meanings(PruneReport),
     "setup": meanings(SetupReport),
     "diagnose": meanings(DiagnoseReport),
     "export": meanings(ExportAnswer),
+    "grid": meanings(GridReport),
 }  # the fields that ``--json`` prints, by verb
 
 HEAD = """# Reference: verbs, flags, keys, exit codes

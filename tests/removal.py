@@ -70,6 +70,7 @@ PARTS = [
     Part("CheckpointProblems", RULES, [r"^ *CheckpointProblems\(.*\n"]),
     Part("GpuFailures", RULES, [r"^ *GpuFailures\(.*\n"]),
     Part("Quietness", RULES, [r"^ *Quietness\(.*\n"]),
+    Part("LearningCurve", RULES, [r"^ *LearningCurve\(.*\n"]),
     Part("SplitCheckpoints", RULES, [r"^ *SplitCheckpoints\(.*\n"]),
     Part("Departures", RULES, [r"^ *self\.departures,.*\n"]),
     Part("Deadline", RULES, [r"^ *Deadline\(.*\n"]),

@@ -31,12 +31,14 @@ UP = "launch up hosts.yaml"  # of all hosts, since later lines look for each
 REPLAYED = {
     "README.md": "tests/test_docs.py::test_the_lines_of_the_readme_work_as_printed",
     "docs/tutorial.md": "tests/test_tutorial.py::test_every_command_prints_what_the_page_shows",
+    "docs/grid.md": "tests/test_tutorial.py::test_eight_commands_lead_from_an_empty_folder_to_the_best_of_a_grid",
     "docs/plan.md": "tests/test_docs.py::test_the_plan_of_the_docs_is_what_is_printed",
-    "docs/recommend.md": "tests/test_recommend_page.py::test_every_block_works_and_the_served_model_predicts",
+    "docs/embeddings.md": "tests/test_recommend_page.py::test_every_block_works_and_the_served_model_predicts",
     "docs/from-the-textbook.md": "tests/test_from_the_textbook.py::test_three_functions_find_the_same_line",
 }
 NOT_RUN = {
     "setup": "builds an environment on every host, from the package index",
+    "grid": "trains; tests/launch/end_to_end has it",
     "verify": "trains; tests/launch/end_to_end has it",
     "board": "serves until Ctrl-C",
     "metrics": "serves until Ctrl-C",
@@ -52,6 +54,7 @@ ELSEWHERE = {
     "bash": "CI's steps, as root",
     "podman": "needs a container runtime",
     "jq": "another project's",
+    "cp": "the system's",
     "sleep": "the system's",
     "pip": "tests/test_wheel.py builds and installs the wheel",
     "~/launch-env/bin/pip": "tests/test_wheel.py builds and installs the wheel",

@@ -1,4 +1,4 @@
-"""The page from a raw log to a served model, block by block."""
+"""The way from a raw log to a served model, block by block."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.not_fast  # trains
 
-PAGE = (ROOT / "docs" / "recommend.md").read_text()
+PAGE = (ROOT / "docs" / "embeddings.md").read_text().partition("\n## From a raw log to a served model\n")[2]
 PATIENCE_S = 400
 
 

@@ -16,14 +16,16 @@ from launch.hosts.bundle import launcher_code
 from tests.support import ROOT
 
 ROOMS = ("cluster", "launch", "jobs")
+OWN = "launch_ps"  # the folder that has all of ours
 LOCKS = {
-    "launch/environments/tf1.lock": "requirements/tf1.lock",
-    "launch/environments/tf2.lock": "requirements/tf2.lock",
+    "launch_ps/launch/environments/tf1.lock": "requirements/tf1.lock",
+    "launch_ps/launch/environments/tf2.lock": "requirements/tf2.lock",
 }
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 ABSENT = "raise ModuleNotFoundError('No module named ' + repr(__name__))\n"
-OWN_LOCKS = "from launch.environments import identity; print(identity.own_locks())"
-SHIPPED = "from launch.hosts.bundle import launcher_code; print(launcher_code().hashes['launcher'])"
+HERE = "import os, sys, launch_ps; sys.path.insert(0, os.path.dirname(launch_ps.__file__)); "
+OWN_LOCKS = HERE + "from launch.environments import identity; print(identity.own_locks())"
+SHIPPED = HERE + "from launch.hosts.bundle import launcher_code; print(launcher_code().hashes['launcher'])"
 
 
 def run(*argv: str, cwd: Path) -> str:
@@ -42,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for room in (*ROOMS, "requirements", "tests/support"):
         shutil.copytree(str(ROOT / room), str(folder / "copy" / room), ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "launch_ps.py", "README.md", "LICENSE"):
         shutil.copy(str(ROOT / name), str(folder / "copy"))
     run(*PIP, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", "out", "./copy", cwd=folder)
     (built,) = (folder / "out").iterdir()
@@ -51,7 +53,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def venv(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment of the wheel and the locked packages, in which neither TensorFlow nor numpy can be imported."""
+    """An environment of the wheel and the locked packages, in which neither TensorFlow nor numpy can be imported.
+
+    Somebody else's packages there have the names of two of ours.
+    """
     folder = tmp_path_factory.mktemp("venv")
     run(sys.executable, "-m", "venv", "--without-pip", ".", cwd=folder)
     python = folder / "bin" / "python"
@@ -60,6 +65,9 @@ def venv(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
     for name in ("tensorflow", "numpy"):
         (site / f"{name}.py").write_text(ABSENT)
+    for name in ("jobs", "launch"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"print('{name} of somebody else')\n")
     return folder
 
 
@@ -73,7 +81,8 @@ def test_the_wheel_has_every_file_of_the_packages_the_locks_of_setup_and_no_othe
     with zipfile.ZipFile(str(wheel)) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
         locks = {name: archive.read(name) for name in LOCKS}
-    assert inside == {*LOCKS}.union(*map(files, ROOMS))
+    ours = {f"{OWN}/{name}" for name in set().union(*map(files, ROOMS))}
+    assert inside == {*LOCKS, *ours, f"{OWN}.pth", f"{OWN}/__init__.py"}
     assert locks == {name: (ROOT / source).read_bytes() for name, source in LOCKS.items()}
 
 
@@ -83,6 +92,12 @@ def test_the_wheel_names_its_license_and_has_its_text(wheel: Path) -> None:
         (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
     assert text == (ROOT / "LICENSE").read_bytes()
     assert "\nLicense: Apache-2.0\n" in metadata
+
+
+def test_an_author_imports_cluster_as_in_a_checkout_and_others_keep_their_packages(venv: Path, tmp_path: Path) -> None:
+    printed = run(str(venv / "bin" / "python"), "-c", "import cluster, jobs; print(cluster.__file__)", cwd=tmp_path)
+    (site,) = venv.glob("lib/python*/site-packages")
+    assert printed.splitlines() == ["jobs of somebody else", f"{site}/{OWN}/cluster/__init__.py"]
 
 
 def test_an_installed_launcher_needs_no_tensorflow_to_plan(venv: Path, tmp_path: Path) -> None:
@@ -106,7 +121,9 @@ def test_an_installed_launcher_ships_the_code_that_a_checkout_ships(venv: Path, 
 
 def test_an_installed_launcher_reads_the_locks_of_its_wheel(venv: Path, tmp_path: Path) -> None:
     (site,) = venv.glob("lib/python*/site-packages")
-    assert run(str(venv / "bin" / "python"), "-c", OWN_LOCKS, cwd=tmp_path).split() == [f"{site}/launch/environments"]
+    assert run(str(venv / "bin" / "python"), "-c", OWN_LOCKS, cwd=tmp_path).split() == [
+        f"{site}/{OWN}/launch/environments"
+    ]
 
 
 def test_an_installed_launcher_trains_on_a_python_that_has_tensorflow(venv: Path, tmp_path: Path) -> None:

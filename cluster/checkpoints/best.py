@@ -24,7 +24,7 @@ class BestSoFar:
 
     Attributes:
       metric, goal: the compared metric, and whether its ``max`` or its ``min`` is best.
-      step, value: of the best checkpoint; None before any checkpoint had a value.
+      step, value: the step and the value of the best checkpoint; None before any checkpoint had a value.
       newest: the last measured step.
       worse: the number of measurements since the best one that were not better.
       last, why: the step at which training ends, and the reason; None before the decision to end.
@@ -41,9 +41,10 @@ class BestSoFar:
 
 
 def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
-    """Return the record with which a chief begins.
+    """Return the record with which a chief begins: ``found``, the record in its folder, or else an empty record.
 
-    A record of another metric does not count. A decision to end does not count if the patience is longer now.
+    The result is empty if ``found`` has another metric or goal than ``settings``. If ``settings`` has more patience
+    than ``found`` has used, the result lacks the decision of ``found`` to end.
     """
     if found is None or (found.metric, found.goal) != (settings.metric, settings.goal):
         return BestSoFar(settings.metric, settings.goal)
@@ -51,7 +52,7 @@ def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
 
 
 def measured(record: BestSoFar, step: int, value: Optional[float]) -> BestSoFar:
-    """Return the record after a checkpoint was measured.
+    """Return ``record``, updated for the measured ``value`` of the checkpoint of ``step``.
 
     A step may be measured again after training returned to an earlier step. The step counts once for the patience. A
     checkpoint that was written again replaces the best checkpoint of the same step.
@@ -74,12 +75,15 @@ def _is_better(record: BestSoFar, value: float) -> bool:
 
 
 def is_patient(settings: Best, record: BestSoFar) -> bool:
-    """Return whether training continues."""
+    """Return whether training continues.
+
+    Training ends after ``settings.patience`` measurements that were not better; with None it never ends early.
+    """
     return settings.patience is None or record.worse < settings.patience
 
 
 def reason(record: BestSoFar) -> str:
-    """Return why training ended early: ``auc was not above 0.8123, of step 800, in 3 measurements``."""
+    """Return the reason for an early end of training: ``auc was not above 0.8123, of step 800, in 3 measurements``."""
     times = f"in {record.worse} measurements" if record.worse > 1 else "in the next measurement"
     if record.value is None:
         return f"{record.metric} was undefined {times}"
@@ -88,7 +92,7 @@ def reason(record: BestSoFar) -> str:
 
 
 def read(folder: Path) -> Optional[BestSoFar]:
-    """Return the record in a folder; None where the folder has none.
+    """Return the record in ``folder``; None where the folder has no record.
 
     Raises:
       OSError: the record cannot be read.
@@ -101,5 +105,5 @@ def read(folder: Path) -> Optional[BestSoFar]:
 
 
 def write(folder: Path, record: BestSoFar) -> None:
-    """Replace the record in a folder. Raises OSError."""
+    """Write ``record`` into ``folder``, and replace an earlier record. Raises OSError."""
     shared_files.replace_file(folder / BEST, json.dumps(asdict(record)))

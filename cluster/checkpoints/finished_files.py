@@ -1,4 +1,4 @@
-"""The files of one finished checkpoint: give them its name, open them, and send them to tasks of other hosts.
+"""The files of one finished checkpoint: rename them, open them, and send them to tasks of other hosts.
 
 A task fetches files from the chief's host through its TensorFlow server: no shared filesystem, no SSH.
 """
@@ -17,7 +17,10 @@ NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words, by which ca
 
 
 def publish(merged: str, path: str) -> None:
-    """Give a finished checkpoint its name. The index is removed first and added last, so that no half of one counts."""
+    """Move the finished checkpoint at the path ``merged`` to ``path``, and replace a checkpoint that is there.
+
+    The index is removed first and added last: without an index, an incomplete checkpoint does not count.
+    """
     if os.path.exists(f"{path}.index"):
         os.unlink(f"{path}.index")
     for old in _data_files(path):  # the old checkpoint may have more files, or fewer
@@ -28,7 +31,12 @@ def publish(merged: str, path: str) -> None:
 
 
 def open_reader(path: str) -> Any:
-    """Return TensorFlow's reader of a checkpoint. Raises ``tf.errors.DataLossError``, or the error of its file."""
+    """Return TensorFlow's reader of the checkpoint at ``path``.
+
+    Raises:
+      tf.errors.DataLossError: the checkpoint is damaged.
+      tf.errors.OpError: a file of the checkpoint cannot be read; the error has TensorFlow's type for the reason.
+    """
     try:
         return tf.train.NewCheckpointReader(path)
     except tf.errors.OpError as error:
@@ -44,10 +52,10 @@ def _data_files(path: str) -> List[Path]:
 
 
 def largest_file(path: str) -> int:
-    """Return the size of the largest file of a checkpoint; no tensor in it is larger.
+    """Return the bytes of the largest file of the checkpoint at ``path``; no slice that was written at once is larger.
 
     To read a part of a tensor, TensorFlow reads the whole slice that was written at once. So this project does not read
-    another program's checkpoint in pieces smaller than that program's own.
+    another program's checkpoint in pieces smaller than those that the program wrote.
     """
     return max((file.stat().st_size for file in _data_files(path)), default=0)
 
@@ -100,7 +108,7 @@ class ChiefFiles:
         return path
 
     def fetch(self, path: str, folder: str) -> str:
-        """Copy a checkpoint into ``folder``, file by file; return the path of the copy."""
+        """Copy the checkpoint at ``path`` on the chief's host into ``folder``, file by file; return the copy's path."""
         for name in self._files(path):
             with open(os.path.join(folder, os.path.basename(name)), "wb") as file:
                 file.write(self._run(self._content, name))

@@ -1,10 +1,10 @@
 """One checkpoint saved while training continues: most of it is written while the chief takes steps.
 
 ahead    a thread writes rows (``row_pieces``), and repeatedly those rows that have changed meanwhile
-write    between two steps, the chief itself writes the rows changed since then, and everything else
+write    between two steps, the chief itself writes the rows changed since then, and all other values
 publish  a thread merges these pieces into a checkpoint, and removes old checkpoints
 
-The last changed rows are one ``session.run`` for all servers, which delays training only until all values are read. A
+One ``session.run`` reads the last changed rows on all servers. It delays training only until all values are read. A
 server reads rows and copies small variables into memory of its own, and reports the end of the reads to the chief. The
 values are sent and written afterwards, while training continues.
 """
@@ -19,7 +19,7 @@ from cluster.runtime.tf_compat import tf
 
 
 class Background:
-    """Start ``work`` in a thread. ``work`` calls the function that it receives to ask whether to continue."""
+    """A thread that runs ``work``. ``work`` receives a function, and calls it to ask whether to continue."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], None]):
         self._work = work
@@ -54,16 +54,16 @@ class Background:
         self._is_stopped.set()
 
     def stop(self, timeout_s: Optional[float] = None) -> bool:
-        """Ask the work to end, wait for its end, and return whether it has ended in time.
+        """Ask the work to end, wait for its end, and return whether it has ended within ``timeout_s`` seconds.
 
-        A chief waits without limit, as for a piece that it writes itself: its agent notices a wait that hangs.
+        Without ``timeout_s`` the wait has no limit, like a write by the chief itself: the agent notices when it hangs.
         """
         self.ask_to_end()
         self._thread.join(timeout_s)
         return self.is_over
 
     def result(self) -> None:
-        """Raise the error of the work, once the work has ended."""
+        """Wait for the end of the work, and raise the error of the work if it failed."""
         self._thread.join()
         if self._error is not None:
             raise self._error
@@ -77,13 +77,16 @@ class PieceFiles(NamedTuple):
     work: Optional[Background] = None
 
     def wait(self) -> None:
-        """Wait until all pieces are written. Raises the error of a write."""
+        """Wait until all pieces are written. Raises the error of a write that failed."""
         if self.work is not None:
             self.work.result()
 
 
 class LastPieces:
-    """Write small variables, and the remaining rows. Create the object on the device of the process that writes."""
+    """The writes of small variables and of the remaining changed rows.
+
+    Create the object on the device of the process that writes.
+    """
 
     def __init__(self, small: Sequence[SmallVariables], rows: Sequence[SavedRows], fed: Fed):
         self._rows, self._path = list(rows), fed.path
@@ -102,7 +105,7 @@ class LastPieces:
         self._is_read.set()
 
     def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> PieceFiles:
-        """Begin to write pieces, whose paths begin with ``path``; return once all their values are read.
+        """Begin to write pieces, whose paths begin with ``path``; return the pieces once all their values are read.
 
         In a rehearsal no row counts as changed.
         """
@@ -128,10 +131,10 @@ class LastPieces:
 
 
 class LiveSave:
-    """Begin the save with ``ahead``, which calls the function that it receives to ask whether to continue.
+    """A save that begins with ``ahead`` in a thread. ``ahead`` receives a function to ask whether to continue.
 
-    ``step`` is the step of the checkpoint, None before the chief has written it. ``work`` is the current background
-    work.
+    ``step`` is the step of the checkpoint, None before the chief has written its part. ``work`` is the current
+    background work.
     """
 
     def __init__(self, ahead: Callable[[Callable[[], bool]], None]):
@@ -139,11 +142,14 @@ class LiveSave:
         self.work = Background(ahead)
 
     def go_on(self, step: int, write: Callable[[], Any], publish: Callable[[Any], None]) -> bool:
-        """Between two steps, do the work that needs no wait; return whether the checkpoint exists.
+        """Continue the save between two steps, if its background work has ended; return whether the checkpoint exists.
+
+        After ``ahead`` the method calls ``write``, and then starts ``publish`` in a thread.
 
         Args:
-          step: the last step that was taken.
-          publish: called with the result of ``write``.
+          step: the last step that the chief has taken.
+          write: writes the remaining pieces of the checkpoint.
+          publish: called with the result of ``write``; merges the pieces into a checkpoint.
 
         Raises:
           Exception: the error of ``ahead``, ``write`` or ``publish``.
@@ -159,9 +165,9 @@ class LiveSave:
         return False
 
     def give_up(self, timeout_s: float) -> bool:
-        """End the save in whatever state, and return whether it has ended in time.
+        """End the save, whatever its state, and return whether it has ended within ``timeout_s`` seconds.
 
-        A checkpoint that is being published may take all the time that its disk needs.
+        If the checkpoint is already being published, the method waits without a limit.
         """
         return self.work.stop(None if self.step is not None else timeout_s)
 

@@ -8,9 +8,10 @@ it stops, and writes nothing.
     no note, or an unreadable one               leaves its own
     an earlier attempt of its own run           leaves its own
     a later attempt of its own run              stops
-    another run, and this is its own first      leaves its own: somebody has started the run with
-      attempt                                     this folder on purpose
-    another run, and this is a later attempt    stops: that run has taken the folder meanwhile
+    another run, and the chief belongs to the   leaves its own: somebody has started the run with
+      first attempt of its own run                this folder on purpose
+    another run, and the chief belongs to a     stops: the other run has taken the folder meanwhile
+      later attempt of its own run
 
 Before a run begins in a folder, its host removes the note there (``launch.agent.checkpoints.resume``). So the note of
 another run that a later attempt finds is not older than the run.
@@ -44,7 +45,7 @@ from cluster.runtime.tf_errors import line_of, reason_of
 
 
 class Owner(NamedTuple):
-    """One life of a chief. ``attempt`` counts from 0 within ``run``; ``life`` belongs to this process alone."""
+    """One process of a chief. ``attempt`` counts from 0 within ``run``; ``life`` is unique to the process."""
 
     run: str
     attempt: int
@@ -54,7 +55,7 @@ class Owner(NamedTuple):
 
     @classmethod
     def of_this_process(cls, environ: Mapping[str, str]) -> "Owner":
-        """Read the owner from the launcher's environment.
+        """Return this process as an owner, by the variables of the launcher in ``environ``.
 
         A process that was started by hand counts as a run of its own.
         """
@@ -88,8 +89,8 @@ class Ownership:
     def check(self) -> None:
         """Check that the folder still belongs to this chief.
 
-        The chief writes its note again where it is missing, or where an earlier attempt of the same run wrote late. The
-        note of another run is obeyed: nothing shows which of two runs began later.
+        The chief writes its note again where the note is missing, or where an earlier attempt of the same run has
+        overwritten it. The chief gives way to the note of another run: nothing shows which of the two began later.
 
         Raises:
           CheckpointError: another chief has taken the folder.
@@ -142,7 +143,7 @@ class OwnedFolder:
     Args:
       load: gives a session's variables the values of the checkpoint at a path.
 
-    ``passed_over`` has the unreadable checkpoints of the newest restore that found any; None before such a restore.
+    ``passed_over`` has the unreadable checkpoints that the last restore with such checkpoints found; else None.
     """
 
     def __init__(self, folder: Optional[str], load: Callable[[Any, str], None]):
@@ -162,7 +163,7 @@ class OwnedFolder:
         Path(str(self._folder)).mkdir(parents=True, exist_ok=True)
 
     def prefix(self, step: int) -> str:
-        """Return the path of the checkpoint of a step, which need not exist."""
+        """Return the path of the checkpoint of ``step``; the checkpoint need not exist."""
         return os.path.join(str(self._folder), f"{checkpoint_files.OURS}-{step}")
 
     def remove(self, step: int) -> None:
@@ -176,7 +177,10 @@ class OwnedFolder:
             checkpoint_files.remove_unfinished(Path(self._folder))
 
     def prune(self, newest: StoredCheckpoint, keep: int, spared: Optional[int]) -> None:
-        """Remove old checkpoints, and write TensorFlow's list of the remaining ones. Raises OSError."""
+        """Remove old checkpoints, and write TensorFlow's list of the remaining ones. Raises OSError.
+
+        The ``keep`` newest checkpoints up to ``newest`` remain, and the checkpoint of the step ``spared``.
+        """
         folder = Path(str(self._folder))
         kept = checkpoint_files.prune(folder, newest, keep, spared)
         checkpoint_files.write_list(folder, [os.path.basename(each.path) for each in reversed(kept)])
@@ -195,14 +199,14 @@ class OwnedFolder:
     def restore(self, session: Any, saved_step: Optional[int]) -> Optional[StoredCheckpoint]:
         """Restore the newest readable checkpoint into the variables, and return it; None where the folder has none.
 
-        Unreadable checkpoints are named and set aside: their files remain, but they no longer count.
+        Unreadable checkpoints are printed and set aside: their files remain, but they no longer count.
 
         Args:
-          saved_step: of the newest checkpoint that this run has saved; None before the first.
+          saved_step: the step of the newest checkpoint that this run has saved; None before the first.
 
         Raises:
-          CheckpointError: a checkpoint has not this job's variables, or no checkpoint is readable, or the checkpoints
-            that this run has saved are missing.
+          CheckpointError: a checkpoint does not have this job's variables, or no checkpoint is readable, or the
+            checkpoints that this run has saved are missing.
           OSError: the folder cannot be read.
         """
         unreadable: Dict[StoredCheckpoint, str] = {}  # with the reasons

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from cluster.runtime.server_state import copied
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Saved
 from cluster.variables.profile import Shape, elements
@@ -18,7 +19,7 @@ Step = Tuple[Any, Dict[Any, Any]]  # an operation, and its feeds
 
 
 def boxes(shape: Shape, most: int) -> Iterator[Box]:
-    """Yield contiguous parts of at most ``most`` elements that cover the whole, in order."""
+    """Yield, in order, contiguous boxes of at most ``most`` elements that together cover a tensor of ``shape``."""
     axis = next((axis for axis in range(len(shape)) if elements(shape[axis + 1 :]) <= most), len(shape))
     if axis == len(shape) or elements(shape) == 0:
         yield (0,) * len(shape), shape
@@ -32,7 +33,7 @@ def boxes(shape: Shape, most: int) -> Iterator[Box]:
 
 
 class Write(NamedTuple):
-    """An operation that writes a piece, and its feeds except the path.
+    """An operation that writes a piece, together with all feeds of the operation except the path.
 
     The operation itself appends ``ending`` to the path, so that several operations can run at once. ``has_rows``:
     whether the piece has rows that a delta need not write again.
@@ -46,7 +47,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Fed:
-    """The placeholders of every piece: the graph is the same for few and for many pieces."""
+    """The placeholders that all pieces share, so that the graph has the same size for few and for many pieces."""
 
     path: Any  # of a checkpoint
     names: Any  # of one tensor; of checkpoints to merge
@@ -61,9 +62,11 @@ class Fed:
         return cls(path, names, spec, tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int64, [None]))
 
     def save(self, ending: str, names: Any, values: Sequence[Any], specs: Optional[Sequence[str]] = None) -> Any:
-        """Return the operation that writes tensors into a separate piece, at the path with this ending.
+        """Return the operation that writes the tensors ``values`` into a separate piece.
 
         Args:
+          ending: the piece's path is the fed path followed by this ending.
+          names: the name of each tensor in the checkpoint.
           specs: the result of ``Saved.spec`` for each tensor; by default, the tensors are whole.
         """
         return tf.raw_ops.SaveV2(
@@ -74,7 +77,7 @@ class Fed:
         )
 
     def read(self, dtype: Any) -> Any:
-        """Return a piece of a tensor of this type in the checkpoint."""
+        """Return the fed piece of a tensor of type ``dtype``, read from the checkpoint at the fed path."""
         (piece,) = tf.raw_ops.RestoreV2(
             prefix=self.path, tensor_names=self.names, shape_and_slices=self.spec, dtypes=[dtype]
         )
@@ -82,7 +85,7 @@ class Fed:
 
 
 class LargeVariable:
-    """A variable of several pieces."""
+    """The operations that write and read one variable in several pieces, because it is larger than a piece."""
 
     def __init__(self, saved: Saved, fed: Fed, read: Any):
         self._saved, self._fed = saved, fed
@@ -100,14 +103,14 @@ class LargeVariable:
         )
 
     def feeds(self, piece_bytes: int) -> Iterator[Dict[Any, Any]]:
-        """Yield the feeds of ``write`` and ``load`` for each piece in turn."""
+        """Yield the feeds of ``write`` and ``load`` for each piece, which has at most ``piece_bytes`` bytes."""
         fed, saved = self._fed, self._saved
         for begin, size in boxes(saved.shape, piece_bytes // saved.dtype.size):
             yield {fed.begin: begin, fed.size: size, fed.spec: [saved.spec(begin, size)], fed.names: [saved.name]}
 
 
 class SmallVariables:
-    """Variables that share one piece, whose path has an ``ending``."""
+    """The operations that write and read variables that share one piece, whose path ends with ``ending``."""
 
     def __init__(self, saved: Sequence[Saved], fed: Fed, ending: str):
         self._variables, self._fed = [each.variable for each in saved], fed
@@ -120,23 +123,16 @@ class SmallVariables:
         self.load: Any = tf.group(*(_assign(each.variable, value) for each, value in zip(saved, read)))
 
     def copies(self) -> List[Any]:
-        """Return copies of the variables."""
+        """Return, for each variable, a tensor with a copy of its value."""
         return [copied(each) for each in self._variables]
 
     def write_copies(self, copies: Sequence[Any], ending: str) -> Write:
-        """Return the write of copies of the variables into a piece whose path has this ending."""
+        """Return the write of ``copies`` of the variables into a piece whose path ends with ``ending``."""
         return Write(self._fed.save(ending, self._names, copies, self._specs), {}, ending)
 
 
-def copied(variable: Any) -> Any:
-    """Return the variable's value, on its device, in memory that does not belong to the variable."""
-    with _at(variable):
-        # A gather creates a new tensor, of any type. DeepCopy supports no unsigned or quantized numbers.
-        return tf.gather(tf.expand_dims(variable.read_value(), 0), 0)
-
-
 def group_by_size(saved: Sequence[Saved], piece_bytes: int) -> List[List[Saved]]:
-    """Return the variables in groups that are not larger than a piece."""
+    """Return the variables ``saved``, in order, in groups of at most ``piece_bytes``."""
     groups: List[List[Saved]] = []
     room = 0
     for each in saved:

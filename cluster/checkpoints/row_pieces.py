@@ -1,6 +1,7 @@
-"""Rows that a checkpoint has in addition to variables, such as rows of embedding tables: written ahead, or linked.
+"""Rows that a checkpoint has in addition to variables, such as rows of embedding tables.
 
-A package whose rows change a few at a time during training implements ``SavedRows``.
+Rows may be written ahead of their checkpoint, or linked from the files of an earlier one. A package whose rows change a
+few at a time during training implements ``SavedRows``.
 
 Rows that a checkpoint need not write again are in files next to the checkpoints; a delta continues from these files. A
 delta has all rows. With hard links the file system stores the common rows of checkpoints only once. So each checkpoint
@@ -24,7 +25,7 @@ _ENDINGS = (".index", ".data-00000-of-00001")
 
 
 class LastRows(NamedTuple):
-    """The operations that write the last changed rows, all at once.
+    """The operations that write the remaining changed rows, all in one ``session.run``.
 
     ``endings``: the ending that each piece appends to the path; the first piece has no rows.
     """
@@ -37,7 +38,7 @@ class LastRows(NamedTuple):
 class SavedRows(ABC):
     """Rows that a checkpoint has in addition to variables. Create the object on the device of the writing process.
 
-    ``read_last`` reads, on the servers, all rows that have changed since ``rows``.
+    The operation ``read_last`` reads, on the servers, all rows that have changed since the last call of ``rows``.
     """
 
     read_last: Any
@@ -54,11 +55,11 @@ class SavedRows(ABC):
 
     @abstractmethod
     def counts(self) -> Iterator[Write]:
-        """Yield the writes of the counts of ids that have no row yet."""
+        """Yield the writes of the counts that servers keep for ids without a row."""
 
     @abstractmethod
     def head(self) -> Write:
-        """Return the write of everything else that belongs to the rows, once these are written."""
+        """Return the write of all other values that belong to the rows; call this method once the rows are written."""
 
     @abstractmethod
     def bytes(self, session: Any) -> int:
@@ -70,15 +71,21 @@ class SavedRows(ABC):
 
     @abstractmethod
     def last(self, is_rehearsal: bool = False) -> LastRows:
-        """Return the writes of all rows that have changed since ``rows``; in a rehearsal no row counts as changed."""
+        """Return the writes of all rows that have changed since the last call of ``rows``.
+
+        In a rehearsal no row counts as changed.
+        """
 
     @abstractmethod
     def note_last(self, ran: Any) -> None:
-        """Note that the operations of ``last`` ran, and returned ``ran``."""
+        """Note that the operations that ``last`` returned have run, with the result ``ran``."""
 
     @abstractmethod
     def loads(self, reader: Any) -> Iterator[Step]:
-        """Yield the operations that replace the servers' rows by the rows of a checkpoint."""
+        """Yield the operations that replace the servers' rows by the rows of a checkpoint.
+
+        Each operation comes with all its feeds except the path.
+        """
 
     @abstractmethod
     def refuse_others(self, reader: Any) -> None:
@@ -93,9 +100,12 @@ RowsOf = Callable[[Fed], Sequence[SavedRows]]  # creates the saved rows of a mod
 
 
 class RowFiles:
-    """The folder of pieces next to a checkpoint; a new folder replaces an old one. Raises OSError.
+    """The folder with pieces of rows, next to the checkpoint at the path ``checkpoint``.
 
-    Its length is the number of pieces.
+    A new object removes the pieces of an earlier one. ``len`` of the object is the number of pieces.
+
+    Raises:
+      OSError: the folder cannot be created.
     """
 
     def __init__(self, checkpoint: str):
@@ -119,7 +129,10 @@ class RowFiles:
         return str(self._folder / self._pieces[-1])
 
     def add(self, piece: str) -> None:
-        """Link the files of a piece, before they are merged. Raises OSError on a file system without hard links."""
+        """Link the files of ``piece``, a path, into the folder, before these files are merged into a checkpoint.
+
+        Raises OSError on a file system without hard links.
+        """
         _each(os.link, piece, self.new_piece())
 
     def link_into(self, folder: str) -> List[str]:
@@ -159,7 +172,7 @@ class RowPieces:
       saved: one ``SavedRows`` for each kind of rows.
       deltas: whether a delta follows a checkpoint; False once the file system turns out to have no hard links.
       base: the pieces from which the next delta continues; None if the next checkpoint writes all rows.
-      are_few_left: whether the last round of rows ahead was smaller than a piece, so that few rows have changed.
+      are_few_left: whether the last round of ``write_ahead`` wrote at most one piece, so that few changed rows remain.
     """
 
     def __init__(self, saved: Sequence[SavedRows], fed: Fed, deltas: bool):
@@ -174,20 +187,29 @@ class RowPieces:
 
     @property
     def are_ahead(self) -> bool:
-        """Return whether all rows are written that a delta does not write, whatever the number of pieces."""
+        """Return whether all rows have been written at least once, so that a save can write only the changed rows.
+
+        Unlike for ``has_base``, the number of pieces does not matter.
+        """
         return self.base is not None
 
     def forget(self) -> None:
-        """Forget the written rows: in another session, or after another chief had the folder, a checkpoint is whole."""
+        """Forget the written rows, so that the next checkpoint writes all rows.
+
+        Call this method for another session, and after another chief has used the folder.
+        """
         self.base = None
 
     def take_base(self) -> Optional[RowFiles]:
-        """Return the pieces, and forget them until a save succeeds; after a failure the next save is whole."""
+        """Return ``base``, and set it to None until a save succeeds: after a failure, the next save writes all rows."""
         base, self.base, self.are_few_left = self.base, None, False
         return base
 
     def pieces_of(self, base: RowFiles, folder: str) -> List[str]:
-        """Link or move the pieces into the folder of a checkpoint; return the new paths. Raises OSError."""
+        """Link the pieces of ``base`` into ``folder``; return the new paths. Raises OSError.
+
+        Without deltas, or on a file system without hard links, move the pieces instead.
+        """
         if self.deltas:
             try:
                 return base.link_into(folder)
@@ -198,7 +220,10 @@ class RowPieces:
         return base.move_into(folder)
 
     def base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
-        """Return the base with links to these pieces too, before they are merged; None without deltas or hard links."""
+        """Link ``pieces`` into ``base``, before they are merged into the checkpoint at ``path``; return the base.
+
+        If ``base`` is None, the method creates a new one. It returns None without deltas or without hard links.
+        """
         if not self.deltas:
             return None
         try:
@@ -217,8 +242,9 @@ class RowPieces:
     ) -> None:
         """Write rows while training continues, so that few rows remain for the delta of ``path``.
 
-        Each round writes the rows that changed during the round before. The rounds end with a round of at least half
-        the bytes of the round before, or at ``MOST_ROUNDS``.
+        Each round writes the rows that changed during the round before; the first may write all rows. The rounds end
+        with a round of at least half the bytes of the round before. They also end after ``MOST_ROUNDS`` rounds, at
+        ``MOST_PIECES`` pieces, and when ``goes_on`` returns False.
         """
         piece_bytes = max(piece_bytes, sum(each.bytes(session) for each in self.saved) // _PIECES_AHEAD)
         old = self.take_base()

@@ -27,11 +27,11 @@ _PAUSE_S = 1.0
 class Checkpoints:
     """Save all variables into files on the chief's host, so no shared filesystem is needed.
 
-    Create the object while the chief's graph is the default graph. Without a folder it does nothing. Training continues
-    when a save fails; ``problem`` then has the reason, until a save succeeds. In the context ``still(session)``,
-    variables and places of examples are of one moment. ``rows`` creates the savers of the rows that a model has in
-    addition to its variables. ``while_training``: whether training may continue during a save. ``step`` is then in the
-    past when it changes.
+    Create the object while the chief's graph is the default graph. Without a ``folder`` the object does nothing.
+    Training continues when a save fails; ``problem`` then has the reason, until a save succeeds. ``rows`` creates the
+    savers of the rows that a model has in addition to its variables. In the context ``still(session)`` all variables
+    and places of examples belong to the same moment. ``while_training``: whether training may continue during a save;
+    the attribute ``step`` then gets the step of the checkpoint only some steps later.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class Checkpoints:
         self._saver.rows.forget()  # they were removed with the folder's unfinished files
 
     def restore(self, session: Any) -> bool:
-        """Restore the newest readable checkpoint into the variables; see ``OwnedFolder.restore``."""
+        """Restore the newest readable checkpoint, and return whether one exists; see ``OwnedFolder.restore``."""
         found = self._files.restore(session, self.step)
         if found is not None:
             self.path, self.step = found.path, found.step
         return found is not None
 
     def adopt(self) -> None:
-        """Find the newest checkpoint of an earlier chief of this run, without restoring it."""
+        """Set ``path`` and ``step`` to the newest checkpoint of an earlier chief of this run, without restoring it."""
         with contextlib.suppress(OSError):
             for newest in self._files.stored()[:1]:
                 self.path, self.step = newest.path, newest.step
@@ -101,10 +101,10 @@ class Checkpoints:
     # -- writing
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Save when ``every_s`` has passed; training continues if the save fails.
+        """Save if ``every_s`` or ``delta_every_s`` has passed, or continue a live save. Training survives a failure.
 
         Raises:
-          CheckpointError: another chief has replaced this one. Every save raises this error.
+          CheckpointError: another chief has replaced this one. Every method that saves raises this error.
         """
         every_s = self._every_s if self._unwritable is None else min(self._every_s, RETRY_S)
         if self._live is not None:
@@ -123,12 +123,12 @@ class Checkpoints:
         return self._clock() - self._saved_at >= self._delta_every_s
 
     def save_quickly(self, session: Any, step: int) -> None:
-        """Save as ``save_now``, as a delta if this run writes deltas and has a checkpoint to continue from."""
+        """Save like ``save_now``, but as a delta where pieces of rows exist from which a delta can continue."""
         has_ahead = self._end_live()
         self._save(session, step, is_delta=has_ahead or self._saver.rows.has_base)
 
     def save_now(self, session: Any, step: int) -> None:
-        """Save unless this step is already saved; training continues if the save fails."""
+        """Save a whole checkpoint, unless ``step`` is already saved; training continues if the save fails."""
         self._end_live()
         self._save(session, step, is_delta=False)
 
@@ -179,7 +179,7 @@ class Checkpoints:
             self.save_now(session, step)
 
     def progress_fields(self) -> Dict[str, Any]:
-        """Return the fields of ``Progress`` on checkpoints."""
+        """Return, by name, the values of the fields of ``Progress`` that describe checkpoints."""
         fields = {"checkpoint_step": self.step, "checkpoint_problem": self.problem}
         passed = self._files.passed_over
         if passed is not None:
@@ -220,13 +220,13 @@ class Checkpoints:
 
     @property
     def is_saving(self) -> bool:
-        """Return whether a save is running that ``save_if_due`` continues."""
+        """Return whether a live save is running, which ``save_if_due`` continues."""
         return self._live is not None
 
     def save_live(self, session: Any, step: int) -> None:
-        """Begin a save that ``save_if_due`` continues between the next steps, and whose step is one of them.
+        """Begin a save that ``save_if_due`` continues between the next steps; the checkpoint is of one of these steps.
 
-        If training may not continue during a save, save now.
+        If training may not continue during a save, save at once. If a live save has its step, begin after its end.
         """
         if not self._while_training:
             self.save_quickly(session, step)
@@ -255,7 +255,7 @@ class Checkpoints:
                 self._conclude(int(live.step or 0))
             elif live.work.quiet_s > QUIET_S:
                 where = self._files.described
-                self._say(f"a checkpoint is not written on into {where} for {QUIET_S:.0f} s: see its disk")
+                self._say(f"writing a checkpoint into {where} made no progress for {QUIET_S:.0f} s: see its disk")
         if self._live is None and self._follows:
             self._follows = False
             self._begin_live(session, step, self._saver.rows.has_base)
@@ -277,15 +277,15 @@ class Checkpoints:
             self._live.work.ask_to_end()
 
     def give_up(self) -> None:
-        """Forget a live save, and the written rows, of a closed session.
+        """Forget the live save, if any, and the rows written so far, after their session was closed.
 
         Raises:
-          CheckpointError: the save does not end.
+          CheckpointError: the save does not end within ``GIVEN_UP_S`` seconds.
         """
         live, self._live, self._follows = self._live, None, False
         if live is not None and not live.give_up(GIVEN_UP_S):
             where = self._files.described
-            raise CheckpointError(f"a save into {where} does not end {GIVEN_UP_S:.0f} s after its session")
+            raise CheckpointError(f"a save into {where} still runs {GIVEN_UP_S:.0f} s after the end of its session")
         self._saver.rows.forget()
 
     def _end_deltas_without_links(self) -> None:

@@ -33,7 +33,7 @@ PIECE_BYTES = 36 << 20
 class WrittenPieces(NamedTuple):
     """All pieces of a checkpoint, in a separate folder, ready to be merged.
 
-    ``base`` has rows that were written before; None if the new pieces have all rows.
+    ``base`` has the files of rows that earlier saves wrote; None if the new pieces have all rows.
     """
 
     path: str
@@ -49,7 +49,8 @@ class StreamedSaver:
     they would have more than ``MOST_PIECES`` pieces.
 
     A delta writes only the rows that have changed since the last checkpoint, and links to all others. ``deltas``:
-    whether to prepare for deltas. The attribute ``rows`` has the rows that are already written.
+    whether to keep the files from which a delta continues. The attribute ``rows`` has the rows that are already
+    written.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class StreamedSaver:
         self.publish(session, self.write(session, path, is_delta))
 
     def write(self, session: Any, path: str, is_delta: bool = False) -> WrittenPieces:
-        """Write all pieces of the checkpoint of ``path``: the part of ``save`` that reads variables."""
+        """Write and return all pieces of the checkpoint at ``path``: the part of ``save`` that reads variables."""
         are_few_left, base = self.rows.are_few_left, self.rows.take_base()
         if base is not None and not is_delta:
             base.remove()
@@ -118,7 +119,7 @@ class StreamedSaver:
         return WrittenPieces(path, partial, own._replace(paths=[*old, *own.paths]), base)
 
     def publish(self, session: Any, written: WrittenPieces) -> None:
-        """Merge the pieces into a checkpoint: the part of ``save`` during which variables may change."""
+        """Merge the pieces ``written`` into a checkpoint: the part of ``save`` during which variables may change."""
         merged, base = os.path.join(written.folder, "merged"), written.base
         try:
             written.pieces.wait()
@@ -132,7 +133,7 @@ class StreamedSaver:
         self.rows.base = base
 
     def write_ahead(self, session: Any, path: str, is_delta: bool, goes_on: Callable[[], bool]) -> None:
-        """Write rows for the checkpoint of ``path`` while training continues, so that few remain for a delta.
+        """Write rows for the checkpoint at ``path`` while training continues, so that few rows remain for a delta.
 
         Afterwards ``rows.are_ahead`` is true if all rows have been written at least once.
 
@@ -205,7 +206,7 @@ class StreamedSaver:
     # -- reading
 
     def restore(self, session: Any, path: str) -> None:
-        """Give all variables their values in the checkpoint at ``path``, of any writer.
+        """Give all variables their values from the checkpoint at ``path``, whichever program wrote it.
 
         If the checkpoint lacks a variable, or has it with another shape or type, all variables stay unchanged. If a
         file turns out later to be damaged, some variables have values from the checkpoint; others are unchanged, or

@@ -39,17 +39,17 @@ class Choice(NamedTuple):
 
 
 def choose(settings: WarmStart, variables: Collection[str], tables: Collection[str]) -> Choice:
-    """Return the variables and tables that ``train.warm_start`` chooses among these names of a model.
+    """Return those of ``variables`` and ``tables``, the names in a model, that ``train.warm_start`` chooses.
 
     Raises:
-      TrainingError: a name or pattern, or the beginning of a name, does not fit the model.
+      TrainingError: a pattern of ``only`` fits no name, or no chosen name begins with a key of ``rename``.
     """
     model = [*variables, *tables]
     for pattern in settings.only or ():
         if not any(fnmatchcase(name, pattern) for name in model):
             raise TrainingError(
                 "train.warm_start.only: expected names or patterns of this model's variables and tables,"
-                f" found {pattern!r}, which fits none; {_nearest(pattern, model, 'the model has')}"
+                f" found {pattern!r}, which matches none of them; {_nearest(pattern, model, 'the model has')}"
             )
     chosen = [name for name in model if settings.only is None or any(fnmatchcase(name, each) for each in settings.only)]
     _refuse_unused(settings.rename, chosen)
@@ -58,7 +58,7 @@ def choose(settings: WarmStart, variables: Collection[str], tables: Collection[s
 
 
 def renamed(name: str, rename: Mapping[str, str]) -> str:
-    """Return the name in the checkpoint of a model's variable: the longest matching beginning is replaced."""
+    """Return the checkpoint's name for the model's ``name``: ``rename`` replaces the longest beginning that matches."""
     fitting = [each for each in rename if name.startswith(each)]
     longest = max(fitting, key=len) if fitting else ""
     return rename.get(longest, longest) + name[len(longest) :]
@@ -68,21 +68,22 @@ def _refuse_unused(rename: Mapping[str, str], chosen: Sequence[str]) -> None:
     for prefix in rename:
         if not any(name.startswith(prefix) for name in chosen):
             raise TrainingError(
-                "train.warm_start.rename: expected beginnings of chosen variables and tables of this model,"
-                f" found {prefix!r}, which begins none; {_nearest(prefix, chosen, 'chosen are')}"
+                "train.warm_start.rename: expected beginnings of names of this model's chosen variables and"
+                f" tables, found {prefix!r}, with which no such name begins; {_nearest(prefix, chosen, 'chosen are')}"
             )
 
 
 def lacking(name: str, there: str, known: Sequence[str], path: str) -> CheckpointError:
-    """Return the error for a chosen variable or table that the checkpoint at ``path`` lacks.
+    """Return the error for a chosen variable or table, ``name``, whose name ``there`` the checkpoint at ``path`` lacks.
 
     Args:
-      there: the name in the checkpoint, whose names are ``known``.
+      known: all names in the checkpoint.
     """
     as_there = "" if name == there else f", here {name!r}"
     return CheckpointError(
         f"train.warm_start: expected {there!r}{as_there} in the checkpoint {path}, found none;"
-        f" {_nearest(there, known, 'it has')}; correct rename, or leave it out with only"
+        f" {_nearest(there, known, 'it has')}; correct train.warm_start.rename, or choose other names in"
+        " train.warm_start.only"
     )
 
 
@@ -137,7 +138,7 @@ _DAMAGED = (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.Permis
 
 
 class WarmSource(NamedTuple):
-    """A checkpoint that has everything that was chosen."""
+    """A checkpoint that has all chosen variables and tables: its prefix, and TensorFlow's reader of it."""
 
     path: str
     reader: Any
@@ -161,7 +162,10 @@ class WarmRows(ABC):
 
     @abstractmethod
     def loads(self, reader: Any, chosen: Mapping[str, str]) -> Iterator[Step]:
-        """Yield the operations that fill the tables ``chosen`` (name here: name there), with all feeds but the path."""
+        """Yield the operations that fill tables, each together with all its feeds except the path.
+
+        ``chosen`` maps the names of these tables in the model to their names in the checkpoint.
+        """
 
     @abstractmethod
     def size(self, session: Any) -> int:
@@ -184,7 +188,7 @@ class ModelNames:
         return [replace(each, name=of[each.name]) for each in self.saved if each.name in of]
 
     def source(self) -> WarmSource:
-        """Find the checkpoint, and check that it has everything that was chosen.
+        """Find the checkpoint, check that it has all chosen variables and tables, and return it.
 
         Raises:
           CheckpointError: the checkpoint is missing or unreadable, or lacks a value or has it with another shape or
@@ -240,7 +244,7 @@ class WarmLoader:
                 rows.make_loads(self._fed)
 
     def load(self, session: Any) -> str:
-        """Give the values, once all variables and tables have first values; return one line about the warm start.
+        """Replace the first values of the chosen variables and tables; return one line about the warm start.
 
         Raises:
           CheckpointError: the checkpoint is missing, cannot be read, or does not fit.
@@ -285,12 +289,12 @@ def _kind(dtype: Any, shape: Sequence[int]) -> str:
 def _other(path: str, there: str, expected: str, found: str) -> CheckpointError:
     return CheckpointError(
         f"train.warm_start: {there!r} in the checkpoint {path}: expected {expected}, found {found};"
-        " leave it out with only, or change the model"
+        " choose other names in train.warm_start.only, or change the model"
     )
 
 
 def _unreadable(path: str, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"train.warm_start.checkpoint: expected a checkpoint that can be read at {path}, found one that cannot"
-        f" ({line_of(error)}); name another"
+        f"train.warm_start.checkpoint: expected a checkpoint that can be read at {path}, found one that cannot be"
+        f" read ({line_of(error)}); name another checkpoint"
     )

@@ -1,7 +1,8 @@
-"""Choose the devices of one client's graph: its own task's, or those of every worker.
+"""Choose the devices of one client's graph: the devices of its own task, or those of every worker.
 
-Between graphs every worker is a client with a graph for its own devices. In-graph, the chief is the only client: its
-one graph has towers on the devices of all workers. The workers only serve, as parameter servers do.
+With between-graph replication every worker is a client with a graph for its own devices. With in-graph replication the
+chief is the only client: its one graph has towers on the devices of all workers. The other workers only serve, as
+parameter servers do.
 """
 
 from dataclasses import replace
@@ -17,7 +18,7 @@ IN_GRAPH = "in-graph"
 
 
 class PoolMember(NamedTuple):
-    """A task whose devices compute; its ``batch_size`` is that of all its towers together, in a whole step."""
+    """A task whose devices compute; ``task.batch_size`` counts the examples of all its towers in a whole step."""
 
     task: Task
     devices: List[str]  # the first device of each of its towers
@@ -29,16 +30,21 @@ def count_devices(settings: Train) -> int:
 
 
 def own_pool(task: Task, settings: Train) -> List[PoolMember]:
-    """Return the pool of a client that uses nothing but its own devices."""
+    """Return the pool of a client that uses only its own devices."""
     return [_member(task, settings, tower_devices(settings))]
 
 
 def gather_pool(task: Task, settings: Train, serving: Any) -> List[PoolMember]:
-    """Return the pool of ``task``, itself first. In-graph it waits until every worker listens, and asks for their GPUs.
+    """Return the pool of the client ``task``, whose first member is ``task`` itself.
+
+    With in-graph replication the function waits until every worker listens, and asks the workers for their GPUs.
+
+    Args:
+      serving: the TensorFlow server of ``task``.
 
     Raises:
-      TaskError: one of them has fewer GPUs than its towers need.
-      TimeoutError: one of them does not listen.
+      TaskError: a member has fewer GPUs than its towers need.
+      TimeoutError: a worker does not listen.
     """
     own = own_pool(task, settings)
     if settings.replication != IN_GRAPH:
@@ -68,14 +74,17 @@ def wait_for_lent_tasks(pool: Sequence[PoolMember]) -> None:
     """Wait until the servers of a pool's lent tasks listen.
 
     Raises:
-      TimeoutError: one of them does not.
+      TimeoutError: a server does not listen in time.
     """
     for task in lent_tasks(pool):
         wait_for_server(task.name, task.cluster[task.role][task.index])
 
 
 def as_client(task: Task, pool: Sequence[PoolMember]) -> Task:
-    """Return the task as which a client trains with its pool: in-graph, as the only worker of its cluster."""
+    """Return ``task`` as a client that trains with the devices of ``pool``, and with the batch size of all members.
+
+    With in-graph replication the client is the only worker of its cluster.
+    """
     worker_batch_size = sum(member.task.batch_size for member in pool)
     if len(pool) == 1:
         return replace(task, batch_size=worker_batch_size)

@@ -16,14 +16,14 @@ from cluster.towers import stages_of
 
 
 class Evaluation:
-    """Run the job's held-out dataset through the job's model, with the variables of training.
+    """The measurement of a job's model on its held-out dataset, with the variables of training.
 
     Args:
-      job: is named in errors.
+      job: the job, which errors name.
       start: the operation that restarts the dataset.
-      metrics: as ``Job.losses`` returns them.
+      loss, metrics: the results of ``Job.losses`` for a batch of the dataset.
       counters: the local variables in which metrics of ``tf.metrics`` count.
-      size: the number of the dataset's batches, as far as TensorFlow knows it.
+      size: the number of batches in the dataset, as a tensor of ``tf.data.experimental.cardinality``.
     """
 
     def __init__(
@@ -50,15 +50,16 @@ class Evaluation:
     def build(
         cls, job: Job, task: Task, args: Mapping[str, Any], device: Any, sharing: Optional[Sharing] = None
     ) -> Optional["Evaluation"]:
-        """Add the evaluation to the current graph; None for a job without ``evaluate``.
+        """Add the evaluation to the current graph, and return it; return None for a job without ``evaluate``.
 
-        It is built before training begins, so that a mistake in it is found then.
+        Call this method before training begins, so that a mistake in ``evaluate`` is found then.
 
         Args:
-          sharing: of the towers whose variables are evaluated; None in a graph that has no other copy of the model.
+          device: the device of the model, or a list with the device of each of its stages.
+          sharing: the copies of the model whose variables are evaluated; None in a graph without another copy.
 
         Raises:
-          JobError: the job's code fails, or does not return what it should.
+          JobError: the job's code fails, or returns values of a wrong kind.
         """
         if job.evaluate is None:
             return None
@@ -77,10 +78,13 @@ class Evaluation:
         return cls(job, start, loss, metrics, counters, tf.data.experimental.cardinality(dataset))
 
     def refuse_endless(self, session: Any, batches: Optional[int]) -> None:
-        """Refuse a dataset that never ends, of which all ``batches`` are to be taken, before training.
+        """Refuse a dataset without an end if all its batches are to be taken; call this method before training.
+
+        Args:
+          batches: the number of batches to take; None for all.
 
         Raises:
-          JobError: it is one.
+          JobError: the dataset has no end, and ``batches`` is None.
         """
         if batches is None and self._size is not None:
             ok = session.run(self._size) != tf.data.experimental.INFINITE_CARDINALITY
@@ -88,27 +92,28 @@ class Evaluation:
             self._job.check("evaluate", expected, "a dataset without an end", ok)
 
     def measures(self, name: str) -> bool:
-        """Return whether ``name`` is the loss, a metric or a slice of one."""
+        """Return whether ``name`` is the loss, a metric, or a slice of a metric."""
         return name in self._sums or name in self._counted or self._columns.measures(name)
 
     @property
     def names(self) -> List[str]:
-        """Return the names of the loss and all metrics, without those of slices."""
+        """Return the names of the loss and of all metrics, without the names of slices."""
         return [*self._sums, *self._counted, *self._columns.names]
 
     def run(self, session: Any, batches: Optional[int] = None) -> Dict[str, float]:
-        """Return the mean over the held-out examples of the loss and of each metric, or the metric's own value.
+        """Return the values of the loss and of all metrics on the held-out examples, by name.
 
-        For metrics of ``cluster.metrics`` the method keeps their columns until the end: 8 bytes per example for a label
-        and a score of float32. Where no more fit into memory, it measures these on the first examples, and prints that.
-        It reads a metric of ``tf.metrics`` at the end. A value that is not defined is NaN, as every mean over no
+        The loss, and a metric per example, is the mean over the examples. A metric of ``tf.metrics`` has the value that
+        it has after the last batch. For metrics of ``cluster.metrics`` the method keeps the columns of all examples: 8
+        bytes per example for a label and a score of float32. When the memory for columns is full, the method measures
+        these metrics on the first examples only, and prints a note. An undefined value is NaN, and so is a mean over no
         examples.
 
         Args:
-          batches: takes at most so many of them; all if it is None.
+          batches: the largest number of batches to take; None for all.
 
         Raises:
-          JobError: a metric has no meaning for the examples.
+          JobError: a metric is not defined for the examples.
         """
         session.run(self._start)
         examples = 0
@@ -127,7 +132,7 @@ class Evaluation:
 
 def _of_the_first(kept: int, examples: int, names: Sequence[str]) -> str:
     what = f"{', '.join(names)}: of the first {kept:,} of {examples:,} held-out examples"
-    return f"{what}, which take a quarter of the memory that was left; the loss is of all"
+    return f"{what}, which take a quarter of the free memory; the loss is that of all examples"
 
 
 def _total(values: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Check what a job's functions returned: the batch of a dataset, the towers' losses, the optimizer.
+"""Check the results of a job's functions: the batch of a dataset, the towers' losses, the optimizer.
 
-An error names what the author may write instead. Copies of the model must not depend on each other: an object that
-outlives a call of ``model`` keeps its tensors.
+An error names the code that the author may write instead. Copies of the model must not depend on each other. But an
+object that outlives a call of ``model`` can carry tensors of one copy into the next.
 """
 
 import inspect
@@ -23,7 +23,10 @@ _OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "A
 
 
 def named_parts(job: Job, batch: Any) -> str:
-    """Return how to name the parts of a batch that is no dictionary, as the end of a sentence."""
+    """Return advice for an author whose ``batch`` is no dictionary: how to name its parts, as the end of a sentence.
+
+    The result is "" for more than three parts, unless the parameters of ``model`` name as many.
+    """
     number = len(batch) if isinstance(batch, tuple) else 1
     names = _parameters(job) if len(_parameters(job)) == number else ["x", "y", "z"][:number]
     if len(names) < number:
@@ -37,20 +40,20 @@ def _parameters(job: Job) -> List[str]:
 
 
 def described_batch(batch: Any) -> Any:
-    """Return a short description of a batch that is no dictionary."""
+    """Return a short text about ``batch``, which is no dictionary, for an error; ``batch`` itself if it is no tuple."""
     return f"a dataset of tuples of {len(batch)}" if isinstance(batch, tuple) else batch
 
 
 def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -> Tuple[Dict[str, Any], Any]:
-    """Return the next batch of a dataset, and the operation that lets the dataset begin.
+    """Return the next batch of a dataset, and the operation that starts the dataset.
 
     Args:
-      function: the job's, named in errors.
-      make: calls it.
-      ahead: batches that are made ready before their time.
+      function: the name of the job's function, for errors.
+      make: calls the function, and returns its result, the dataset.
+      ahead: the number of batches to prepare in advance.
 
     Raises:
-      JobError: the function fails, or returns something else.
+      JobError: the function fails, or does not return a dataset of dictionaries.
     """
     with job.blame():
         dataset = make()
@@ -64,12 +67,13 @@ def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -
 
 
 def next_batch(job: Job, task: Task, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any, Any]:
-    """Return the next batch of a task's ``inputs``, its place in a shard, and what lets the dataset begin.
+    """Return the next batch of a task's ``inputs``, the batch's place in a shard, and the operation to start the data.
 
-    The place is None for a dataset that is not one of ``cluster.shards``.
+    The place is None for a dataset that is not from ``cluster.shards``.
 
     Raises:
-      JobError: ``inputs`` fails, or its batches do not have as many examples as they should.
+      JobError: ``inputs`` fails, does not return a dataset of dictionaries, or has batches whose known size is not
+        ``task.batch_size``.
     """
     batch, start = batch_of(job, "inputs", lambda: job.inputs(task, args), ahead=2)
     place = batch.pop(PLACE, None)
@@ -82,7 +86,10 @@ def next_batch(job: Job, task: Task, args: Mapping[str, Any]) -> Tuple[Dict[str,
 
 
 def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
-    """Return a batch like another, of which all tensors have the number of examples in their shape."""
+    """Return ``batch`` with placeholders for its tensors; the first length in the shape of each is ``size``.
+
+    Values that are no tensors, or that are scalars or of unknown rank, stay as they are.
+    """
     return {
         name: tf.placeholder(value.dtype, [size, *value.shape.as_list()[1:]])
         if isinstance(value, tf.Tensor) and value.shape.ndims
@@ -92,10 +99,10 @@ def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
 
 
 def make_optimizer(job: Job, args: Mapping[str, Any]) -> Any:
-    """Make the job's optimizer in the current graph.
+    """Return the job's optimizer, created in the current graph; several optimizers by names become one ``Grouped``.
 
     Raises:
-      JobError: the function fails, or returns something else, or does more than making an optimizer.
+      JobError: the function ``optimizer`` fails, returns another object, or does more than create an optimizer.
     """
     updates = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
     known = len(updates)
@@ -121,7 +128,10 @@ def _check_alone(job: Job, optimizer: Any) -> None:
 
 
 def optimizer_of_tf_train(optimizers: List[Any]) -> str:
-    """Return which of TensorFlow's optimizers to make in the place of one of Keras, as the end of a sentence."""
+    """Return the advice to replace a Keras optimizer by one of TensorFlow, as the end of a sentence.
+
+    The result is "" if none of ``optimizers`` is of Keras.
+    """
     keras = [type(each).__name__ for each in optimizers if "keras" in type(each).__module__]
     if not keras:
         return ""
@@ -131,16 +141,17 @@ def optimizer_of_tf_train(optimizers: List[Any]) -> str:
 
 
 def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying: Set[Any]) -> None:
-    """Refuse a copy of the model that depends on what another copy computes for itself.
+    """Refuse a copy of the model that depends on operations which another copy created for itself.
 
-    What was made with a variable is every copy's. So is what depends on no ``varying`` operation: a constant.
+    Operations that were created together with a variable belong to every copy. So do operations that depend on no
+    ``varying`` operation: they are constants.
 
     Args:
-      results: of each copy its loss and gradients.
+      results: the loss and the gradients of each copy.
       varying: the operations of variables and of batches.
 
     Raises:
-      JobError: there is one; names the line of what it depends on.
+      JobError: a copy depends on such an operation; the error names the line that created the operation.
     """
     if len(results) == 1:  # the graph of most workers need not be walked
         return
@@ -150,6 +161,6 @@ def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying:
         if borrowed:
             first = min(borrowed, key=lambda op: str(op.name))
             raise JobError(
-                f"{place(first)}: the loss of one tower depends on this operation of another; expected each call of"
-                " model to make its own: an object that outlives a call must keep no tensors"
+                f"{place(first)}: the loss of one tower depends on this operation of another tower; expected each call"
+                " of model to make its own operations: an object that outlives a call must keep no tensors"
             )

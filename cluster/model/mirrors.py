@@ -1,11 +1,11 @@
-"""A worker's own variables: those that its model makes, as on one machine, in its host's memory.
+"""A worker's own variables: the variables that its model creates, as on one machine, in the memory of its host.
 
-Whatever the author, the model or TensorFlow does with a variable, it does with these. The transport gives them their
-values between two steps (``cluster.variables.local_copies``) and takes their gradients. Towers share them.
+The author's code, the model and TensorFlow use only these variables. The transport gives the variables their values
+between two steps (``cluster.variables.local_copies``), and sends their gradients. Towers share the variables.
 
-A step reads each of them once for all its users, so that each device gets its value once. A resource variable, such as
-a Keras layer's, is read by each line that uses it, and in a loop once in each iteration. TensorFlow sends every read
-by itself to each device, also where all of them give the same value.
+A step reads each variable once for all its users, so that each device receives the value once. Otherwise each line that
+uses a resource variable, such as a Keras layer's, would read it; a loop would read it in each iteration. TensorFlow
+sends the result of every read to each device separately, even where all reads have the same value.
 """
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Set
@@ -20,7 +20,7 @@ _MOVED = ("Cast", "Bitcast")
 
 
 def device_setter(task: Task, device: str) -> Callable[[Any], str]:
-    """Put variables into the memory of ``task``'s host and everything else on ``device``."""
+    """Return a device function: variables in the memory of ``task``'s host, everything else on ``device``."""
     setter: Callable[[Any], str] = tf.train.replica_device_setter(
         ps_tasks=1,
         ps_device=f"/job:{task.role}/device:CPU:0",
@@ -31,11 +31,13 @@ def device_setter(task: Task, device: str) -> Callable[[Any], str]:
 
 
 class Mirrors:
-    """The variables of one worker's graph, and how they get their values.
+    """The variables of one worker's graph, and the operations that give them their values.
 
     Args:
-      variables: by name.
+      variables: the worker's variables, by name.
       step: the worker's own variable for the global step.
+      layout: the pieces of the variables.
+      masters: the servers' variables.
     """
 
     def __init__(self, variables: Mapping[str, Any], step: Any, layout: Layout, masters: Masters):
@@ -43,10 +45,10 @@ class Mirrors:
         self._layout, self._masters = layout, masters
 
     def assign(self, values: Mapping[str, Any], fetched: Iterable[str], step: Any) -> Any:
-        """Make the operation that gives the variables the values of a step.
+        """Return the operation that gives the variables the values for a step.
 
         Args:
-          values: what came of each piece that travels in buckets, by its name.
+          values: the received value of each piece that is sent in buckets, by the name of the piece.
           fetched: names of variables to read from the servers now.
           step: the global step that begins.
         """
@@ -55,13 +57,19 @@ class Mirrors:
         return tf.group(*taken, *read, tf.assign(self.step, step).op)
 
     def fetch_within(self, step: Set[Any], values: Mapping[str, Any], fetched: Iterable[str], number: Any) -> None:
-        """Let the operations of a step wait until the variables have these values: see ``assign``."""
+        """Let the operations of a step wait until the variables have their values for the step.
+
+        Args:
+          step: the operations of the step.
+          values, fetched: as for ``assign``.
+          number: the global step that begins.
+        """
         with tf.control_dependencies(None):
             fresh = self.assign(values, fetched, number)
         make_wait([*self.variables.values(), self.step], step, fresh)
 
     def fill(self, step: Any) -> Any:
-        """Make the operation that reads everything from the servers but tables, for a global step that begins."""
+        """Return the operation that reads all variables except tables from the servers, for global step ``step``."""
         names = [name for name in self.variables if not self._masters.is_table(name)]
         return self.assign({}, names, step)
 
@@ -76,7 +84,7 @@ class Mirrors:
 
 
 def make_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
-    """Let those operations of a step that take these variables wait for ``fresh``."""
+    """Let each operation in ``step`` that takes one of ``variables`` wait for the operation ``fresh``."""
     waiting = {
         op for each in variables for op in each.op.outputs[0].consumers() if op in step and op is not each.initializer
     }
@@ -87,13 +95,16 @@ def make_wait(variables: Iterable[Any], step: Set[Any], fresh: Any) -> None:
 
 
 class NotedInitializers:
-    """A variable scope that remembers with which initializer each variable of ``tf.get_variable`` was asked for."""
+    """The initializers that a model passes to ``tf.get_variable``.
+
+    ``found`` has the initializer of each variable by the variable's name.
+    """
 
     def __init__(self) -> None:
         self.found: Dict[str, Any] = {}
 
     def scope(self) -> Any:
-        """Return the scope in which a model is built."""
+        """Return a variable scope for building the model; inside the scope, this object notes the initializers."""
 
         def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
             given = kwargs.get("initializer")
@@ -104,12 +115,12 @@ class NotedInitializers:
 
 
 def read_once(variables: Iterable[Any], step: Set[Any]) -> None:
-    """Let the operations of a step that take a variable's value take it from one and the same read.
+    """Connect all operations of a step that take a variable's value to the same read of the variable.
 
-    Reads that wait for something, and those in loops and branches, stay as they are.
+    Reads that wait for another operation, and reads in loops and branches, stay as they are.
 
     Args:
-      variables: which nothing changes during a step.
+      variables: variables that no operation changes during a step.
       step: all operations that a step may run.
     """
     for variable in variables:
@@ -123,10 +134,11 @@ def _is_plain_read(op: Any) -> bool:
 
 
 def read_before_loops(variables: Iterable[Any]) -> None:
-    """Let loops take the value of a variable that the graph does not change from a read before them.
+    """Replace reads of variables inside loops by reads before the loops, for variables that the graph does not change.
 
-    Do it before gradients are made: TensorFlow 1.15 keeps what is read in a loop for them, iteration by iteration, and
-    may put what computes with it where the variable is. Reference variables are read before loops already.
+    Call this function before gradients are created. For gradients TensorFlow 1.15 keeps the result of a read in a loop
+    for each iteration. It may also place operations that take the result on the variable's device. Reference variables
+    are already read before loops.
     """
     for variable in variables:
         users = list(_in_loops(handle_of(variable)))

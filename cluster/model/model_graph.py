@@ -1,7 +1,7 @@
-"""The graph that plain TensorFlow would build of a job on one worker's devices.
+"""The graph that plain TensorFlow would build for a job on one worker's devices.
 
-The graph has data, towers, gradients and evaluation. Nothing in it knows of servers. Its variables are ordinary ones
-in the worker's memory.
+The graph has data, towers, gradients and evaluation, and nothing that refers to servers. Its variables are ordinary
+variables in the worker's memory.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -26,7 +26,10 @@ from cluster.updates.optimizer_gradients import changed_gradients, own_gradients
 
 
 def set_seed(task: Task, args: Mapping[str, Any]) -> None:
-    """Let random numbers of different workers differ; without a seed in ``args`` also those of different runs."""
+    """Set the graph's seed so that random numbers differ between workers.
+
+    Without a ``seed`` in ``args`` the function sets none, so random numbers also differ between runs.
+    """
     seed = args.get("seed")
     if seed is not None:
         tf.set_random_seed((int(seed) + 0x9E3779B1 * task.worker_index) % (1 << 31))
@@ -36,7 +39,7 @@ Setter = Callable[[str], Any]  # makes of a device what places a tower's operati
 
 
 class Part(NamedTuple):
-    """One part of a batch: the devices of the tower that computes with it, and its tensors.
+    """One part of a batch: its tensors, and the devices of the tower that computes with these tensors.
 
     ``counts``: float32 [batch], 1 for each example that counts, 0 for the others; None if all count.
     """
@@ -49,8 +52,8 @@ class Part(NamedTuple):
 class Gradients(NamedTuple):
     """The gradients of this worker's part of a step's mean loss.
 
-    ``pairs``: (gradient or None, variable) of every trainable variable; ``scales``: whether the optimizer has
-    multiplied the loss before.
+    ``pairs``: (gradient or None, variable) for every trainable variable; ``scales``: whether the optimizer multiplied
+    the loss before TensorFlow differentiated it.
     """
 
     pairs: GradsAndVars
@@ -63,19 +66,18 @@ class ModelGraph:
     Attributes:
       step: the variable of the global step that the model sees.
       sharing: the copies of the model in the graph.
-      collections: what the first copy found in collections when it was built, by name.
-      updates: what the first copy wants run beside each step (``tf.GraphKeys.UPDATE_OPS``).
-      loss: the mean over the towers' losses.
-      losses: the loss per example of each part of the batch.
-      measured: the columns of the metrics that training measures; None without any.
-      parts: what part of a step's mean loss each of them is.
-      variables: all global ones but the step's, by name.
-      owned: names of those that the optimizer made.
-      batches: a batch of each member of the pool, as its dataset has it.
-      boundary: the tensors of all batches between the dataset and the model, where batches are to wait; else none.
-      place: of the batch, if it comes from shards (``cluster.shards``): int64 [5]; else None.
-      start_input: makes the datasets begin, once tables have their values.
-      prepare: gives lookup tables and local variables their values.
+      collections: the entries of each collection, by its name, that the first copy saw when it had been built.
+      updates: the operations that the first copy requests in addition to each step (``tf.GraphKeys.UPDATE_OPS``).
+      loss: a scalar, the mean loss of this worker's towers.
+      losses: for each part of the batch, the loss per example.
+      measured: the columns of the metrics that training measures; None if it measures none.
+      parts: the ``Parts`` that weighed each of ``losses`` by its part of a step's mean loss.
+      variables: all global variables except the step's, by name.
+      batches: a batch of each member of the pool, as the member's dataset returns it.
+      boundary: if batches must wait between the dataset and the model, the tensors of all batches there; else empty.
+      place: the place of the batch in its shard, int64 [5]; None for a dataset that is not from ``cluster.shards``.
+      start_input: the operation that starts the datasets; run it once lookup tables have their values.
+      prepare: the operation that gives lookup tables and local variables their values.
     """
 
     def __init__(self, job: Job, task: Task, train: Train, args: Mapping[str, Any], pool: Sequence[PoolMember]):
@@ -86,14 +88,14 @@ class ModelGraph:
         self.boundary: List[Any] = []
 
     def build(self, setter: Setter, estimate: bool = False) -> None:
-        """Add everything to the current graph.
+        """Add data, towers, gradients and evaluation to the current graph.
 
         Args:
-          setter: makes, of a device, what places a tower's operations and its variables.
-          estimate: whether all batches have a known number of examples, in the place of the dataset's own.
+          setter: returns, for the name of a device, the device or device function for a tower's operations.
+          estimate: whether to replace batches by placeholders with a known number of examples.
 
         Raises:
-          JobError: the job's code fails, or does not return what it should.
+          JobError: the job's code fails, or returns values of a wrong kind.
         """
         self.step = tf.train.get_or_create_global_step()
         batches, self.start_input = self._inputs(estimate)
@@ -228,17 +230,17 @@ class ModelGraph:
 
     @property
     def owned(self) -> List[str]:
-        """Return names of the variables that the optimizer made."""
+        """Return the names of the variables that the optimizer created."""
         return [name for name in self.variables if name not in self.model_variables]
 
     @property
     def own_variables(self) -> Dict[str, Any]:
-        """Return the variables that the model made, by name, without those that the optimizer made."""
+        """Return the variables that the model created, by name, without those that the optimizer created."""
         return {name: each for name, each in self.variables.items() if name in self.model_variables}
 
     @property
     def examples(self) -> List[Any]:
-        """Return the tensors of all batches, of a sparse one its indices, values and shape."""
+        """Return the tensors of all batches; for a sparse tensor, its indices, values and shape."""
         return list(tf.nest.flatten(self.batches, expand_composites=True))
 
     def _evaluation(self, setter: Setter) -> Optional[Evaluation]:

@@ -1,8 +1,9 @@
-"""Variables that no gradient changes but the model itself does: averages, counters, shadows.
+"""Variables that the model itself changes, and no gradient: averages, counters, shadows.
 
-Every worker has them; the chief's are the truth. In each step the chief writes to the servers what its own model has
-changed. A worker whose step uses such a variable reads it from there before its next step. Operations that a model
-wants run beside its step, such as the moving averages of batch normalisation, change them.
+Every worker has such variables, but only the chief's values reach the servers: in each step the chief writes the
+variables that its own model has changed. A worker whose step uses such a variable reads it from the servers before its
+next step. A model may also request operations in addition to its step, such as the updates of the moving averages of
+batch normalisation. These operations change such variables, too.
 """
 
 import os
@@ -22,18 +23,21 @@ _RANDOM = "seed_generator_state"  # Keras 3's: where its next random numbers com
 
 
 class State:
-    """The state of a model in one worker's graph.
+    """The variables that a model changes itself, in one worker's graph.
 
     Args:
-      variables: the worker's, by name; the optimizer's own left out.
-      trained: names of those that have a gradient.
+      variables: the worker's variables by name, without the optimizer's own.
+      trained: the names of the variables that have a gradient.
       step: the operations that a step runs.
       later: the operations of copies of the model after the first: of other towers and accumulated batches.
 
     Attributes:
-      writes: what ``changes`` returns of these variables.
-      changed: names of those that a step changes.
-      used: names of those that it uses, and no gradient changes.
+      writes: the result of ``changes`` for ``variables``, without the states of Keras's random numbers.
+      changed: the names of the variables that a step changes.
+      used: the names of the variables that a step uses and that no gradient changes.
+
+    Raises:
+      JobError: the model changes a trained variable, or a later copy of the model changes a variable again.
     """
 
     def __init__(
@@ -60,16 +64,16 @@ class State:
                 )
 
     def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
-        """Refuse a state that each worker would have for itself, by its own examples, and that its results depend on.
+        """Refuse a variable that each worker would change by its own examples, if ``results`` depend on the variable.
 
-        A checkpoint holds the chief's alone: no other worker could go on from it.
+        A checkpoint has only the chief's value of it, from which no other worker could continue.
 
         Args:
           batch: the tensors of this worker's examples.
           results: losses and gradients.
 
         Raises:
-          JobError: there is one.
+          JobError: the model has such a variable.
         """
         needed, behind, examples = ancestors(results), sources(results), {each.op for each in batch}
         for name, found in self.writes.items():
@@ -77,23 +81,24 @@ class State:
             if own and self._variables[name].op in behind:
                 raise JobError(
                     f"{place(own[0])}: each worker would change the variable {name} by its own examples, and its loss"
-                    " depends on it; expected a local variable, which each worker has for itself, or one state for all,"
-                    " by the chief's examples, which an operation in tf.GraphKeys.UPDATE_OPS changes"
+                    " depends on this variable; expected a local variable, which is separate on each worker, or a"
+                    " variable that an operation in tf.GraphKeys.UPDATE_OPS changes, which runs only on the"
+                    " chief's examples"
                 )
 
     def refuse_by_each_worker(self, results: Sequence[Any]) -> None:
-        """Refuse, where all workers have one variable, a change that every worker's step makes.
+        """Refuse a variable that every worker would change in its step; call this method if workers share variables.
 
         Args:
-          results: losses and gradients.
+          results: losses and gradients. Every worker makes the changes for which these wait.
 
         Raises:
-          JobError: there is one.
+          JobError: the model has such a variable.
         """
         _refuse_several(self.writes, ancestors(results), "worker")
 
     def publish(self, masters: Masters) -> Any:
-        """Make the operation that writes to the servers what this step has changed."""
+        """Return the operation that writes to the servers the variables that this step has changed."""
         done = [end for found in self.writes.values() for op in found for end in ways_out(op, self._step)]
         with tf.control_dependencies(done):
             return tf.group(
@@ -102,7 +107,11 @@ class State:
 
 
 def changes(variables: Mapping[str, Any], step: Set[Any]) -> Changes:
-    """Return which of these variables a step changes, by name, each with what ``writes`` gives of that step."""
+    """Return the changes that a step makes to ``variables``, by the name of the variable.
+
+    The changes of a variable are the result of ``cluster.variables.uses.writes``, limited to the operations of
+    ``step``. The result leaves out variables that the step does not change.
+    """
     functions = Functions(tf.get_default_graph())
     found = {name: writes(each, functions) for name, each in variables.items()}
     of_step = {name: {op: way for op, way in all_of.items() if op in step} for name, all_of in found.items()}
@@ -110,16 +119,18 @@ def changes(variables: Mapping[str, Any], step: Set[Any]) -> Changes:
 
 
 def settle(state: State, results: Sequence[Any], step: Set[Any], later: Container[Any], workers: int = 1) -> None:
-    """Let what the model changes itself, its local variables included, change when a whole step has been computed.
+    """Let the variables that the model changes itself, also local ones, change only after a whole step was computed.
+
+    Changes for which ``results`` wait stay where they are.
 
     Args:
-      results: what a step computes with the old values: losses and gradients.
+      results: the losses and gradients that a step computes with the old values.
       step: the operations that a step of the chief runs.
       later: the operations of copies of the model after the first.
-      workers: how many train, each with local variables of its own.
+      workers: the number of workers that train, each with local variables of its own.
 
     Raises:
-      JobError: a local variable is changed for several copies, or by the chief alone.
+      JobError: a step changes a local variable that several copies use, or only the chief would change it.
     """
     variables = {each.op.name: each for each in tf.local_variables()}
     found = changes(variables, step)
@@ -162,9 +173,9 @@ def _refuse_shared(found: Changes, variables: Mapping[str, Any], step: Set[Any],
         if len({op in later for op in users}) > 1:
             raise JobError(
                 f"{place(next(iter(of_variable)))}: the step changes the local variable {name}, which all copies of"
-                " the model share; expected one for each: make it with tf.Variable(…,"
-                " collections=[tf.GraphKeys.LOCAL_VARIABLES]), or have one copy: train.towers and train.accumulate"
-                " 1, and for launch verify one worker"
+                " the model share; expected a variable for each copy: make it with"
+                " tf.Variable(…, collections=[tf.GraphKeys.LOCAL_VARIABLES]), or train one copy: set train.towers and"
+                " train.accumulate to 1, and use one worker for launch verify"
             )
 
 
@@ -182,16 +193,17 @@ def _refuse_beside(found: Changes, variables: Mapping[str, Any], results: Sequen
 
 
 def place(op: Any) -> str:
-    """Return ``file:line`` of the author that made an operation, else its name."""
+    """Return the ``file:line`` of the author's code that created ``op``, or the name of ``op`` if there is none."""
     frames: Sequence[Any] = op.traceback or ()
     own = [frame for frame in frames if not _LIBRARIES.match(frame[0])]
     return f"{own[-1][0]}:{own[-1][1]}" if own else str(op.name)
 
 
 def with_updates(value: Any, updates: Sequence[Any]) -> Any:
-    """``value``, fetched in every step, once these update operations have run.
+    """Return ``value``, which every step fetches, as a tensor that waits for the operations ``updates``.
 
-    Of all towers of all workers only the chief's first one has any: more would move one average several times a step.
+    Only the chief passes updates, and only those of its first tower: others would change an average several times in a
+    step.
     """
     with tf.control_dependencies(updates):
         return tf.identity(value) if updates else value

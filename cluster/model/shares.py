@@ -1,13 +1,15 @@
-"""Weigh each copy's mean loss by its part of a step's mean loss.
+"""Weigh the mean loss of each copy of the model by the copy's part of a step's mean loss.
 
-A step's gradient is that of the mean loss over all examples of all workers. The servers add gradients up. So each
-worker takes, for every copy of the model, the gradient of that copy's mean times its weight. The sum of all parts is
-what one process computes, custom gradients that depend on the size of what comes to them included.
+A step's gradient is the gradient of the mean loss over all examples of all workers. The servers add the gradients of
+workers. So each worker computes, for every copy of the model, the gradient of the copy's mean loss times its weight.
+The sum over all copies equals the gradient in one process. This includes custom gradients that depend on the size of
+the gradient that they receive.
 
-    every worker has as many examples     its part is one of N
-    unlike numbers of towers              its part is its share, settled when it joins
-    batches that vary in size             what it has of a batch of N workers; the servers divide by the sum of these
-    examples that do not count            likewise, with the number of those that do
+    all workers have equally many examples  the part of a worker is 1 / N, where a step needs N workers
+    workers have unlike numbers of towers   the part of a worker is its share, which it computes when it joins
+    batches vary in size                    the part of a worker is its number of examples, divided by the number in
+                                              N full batches; the servers divide by the sum of all parts
+    some examples do not count              as for batches that vary, with the number of the examples that count
 """
 
 from typing import Any, List, Optional, Tuple
@@ -19,15 +21,14 @@ from cluster.task import Task, Train
 
 
 class Parts:
-    """Compute, in the current graph, the part of each loss in a step's mean loss.
+    """The part of each loss in a step's mean loss, computed in the current graph.
 
     Args:
-      number: how many losses a worker has in a step: towers, times batches that are accumulated.
+      number: the number of losses that a worker has in a step: its towers times the batches that it accumulates.
 
     Attributes:
-      weight: the sum of all parts, float32, where that varies and the servers must divide by it; else None.
-      examples: in the batch of a step, where that varies.
-      shares: to settle before a first step, where workers may have unlike numbers of examples.
+      shares: the ``Shares`` to settle before the first step, where workers may have unlike numbers of examples; else
+        None.
     """
 
     def __init__(self, task: Task, train: Train, number: int):
@@ -42,23 +43,23 @@ class Parts:
 
     @property
     def weight(self) -> Any:
-        """Return the sum of this worker's parts."""
+        """Return the sum of this worker's parts, float32, where the servers must divide by the sum; else None."""
         return tf.add_n(self._weights) if self._weights else None
 
     @property
     def examples(self) -> Any:
-        """Return the number of examples in this worker's batch, where that varies."""
+        """Return the number of examples in this worker's batch of a step, where the number varies; else None."""
         return tf.add_n(self._sizes) if self._sizes else None
 
     def weigh(self, loss: Any, counts: Any = None) -> Tuple[Any, Any]:
-        """Return the mean of ``loss``, one per example, and its weight: the part of the step's mean loss that it makes.
+        """Return the mean of ``loss``, and the weight of this mean: its part of the step's mean loss.
 
         Args:
+          loss: [batch], the loss of each example.
           counts: float32 [batch], 1 for an example that counts and 0 for another; None if all count.
 
         Returns:
-          Two scalars. The mean is 0 where no example counts, and has no weight then. The weight may be a number of
-          Python, or None for 1.
+          Two scalars. If no example counts, both are 0. The weight may be a Python number, or None for 1.
         """
         if counts is not None:
             counted = loss * tf.cast(counts, loss.dtype)
@@ -89,12 +90,15 @@ def _mean(loss: Any, number: Any) -> Any:
 
 
 class Shares:
-    """One worker's share, in the current graph. Every worker writes its examples into a table on ``ps:0``.
+    """One worker's share: the factor for its loss where workers have unlike numbers of examples.
+
+    Every worker writes its number of examples into a table on ``ps:0``. Create the object in the worker's graph.
 
     Args:
-      examples: in a batch of this worker.
+      examples: the number of examples in a batch of this worker.
 
-    ``share``: float32 on the worker, by which to scale its loss; 1 where all workers have as many examples.
+    ``share``: a float32 scalar on the worker: ``examples`` divided by the mean number of all workers. So it is 1 where
+    all numbers are equal.
     """
 
     def __init__(self, task: Task, examples: int):
@@ -112,10 +116,10 @@ class Shares:
             self._sizes = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64).values
 
     def settle(self, session: Any) -> None:
-        """Write this worker's number, wait for those of all, and take the share.
+        """Write this worker's number of examples, wait for the numbers of all workers, and set ``share``.
 
         Raises:
-          TimeoutError: another worker has not come in time.
+          TimeoutError: another worker has not written its number in time.
         """
         session.run(self._tell)
         wait_for("every worker's number of examples", lambda: self._all(session) is not None)

@@ -20,11 +20,12 @@ def may_be_public(guard: Optional[str], allow_public: Optional[bool]) -> bool:
 
 
 def exposed(hosts: Mapping[str, str], resolved: Mapping[str, Meaning]) -> Dict[str, List[str]]:
-    """Return the public addresses of the tasks that the internet can reach: {task: addresses}.
+    """Return the public addresses of each task that the internet can reach: {task: addresses}.
 
     Args:
-      hosts: the name or the IP address of each task, by task.
-      resolved: the addresses of names; a host that is not in ``resolved`` is its own address.
+      hosts: the host of each task, by task: a name or an IP address.
+      resolved: for each name its addresses, or the reason why it has none. A host that is not in ``resolved`` is its
+        own address.
     """
     meanings = {task: resolved.get(host, [host]) for task, host in hosts.items()}
     public = {

@@ -48,7 +48,7 @@ def list_checkpoints(folder: Path) -> List[StoredCheckpoint]:
 
 
 def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
-    """Yield step and prefix of each checkpoint whose index is among these file names.
+    """Yield step and prefix of each checkpoint whose index is among ``names``, the names of files.
 
     The checkpoints may be ours or another program's.
     """
@@ -59,12 +59,15 @@ def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
 
 
 def belongs_to_one(name: str) -> bool:
-    """Return whether a file of this name belongs to a checkpoint, ours or another program's."""
+    """Return whether the file ``name`` belongs to a checkpoint, ours or another program's."""
     return _ANY_FILE.fullmatch(name) is not None
 
 
 def write_list(folder: Path, names: Sequence[str]) -> None:
-    """Write the checkpoint list for other programs: ``names`` in the folder, newest last. Raises OSError."""
+    """Write the checkpoint list for other programs: ``names`` of checkpoints in ``folder``, newest last.
+
+    Raises OSError.
+    """
     # Not by atomic_file, which writes in place on a full disk: another program might read half a list.
     lines = [f'model_checkpoint_path: "{names[-1]}"', *(f'all_model_checkpoint_paths: "{name}"' for name in names)]
     partial = folder / _PARTIAL_LIST
@@ -83,7 +86,7 @@ def make_durable(path: str) -> None:
 
 
 def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[int] = None) -> List[StoredCheckpoint]:
-    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return those that remain.
+    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return the remaining ones of these.
 
     With a ``keep`` below 1 the function removes nothing, as in TensorFlow. The checkpoint of the step ``spared`` also
     remains.

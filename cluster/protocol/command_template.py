@@ -37,17 +37,17 @@ def fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def names_in(word: str) -> List[str]:
-    """Return the names in braces."""
+    """Return the names that stand in braces in ``word``."""
     return _NAMED.findall(word)
 
 
 def unknown(word: str) -> List[str]:
-    """Return names in braces that are not placeholders."""
+    """Return the names in braces in ``word`` that are not placeholders."""
     return [name for name in names_in(word) if name not in PLACEHOLDERS]
 
 
 def nearest(name: str) -> str:
-    """Return a hint for an unknown name: the nearest placeholder, or all placeholders."""
+    """Return a hint for ``name``, which is no placeholder: the nearest placeholder, or all placeholders."""
     near = difflib.get_close_matches(name, PLACEHOLDERS, 1, 0.7) or [
         each for each in PLACEHOLDERS if name.endswith(each)
     ]

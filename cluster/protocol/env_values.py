@@ -1,11 +1,12 @@
 """Values of ``env:``, in which ``$NAME`` becomes the variable's value on the host, and ``~`` the home folder.
 
-The rules are those of an assignment in a shell: ``$NAME`` and ``${NAME}`` are values, an unset variable is empty, and
-``~`` counts before a slash or alone, at the beginning and after a colon. ``~anna`` is the home folder of a user whom
-the host knows. ``$$`` is a dollar sign, and ``$~`` a tilde anywhere. Nothing else may follow a dollar sign.
+The rules are those of an assignment in a shell. ``$NAME`` and ``${NAME}`` become the variable's value, and an unset
+variable is empty. ``~`` becomes the home folder at the beginning and after a colon, if a slash, a colon or the end
+follows. ``~anna`` is the home folder of a user whom the host knows. ``$$`` is a dollar sign, and ``$~`` a tilde
+anywhere. Nothing else may follow a dollar sign.
 
-A name means another variable of the task first, whatever their order. A variable that names itself means the host's
-value, as in ``LD_LIBRARY_PATH: "/opt/x:$LD_LIBRARY_PATH"``.
+A name means the task's variable of this name, in whatever order the variables are, or else the host's variable. In its
+own value, a variable's name means the host's value, as in ``LD_LIBRARY_PATH: "/opt/x:$LD_LIBRARY_PATH"``.
 """
 
 import errno
@@ -21,7 +22,7 @@ _HOME_OF_WORD = re.compile(r"^(--?[A-Za-z0-9][\w.-]*=)?~(?=/)")
 
 
 def unknown(value: str) -> Optional[str]:
-    """Return the first piece of a value that has a dollar sign without a meaning; None for none."""
+    """Return the first piece of ``value`` that begins with a dollar sign without a meaning; None for no such piece."""
     rest = _DOLLAR.sub("", value)
     if "$" not in rest:
         return None
@@ -43,24 +44,24 @@ def has_home(value: str) -> bool:
 
 
 def literal(value: str) -> str:
-    """Return a value of ``env:`` that stands for exactly this text."""
+    """Return the value of ``env:`` that stands for exactly the text ``value``."""
     return _HOME.sub(lambda match: f"${match.group()}", value.replace("$", "$$"))
 
 
 def text_of(value: str) -> str:
-    """Return the text of a value in which nothing is left to fill in."""
+    """Return the text that ``value``, a value of ``env:`` without names and home folders, stands for."""
     return _DOLLAR.sub(lambda match: match[1], value)
 
 
 def expanded(
     values: Mapping[str, str], outside: Callable[[str], str], home: Callable[[str], str], escape: str = ""
 ) -> Dict[str, str]:
-    """Return the values with each name replaced.
+    """Return ``values`` with each name and each home folder replaced.
 
     Args:
       outside: returns the value of a name that is not among ``values``, or that means the host's value.
       home: returns the home folder that ``~`` or ``~anna`` names.
-      escape: the text before a dollar sign or tilde that stands for itself.
+      escape: the text that the results have before each dollar sign or tilde that stands for itself.
 
     Raises:
       OSError: a value becomes longer than Linux allows.
@@ -87,15 +88,18 @@ def expanded(
 
 
 def with_names(values: Mapping[str, str], name: str) -> Optional[str]:
-    """Return one value, in which only the names of the host's variables are left; None where the name has no value."""
+    """Return the value of ``name`` with the values of the task's own variables put in; None if there is none.
+
+    Names of host variables and home folders stay as they are.
+    """
     return expanded(values, lambda outside: f"${{{outside}}}", str, "$").get(name)
 
 
 def on_this_host(values: Mapping[str, str], variables: Mapping[str, str]) -> Dict[str, str]:
-    """Return the values with home folders, and with ``variables`` for the other names."""
+    """Return ``values`` with this host's home folders, and with values from ``variables`` for the host's names."""
     return expanded(values, lambda name: variables.get(name, ""), os.path.expanduser)
 
 
 def word_with_home(word: str) -> str:
-    """Return a word of a command with this user's home folder for ``~/``, at its beginning or behind ``--flag=``."""
+    """Return ``word``, with this user's home folder in place of the ``~`` of ``~/…`` or ``--flag=~/…``."""
     return _HOME_OF_WORD.sub(lambda match: (match[1] or "") + os.path.expanduser("~"), word)

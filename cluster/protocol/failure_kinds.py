@@ -1,11 +1,16 @@
-"""The kind of a failure. Our errors have a kind by their class; a table lists the errors of other programs.
+"""The kind of a failure, and the author's own frames in its traceback.
 
-No decision depends on the text of an error of ours. ``FOREIGN`` is the only table of names and words of others: Python,
-TensorFlow, CUDA, the C++ runtime and the C library.
+The class of one of our errors gives its kind; a table lists the errors of other programs.
+
+No decision depends on the text of one of our errors. ``FOREIGN`` is the only table with names and words of errors of
+other programs: Python, TensorFlow, CUDA, the C++ runtime and the C library.
 """
 
+import os
 import re
-from typing import NamedTuple, Optional, Pattern, Sequence, Tuple
+import traceback
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from cluster.errors import CheckpointError, ClusterError, NonFiniteError
 
@@ -22,7 +27,7 @@ KINDS = {
 
 
 class Foreign(NamedTuple):
-    """A row of ``FOREIGN``: the classes, or the words, that identify errors of one origin."""
+    """A row of ``FOREIGN``: the classes, or the words, that identify errors of one ``origin`` and one ``kind``."""
 
     origin: str
     kind: str
@@ -49,13 +54,22 @@ FOREIGN = (
 )  # fmt: skip
 _OWN = {error.__name__: error.kind for error in (CheckpointError, NonFiniteError)}
 _NAMED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?::|$)")  # the last line of a traceback
+_CODE = Path(__file__).resolve().parents[2]
+# Files that no author of a job writes: Python's, packages, this project's, and what has no file.
+_FOREIGN_FILES = (
+    os.path.dirname(os.__file__),
+    *(str(_CODE / own) for own in ("cluster", "launch", "jobs/main.py", "jobs/describe.py")),
+    "<",
+)
+_FOREIGN_FOLDERS = ("site-packages", "dist-packages", "__autograph_generated")
+_MOST_FRAMES = 10  # the innermost ones
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the kind of the error that ends a task.
+    """Return the kind of ``error``, which ends a task.
 
-    The cause of an error of ours counts only where memory ran out. A job may connect to other programs itself, and a
-    connection that it loses is not a lost task.
+    For one of our errors, its cause counts only if memory ran out. A job may connect to other programs itself: if it
+    loses such a connection, no task is lost.
     """
     if not isinstance(error, ClusterError):
         return foreign_kind(_classes(error), str(error)) or EXCEPTION
@@ -65,13 +79,36 @@ def kind_of(error: BaseException) -> str:
 
 
 def missing_module(error: BaseException) -> Optional[str]:
-    """Return the module that this Python lacks, if an error, or the cause of an error of ours, names that module."""
+    """Return the module that this Python lacks, if ``error``, or its cause for one of our errors, names the module."""
     found = error.__cause__ if isinstance(error, ClusterError) else error
     return found.name if isinstance(found, ModuleNotFoundError) else None
 
 
+def author_frames(error: BaseException) -> List[str]:
+    """Return the frames of the author's own files in an error's traceback, as Python prints them, the innermost last.
+
+    In a chain of errors, the outermost error that has such a frame counts.
+    """
+    found: Optional[BaseException] = error
+    while found is not None:
+        frames = [each for each in traceback.extract_tb(found.__traceback__) if _is_of_author(each.filename)]
+        if frames:
+            newest = frames[-_MOST_FRAMES:]
+            return [f'  File "{each.filename}", line {each.lineno}, in {each.name}\n    {each.line}' for each in newest]
+        found = found.__cause__ or found.__context__
+    return []
+
+
+def _is_of_author(path: str) -> bool:
+    return not path.startswith(_FOREIGN_FILES) and not any(folder in path for folder in _FOREIGN_FOLDERS)
+
+
 def kind_in_log(text: str) -> Optional[str]:
-    """Return the kind of an error in a log, ``UnavailableError: text`` or only its text; None for an unknown error."""
+    """Return the kind of an error in a log; None for an unknown error.
+
+    Args:
+      text: the class and the text of the error, such as ``UnavailableError: text``, or only its text.
+    """
     named = _NAMED.match(text)
     name = named.group(1) if named else ""
     return _OWN.get(name) or foreign_kind([name], text)

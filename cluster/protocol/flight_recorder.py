@@ -53,13 +53,13 @@ class FlightRecorder:
         self._code, self._since = CODES["starting"], clock()
 
     def describe(self, exchanges: Sequence[PsExchange]) -> None:
-        """Set the exchange of each step with each ps, for the header of the file."""
+        """Set ``exchanges``, the exchange of each step with each ps, for the header of the file."""
         self._exchanges = exchanges[:MOST_PS]
         if self._file is not None:
             self._write_header(self._file)
 
     def begin(self, phase: str) -> None:
-        """Begin a span, and discard an unfinished span."""
+        """Begin a span of the phase ``phase``, and discard an unfinished span."""
         self._code, self._since = CODES[phase], self._clock()
 
     def end(

@@ -37,7 +37,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Wait(NamedTuple):
-    """The longest wait of a step for one ps: its index, and seconds."""
+    """The longest wait of a step for one ps: the index of the ps, and the seconds of the wait."""
 
     ps: int
     seconds: float
@@ -47,8 +47,8 @@ class Span(NamedTuple):
     """One span of a task's time. Times are seconds of the host's monotonic clock.
 
     Attributes:
-      number: of the span among all spans of the task so far, from 0.
-      attempt: of the task.
+      number: the number of the span among all spans of the task, from 0.
+      attempt: the number of the task's attempt.
       phase: one of ``PHASES``.
       step: the global step after the span.
       waited_s: seconds of the span in which the task waited for other workers; None where no task waits for workers.
@@ -71,9 +71,9 @@ class Span(NamedTuple):
 class PsExchange:
     """The exchange of a worker with one ps in every step.
 
-    ``pushes``: the gradients, or groups of gradients, that the worker sends to the ps; the ps returns as many groups of
-    values. ``bytes``: of the variables on that ps. Rows of embedding tables, and of variables of which a step uses
-    rows, count as whole variables, or not at all.
+    ``pushes``: the number of gradients, or groups of gradients, that the worker sends to the ps; the ps returns as many
+    groups of values. ``bytes``: the size of the variables on that ps. A variable of which a step uses only rows, such
+    as an embedding table, counts as a whole or not at all.
     """
 
     pushes: int
@@ -82,17 +82,17 @@ class PsExchange:
 
 @dataclass(frozen=True)
 class Header:
-    """The facts about the task's newest process. ``ps`` has an ``PsExchange`` for each of the first ``MOST_PS`` ps."""
+    """The facts about the task's newest process. ``ps`` has a ``PsExchange`` for each of the first ``MOST_PS`` ps."""
 
     attempt: int = 0
     ps: List[PsExchange] = field(default_factory=list)
 
 
 class FlightRecords(NamedTuple):
-    """The content of a file.
+    """The content of a file of records.
 
     Attributes:
-      spans: in the order in which they ended.
+      spans: the spans in the order in which they ended.
       header: None for a torn header.
       torn: the number of torn or impossible records.
       earlier: the number of records of another boot of the host.
@@ -146,7 +146,7 @@ class Packer:
 
 
 def packed_header(header: Header) -> bytes:
-    """Return the header as bytes of the file."""
+    """Return ``header`` as the first ``HEADER`` bytes of a file of records."""
     return json.dumps(asdict(header)).encode().ljust(HEADER)[:HEADER]
 
 

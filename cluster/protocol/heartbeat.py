@@ -51,9 +51,9 @@ class Sign:
 
     ``beat`` counts the signs. ``phase`` is one of ``PHASES``, and ``phase_s`` is its duration so far. ``slowest_s`` is
     the longest time of the phase in the last minutes, without waits for other workers; 0 where the time is not known.
-    ``usual_s`` is the usual duration of recent steps, including waits; 0 before the first step. ``owes``: whether
-    others wait for this task in this step; None where that is not known. ``doing``: the current part of the task's
-    start, in words.
+    ``usual_s`` is the usual duration of recent steps, including waits; 0 before the first step. ``owes``: whether other
+    workers wait for this task in the current step; None where that is not known. ``doing``: the current part of the
+    task's start, in words.
     """
 
     beat: int
@@ -106,7 +106,7 @@ class Heartbeat:
         self._phases += 1
 
     def note(self, doing: str) -> None:
-        """Note the current part of a start, in a few words: ``builds its graph``."""
+        """Note ``doing``, the current part of the task's start, in a few words: ``builds its graph``."""
         self._doing = doing
 
     def restart(self) -> None:
@@ -117,7 +117,7 @@ class Heartbeat:
     # -- the second thread
 
     def begin(self) -> None:
-        """Start to write signs, and stacks on ``STACKS_BY``; do nothing without a folder."""
+        """Start to write signs, and stacks on the signal ``STACKS_BY``; do nothing without a folder."""
         if self._folder is None:
             return
         with contextlib.suppress(OSError):

@@ -43,17 +43,18 @@ class Progress:
     ``dropped_gradients``: gradients that arrived after the end of their step (``train.backup_workers``); ``waited_s``:
     seconds for which the task waited for the other workers' gradients, None where no worker waits for another.
 
-    The chief alone has the next four. ``saving_s``: seconds since its start that the chief spent saving and measuring
-    between steps; ``checkpoint_problem``: the reason why checkpoints fail now, None once a checkpoint has been written;
-    ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that the chief took up, and
-    the newest that it completed. ``metrics``: of an evaluator, on held-out examples; of the chief, on training
-    examples. ``best``: the step of the best checkpoint so far, and its metric (``train.best``). ``passed_over``: the
-    unreadable checkpoints and the reasons, as long as the chief's process lives; ``passed_over_from`` and
-    ``passed_over_to``: the step of the newest unreadable checkpoint, and the restored step. ``warnings``: mistakes of
-    the job's author that do not end the run, a sentence each.
+    The chief alone has the next four, and ``curve``. ``saving_s``: seconds since its start that the chief spent saving
+    and measuring between steps; ``checkpoint_problem``: the reason why checkpoints fail now, None once a checkpoint has
+    been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that the
+    chief took up, and the newest that it completed. ``metrics``: an evaluator's on held-out examples, or the chief's
+    on training examples. ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
+    ``passed_over``: the unreadable checkpoints and the reasons, as long as the chief's process lives;
+    ``passed_over_from`` and ``passed_over_to``: the step of the newest unreadable checkpoint, and the restored step.
+    ``warnings``: mistakes of the job's author that do not end the run, a sentence each. ``curve`` and ``curve_from``:
+    the newest points of the loss, and the number of points before them (``loss_points``).
 
-    A program under ``command:`` alone has ``rate``, its examples per second, and ``reports``: the number of its reports
-    with another step (``progress_lines``).
+    Only a program under ``command:`` has ``rate``, its examples per second, and ``reports``: the number of its reports
+    whose step differs from the step before (``progress_lines``).
     """
 
     step: int
@@ -77,6 +78,8 @@ class Progress:
     warnings: List[str] = field(default_factory=list)
     rate: Optional[float] = None
     reports: int = 0
+    curve: List[List[float]] = field(default_factory=list, metadata=ANY_NUMBER)
+    curve_from: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,8 @@ class Outcome:
 
     ``kind`` is one of ``failure_kinds.KINDS``, None for a success. ``missing_module`` names the missing module that
     made the task fail. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint
-    (``train.best``). ``ended_early`` is the reason why training ended before its last step.
+    (``train.best``). ``ended_early`` is the reason why training ended before its last step. ``frames`` are the author's
+    own frames in the traceback, "" without a traceback; None where the whole traceback is needed.
     """
 
     succeeded: bool
@@ -102,6 +106,7 @@ class Outcome:
     best: Dict[str, float] = field(default_factory=dict)
     best_checkpoint: Optional[str] = None
     ended_early: Optional[str] = None
+    frames: Optional[str] = None
 
     @classmethod
     def from_exception(cls, error: BaseException, step: Optional[int] = None) -> "Outcome":
@@ -110,14 +115,16 @@ class Outcome:
         own = isinstance(error, (JobError, TaskError, TrainingError))
         cause = text if own and text else f"{type(error).__name__}: {text}".rstrip(": ")
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        frames = failure_kinds.author_frames(error)
         return cls(
             False, step, _short(cause), trace[-_LONGEST_TRACE:], retry=not own and not isinstance(error, _HOPELESS),
             kind=failure_kinds.kind_of(error), missing_module=failure_kinds.missing_module(error),
+            frames="\n".join(frames) if frames or own else None,
         )  # fmt: skip
 
 
 class Reporter:
-    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; write nothing where it is None.
+    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; write nothing if that is None.
 
     ``job_dir`` is the author's own folder; the task runs a copy of the folder. Errors name the files of ``job_dir``.
     ``attempt`` is the number of earlier attempts of the task.
@@ -187,8 +194,9 @@ class Reporter:
     def failure(self, error: BaseException, step: Optional[int] = None) -> Outcome:
         """Write the outcome of a task that ended with ``error``, and return the outcome."""
         outcome = Outcome.from_exception(error, step)
-        cause, trace = (self._as_the_author_knows_it(text or "") for text in (outcome.cause, outcome.traceback))
-        outcome = replace_fields(outcome, cause=cause, traceback=trace)
+        texts = {name: getattr(outcome, name) for name in ("cause", "traceback", "frames")}
+        known = {name: text and self._as_the_author_knows_it(text) for name, text in texts.items()}
+        outcome = replace_fields(outcome, **known)
         self.outcome(outcome)
         return outcome
 
@@ -284,5 +292,5 @@ def _short(text: str, limit: int = 500) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line: control characters and runs of white space become single spaces."""
+    """Return ``text`` as one line: control characters and runs of white space become single spaces."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())

@@ -1,8 +1,8 @@
 """Step, loss and rate of a program under ``command:``, read from its lines.
 
-A program prints them into its log, where the regular expression ``progress:`` finds them by the names of its groups.
-Or a program appends lines of JSON, such as ``{"step": 12, "loss": 0.3, "rate": 88.0}``, to the file
-``$LAUNCH_PROGRESS``. Only the newest values count, so reading begins with the newest line.
+A program prints these values into its log, where the groups ``step``, ``loss`` and ``rate`` of the regular expression
+``progress:`` find them. Or a program appends lines of JSON, such as ``{"step": 12, "loss": 0.3, "rate": 88.0}``, to the
+file ``$LAUNCH_PROGRESS``. Only the newest values count, so reading begins with the newest line.
 """
 
 import json
@@ -21,7 +21,7 @@ _EXPECTED = {STEP: "a whole number from 0", LOSS: "a number", RATE: "examples pe
 
 
 class Mistake(NamedTuple):
-    """A mistake in an expression or a line: the expected part, the part found, and the next step."""
+    """A mistake in an expression or a line: the expected part, the part found, and a hint for its author."""
 
     expected: str
     found: str
@@ -56,13 +56,13 @@ def compiled(expression: str) -> Pattern[str]:
 
 @dataclass
 class Read:
-    """The newest values of some lines, and by name the newest text that is not a number."""
+    """The newest values in some lines, by name, and the newest mistake for each name whose text was no number."""
 
     values: Dict[str, Union[int, float]] = field(default_factory=dict)
     problems: Dict[str, Mistake] = field(default_factory=dict)
 
     def take(self, given: Mapping[str, Any]) -> None:
-        """Take the values of a line for which no newer line has one."""
+        """Take from ``given``, the values of a line by name, the values that no newer line has."""
         for name in GROUPS:
             value = given.get(name)
             if value is None or name in self.values:
@@ -76,7 +76,7 @@ class Read:
 
 
 def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:
-    """Return the newest step, loss and rate in lines of a log."""
+    """Return the newest step, loss and rate that ``expression`` finds in lines of a log."""
     read, wanted = Read(), set(expression.groupindex)
     for line in reversed(lines):
         match = expression.search(line)
@@ -88,7 +88,7 @@ def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:
 
 
 def read_json(lines: Sequence[str]) -> Read:
-    """Return the newest step, loss and rate in lines of JSON objects, whose other keys count for nothing."""
+    """Return the newest step, loss and rate in ``lines``, each a JSON object; ignore its other keys."""
     read = Read()
     for line in reversed(lines):
         try:

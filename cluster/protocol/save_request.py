@@ -3,7 +3,7 @@
 The chief reads the file between steps. The second word in the file is the manner:
 
     now   the chief saves before its next step
-    hold  the same, once all workers have stopped: all that trains ends next, and resumes from this checkpoint
+    hold  the same, once all workers have stopped: all tasks that train end next, and resume from this checkpoint
     live  training continues while most of the checkpoint is written: its step is later than the request
 """
 
@@ -20,7 +20,7 @@ LOOK_S = 0.1  # a look costs some microseconds, and a step may take less than a 
 
 
 def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
-    """Ask the task of this folder to save. A number higher than all before is a new request. Raises OSError."""
+    """Ask the task of ``folder`` to save. A ``number`` above all earlier ones is a new request. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()
@@ -43,7 +43,7 @@ class SaveRequests:
         self.manner = NOW
 
     def take(self) -> bool:
-        """Take up a new request, and return whether a new request exists."""
+        """Take up a new request if there is one; return whether there was one."""
         now = self._clock()
         if self._file is None or now < self._look_at:
             return False
@@ -60,7 +60,7 @@ class SaveRequests:
         return self.done < self.begun
 
     def answer(self) -> None:
-        """Mark the request that was taken up as completed, as far as possible."""
+        """Mark the request that was taken up as completed, whether or not the save succeeded."""
         self.done = self.begun
 
     def progress_fields(self) -> Dict[str, int]:

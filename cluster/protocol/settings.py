@@ -59,7 +59,10 @@ class Restart:
 
 @dataclass(frozen=True)
 class Elastic:
-    """The setting that training continues without lost hosts while ``min_workers`` remain, including the chief."""
+    """The setting by which training continues without lost hosts while ``min_workers`` workers remain.
+
+    The chief counts as a worker.
+    """
 
     min_workers: int
 
@@ -82,7 +85,7 @@ class Container:
 
 
 def is_image_file(image: str) -> bool:
-    """Return whether an image is a path, which apptainer runs, and not a name, which podman and docker look up."""
+    """Return whether ``image`` is a path, which apptainer runs, or else a name, which podman and docker look up."""
     return image.startswith(("/", "~"))
 
 
@@ -118,7 +121,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Keep:
-    """The rule by which hosts remove past runs: bounds on the runs of one name on a host; None for no bound.
+    """The rule by which hosts remove past runs: bounds on the runs of one ``name`` on a host; None for no bound.
 
     Attributes:
       runs: the number of newest runs that are kept.
@@ -148,7 +151,7 @@ class HostSettings:
     Attributes:
       guard: "nftables", which then lets only tasks of the cluster reach the run's ports; None for no guard.
       allow_public: whether tasks may have addresses that the internet can reach.
-      notice: how a host learns that its machine will be taken away; None where the host does not learn that.
+      notice: the command by which a host learns that its machine will be taken away; None for no command.
       container: the container in which each task runs; None for no container.
       after: shell commands that run on a host once its part of the run is over.
       quiet_s: seconds without a sign of work after which a task is reported as quiet; None for never.

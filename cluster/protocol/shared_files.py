@@ -1,9 +1,8 @@
 """Small files in folders where other programs write too: opened only if regular, read with a limit, replaced whole.
 
 The expected name may belong to a FIFO, which blocks the program that opens it. The name may belong to an endless
-device, or to a link to a FIFO or a device. This module opens only regular files, and never waits. JSON of another
-program is read as a dataclass with the right types and sizes, or not at all. Replacing a file works on a full disk,
-too.
+device, or to a link to a FIFO or a device. This module opens only regular files, and never waits. It reads JSON of
+another program as a dataclass with the right types and sizes, or not at all. It can also replace a file on a full disk.
 """
 
 import contextlib
@@ -41,7 +40,7 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def open_to_append(path: Path) -> BinaryIO:
-    """Open a regular file unbuffered to write at its end; create a missing file for this user alone. Raises OSError."""
+    """Open a regular file, unbuffered, to write at its end; create a missing file with mode 0600. Raises OSError."""
     return _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
 
 
@@ -110,7 +109,7 @@ def replace_file(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill; at the end it gets the name ``path``, which must be free, or is removed.
+    """Yield an empty folder to fill; then name it ``path``, which must be free, or remove it after an error.
 
     Raises:
       OSError: the folder cannot be made, or ``path`` is taken.

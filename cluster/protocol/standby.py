@@ -18,8 +18,8 @@ class Standby:
     """The wait of this process for its turn.
 
     Args:
-      waits: whether the process waits. A process that was started in its turn does not.
-      folder: the task's own.
+      waits: whether the process waits. A process that an agent started in its turn does not wait.
+      folder: the task's own folder.
       begin: the function that is called once the turn has come.
       source: the file from which the line is read; by default this process's standard input.
     """
@@ -53,11 +53,11 @@ class Standby:
 
 
 def is_ready(folder: Path) -> bool:
-    """Return whether the process of this folder is ready and waits for its turn."""
+    """Return whether the process of the task's ``folder`` is ready, and waits for its turn."""
     return os.path.lexists(str(folder / READY))
 
 
 def clear(folder: Path) -> None:
-    """Remove the file of an earlier process. Raises OSError."""
+    """Remove the file ``ready`` of an earlier process from ``folder``. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(str(folder / READY))

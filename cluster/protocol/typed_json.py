@@ -17,7 +17,7 @@ _MAPPINGS = (dict, collections.abc.Mapping)
 
 
 class Malformed(ValueError):
-    """JSON values that do not fit. The text names the field and omits the value, which may be a secret."""
+    """JSON values do not fit a dataclass. The text names the field and omits the value, which may be a secret."""
 
 
 def to_values(record: Any) -> Dict[str, Any]:
@@ -61,9 +61,10 @@ def from_values(kind: Type[T], values: Any) -> T:
 
 
 def part_of(kind: Type[T], *records: Any, **others: Any) -> T:
-    """Return a ``kind`` with the fields of other records, or mappings, that have the same names, and with ``others``.
+    """Return an object of the dataclass ``kind`` with values from ``others``, or else from ``records``, by name.
 
-    Of values with one name, that of ``others`` counts, or else the first.
+    Records are dataclasses or dictionaries; the first record with a value counts. Fields that ``kind`` lacks are
+    ignored in records.
     """
     wanted: Any = kind
     given: Dict[str, Any] = {}
@@ -74,12 +75,18 @@ def part_of(kind: Type[T], *records: Any, **others: Any) -> T:
 
 
 def updated(record: T, values: Any) -> T:
-    """Return a copy of a dataclass with the fields that the JSON values name replaced. Raises Malformed."""
+    """Return a copy of ``record``, a dataclass, with the fields replaced that ``values``, from JSON, has.
+
+    Raises Malformed.
+    """
     return replace(record, **fields_in(type(record), values))  # type: ignore[type-var]
 
 
 def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
-    """Return those fields of a dataclass that are in the JSON values, read by their types. Raises Malformed."""
+    """Return the fields of the dataclass ``kind`` that ``values``, from JSON, has, each converted to its type.
+
+    ``at`` is the name of the enclosing field, for errors. Raises Malformed.
+    """
     if not isinstance(values, dict):
         raise _refused(at or kind.__name__, "an object", values)
     types = _types(kind)
@@ -129,7 +136,7 @@ def _read(hint: Any, value: Any, at: str) -> Any:
         if not isinstance(value, dict):
             raise _refused(at, "an object", value)
         return {key: _read(arguments[1], each, _within(at, key)) for key, each in value.items()}
-    raise TypeError(f"{at}: fields of the type {hint} do not travel")
+    raise TypeError(f"{at}: fields of the type {hint} cannot be sent")
 
 
 def _scalar(hint: Any, value: Any, at: str) -> Any:

@@ -15,10 +15,10 @@ class _Needed(NamedTuple):
 
 _NEEDED = (
     _Needed("mode", "sync", "asynchronous steps have no order"),
-    _Needed("replication", "between-graph", "in-graph one process computes every step already"),
-    _Needed("backup_workers", 0, "which gradients make a step depends on who is quick"),
-    _Needed("local_steps", 1, "a worker trains on its own copy meanwhile"),
-    _Needed("wire", "float32", "in 16 bits gradients are rounded on their way"),
+    _Needed("replication", "between-graph", "with in-graph replication, one process computes every step already"),
+    _Needed("backup_workers", 0, "the speed of the workers decides which gradients make a step"),
+    _Needed("local_steps", 1, "each worker trains on its own copy of the variables"),
+    _Needed("wire", "float32", "gradients that travel in 16 bits are rounded"),
 )
 
 

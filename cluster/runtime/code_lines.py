@@ -3,20 +3,23 @@
 Errors of a graph name operations, and an operation has the lines of the code that made it.
 """
 
+import builtins
 import contextlib
+import difflib
 import errno
 import linecache
 import re
 import traceback
-from typing import Any, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 _OPTIMIZER = "/python/training/optimizer.py"  # TensorFlow's file of the optimizer
-_LONGEST = 100  # characters of a line that an error quotes
+_LONGEST, _MOST = 100, 8  # characters of a line, and keys of a mapping, that an error quotes
+_WRONG = re.compile(r"^name '(\w+)' is not defined|has no attribute '(\w+)'$|^'(\w+)'$")  # a name, attribute or key
 
 
 def described_at(place: str, error: BaseException) -> str:
     """Return an error with its place, ``file:line``, and the text of that line."""
-    return f"{place}: {_described(error)}{quote_line(place)}{_advice(error)}"
+    return f"{place}: {_described(error)}{quote_line(place)}{_advice(error) or _meant(place, error)}"
 
 
 def quote_line(place: str) -> str:
@@ -27,7 +30,7 @@ def quote_line(place: str) -> str:
 
 
 def place_of(path: str, error: BaseException) -> str:
-    """Return ``file:line`` of an error in a file, or only the file.
+    """Return the ``file:line`` of ``error`` in the file ``path``; only ``path`` if the line is not known.
 
     The line is that of the innermost frame in the file, or else of the code that made the operation at fault.
     """
@@ -60,13 +63,13 @@ def _lines_of_op(path: str, op: Any) -> List[Optional[int]]:
 
 
 def line_that_raised(path: str, error: Any) -> Optional[str]:
-    """Return ``file:line`` where a file's Python, run by a session, raised ``error``, else None."""
+    """Return the ``file:line`` at which code of the file ``path`` raised ``error`` within a session, else None."""
     lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', str(error.message))
     return f"{path}:{lines[-1]}" if lines else None
 
 
 def line_that_made(path: str, error: Any, graph: Any, task: str = "") -> Optional[str]:
-    """Return ``file:line`` where a file made an operation that ``error`` names, else None.
+    """Return the ``file:line`` at which the file ``path`` created an operation that ``error`` names, else None.
 
     Args:
       error: an error of a session.
@@ -96,4 +99,24 @@ def _advice(error: BaseException) -> str:
     """Return the next step after an error that authors often meet, as the end of a sentence; "" for any other error."""
     # numpy and pandas raise errors of their own without an error number.
     missing = isinstance(error, OSError) and (error.errno == errno.ENOENT or str(error).endswith("not found."))
-    return "; put the file beside the job, whose folder each task works in a copy of" if missing else ""
+    return "; put the file beside the job: each task works in a copy of the job's folder" if missing else ""
+
+
+def _meant(place: str, error: BaseException) -> str:
+    """Return the nearest to a name, attribute or key that does not exist, as the end of a sentence; "" for none."""
+    path, _, line = place.rpartition(":")
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+    found = _WRONG.search(str(error)) if isinstance(error, (NameError, AttributeError, KeyError)) and frames else None
+    if found is None:
+        return ""
+    wrong = str(found.group(found.lastindex or 0))
+    names: Dict[str, Any] = {**vars(builtins), **frames[-1].f_globals, **frames[-1].f_locals}
+    known, otherwise = list(names), "; define it, or import it"
+    if not isinstance(error, NameError):
+        owner = re.search(rf"(\w+)(?:\.|\[[\"'])\b{wrong}\b", linecache.getline(path, int(line)))
+        value = names.get(owner.group(1)) if owner else None
+        keys = [str(key) for key in value] if isinstance(value, Mapping) else None
+        known = dir(value) if keys is None else keys
+        otherwise = "" if keys is None else f"; found the keys {', '.join(keys[:_MOST])}" if keys else "; found no key"
+    near = difflib.get_close_matches(wrong, known, 1)
+    return f"; did you mean '{near[0]}'?" if near else otherwise

@@ -42,7 +42,7 @@ def gpus_of(task: Task, devices: Iterable[Any]) -> int:
 
 
 def ps_device(index: int) -> str:
-    """Return the device of the values on server ``index``."""
+    """Return the device on which parameter server ``index`` holds its values."""
     return f"/job:ps/task:{index}/device:CPU:0"
 
 

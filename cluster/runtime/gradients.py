@@ -25,7 +25,7 @@ def values_of(grad: Any) -> Any:
 
 
 def map_values(grad: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the gradient with changed values: dense, of the same rows, or None."""
+    """Return ``grad`` with the values that ``change`` returns: dense, sparse with the same rows, or None."""
     if isinstance(grad, tf.IndexedSlices):
         return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
     return None if grad is None else change(grad)
@@ -37,7 +37,7 @@ def copy_gradient(grad: Any) -> Any:
 
 
 def gradient_after(done: Any, grad: Any) -> Any:
-    """Return the same gradient, on its device, which is there only after ``done``."""
+    """Return the same gradient, on the same device; operations that take it wait for the operation ``done``."""
     with tf.device(values_of(grad).device), tf.control_dependencies([done]):
         return copy_gradient(grad)
 
@@ -53,13 +53,13 @@ def without_rows(grad: Any, is_so: Any) -> Any:
 
 
 def divide(grad: Any, weight: Any) -> Any:
-    """Return the gradient, dense or sparse, divided by a number, on its device."""
+    """Return ``grad``, dense or sparse, divided by the number ``weight``; the gradient's device divides."""
     with tf.device(grad.device):
         return map_values(grad, lambda values: values / tf.cast(weight, values.dtype))
 
 
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
-    """Return the gradients scaled so that their global norm is at most ``clip_norm``; None does not scale."""
+    """Return the gradients scaled so that their global norm is at most ``clip_norm``; with None, unchanged."""
     if clip_norm is None:
         return list(grads_and_vars)
     grads = _clipped([grad for grad, _ in grads_and_vars], clip_norm)
@@ -102,7 +102,7 @@ def _squares(grad: Any) -> Any:
 
 
 def scalars_of(optimizer: Any, gradients: List[Any]) -> Dict[str, Any]:
-    """Return the norm of all these gradients together and, where it is known, the optimizer's learning rate."""
+    """Return, by name, the norm of all these gradients together and, where known, the optimizer's learning rate."""
     norm = global_norm(gradients)
     rate = getattr(optimizer, "_lr", getattr(optimizer, "_learning_rate", None))  # TensorFlow has no public name for it
     rate = rate() if callable(rate) else rate

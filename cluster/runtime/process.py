@@ -1,4 +1,4 @@
-"""This process on its host: the memory that it may still take or gives back, and its output on a full disk.
+"""This process on its host: the memory that it may take, the memory that it returns, and output on a full disk.
 
 The host and the control group limit the memory. glibc keeps freed blocks in each thread that received a tensor:
 hundreds of megabytes, after a checkpoint. A full disk under the log must not end the training.
@@ -19,7 +19,7 @@ _HOST, _GROUPS, _OWN_GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup"), Path
 
 
 def memory_left() -> int:
-    """Return how many bytes are left; files in the page cache count as free."""
+    """Return the bytes of memory that this process may still take; files in the page cache count as free."""
     return max(0, min([1024 * _number_in(_HOST.read_text(), "MemAvailable:"), *_left_in_groups()]))
 
 
@@ -53,7 +53,7 @@ _LIBC = ctypes.CDLL(None)
 
 @contextmanager
 def return_large_blocks() -> Iterator[None]:
-    """Return blocks of 1 MiB and more to the system inside as soon as they are freed.
+    """Inside this context, return blocks of 1 MiB and more to the system as soon as they are freed.
 
     Afterwards the C library keeps such blocks again, as it does by default once it has seen large blocks.
     """

@@ -1,4 +1,4 @@
-"""The TensorFlow server of one task, the way in which sessions reach others through it, and its end.
+"""The TensorFlow server of one task, the sessions that reach other servers through it, and the server's end.
 
 A run ends in an order: workers leave, the chief leaves last, then the parameter servers end. ``tf.train.Server.join``
 never returns. So a parameter server runs a session of its own, which waits on a queue of the same server. The chief
@@ -25,10 +25,10 @@ _kept: List[Any] = []
 
 
 def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
-    """Start this task's server, which lives as long as the process. Without GPUs it has ``devices`` CPU devices.
+    """Start and return this task's server, which lives as long as the process and has ``devices`` CPU devices.
 
-    Each operation has as many ``threads`` as the machine has processors, unless their number is given. The number
-    decides in which order TensorFlow sums, and so decides the last bits of a sum.
+    An operation uses ``threads`` threads; with 0, as many as the machine has processors. The number decides in which
+    order TensorFlow sums, and so decides the last bits of a sum.
 
     The function removes proxies from the environment of this process: TensorFlow's RPCs would go through them, even to
     the same machine, and hang.
@@ -48,12 +48,15 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
 
 
 def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
-    """Return a session on ``graph`` that reaches, through ``server``, parameter servers and workers that only serve."""
+    """Return a session on ``graph`` that reaches, through ``server``, the parameter servers and the tasks ``lent``.
+
+    Lent tasks are workers that only serve.
+    """
     return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
 
 
 def keep(made: Any) -> Any:
-    """Return a server or a session, and keep it until the process exits: its destructor may block without end.
+    """Keep ``made``, a server or a session, until the process exits, and return it: its destructor may never return.
 
     The destructor of a session has blocked where its peers had gone, and on TensorFlow 2.21 also where it had no peers.
     Python runs the destructor in whichever thread collects garbage.
@@ -73,7 +76,10 @@ def wait_for_ps(task: Task) -> None:
 
 
 def threads_of(settings: Train) -> int:
-    """Return the threads of an operation: one in a run that is verified, so that sums are equal everywhere."""
+    """Return the number of threads of an operation, for ``start``: 1 in a run that is verified, else 0.
+
+    With one thread, sums are equal everywhere.
+    """
     return 1 if settings.verify else 0
 
 
@@ -122,7 +128,7 @@ def _refuse_taken_port(task: Task) -> None:
             raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
         raise TaskError(
             f"{task.name}: expected port {port} of {host} to be free for {address}, found it taken;"
-            f" see who has it with `ss -ltnp 'sport = :{port}'`, end that or choose another port"
+            f" `ss -ltnp 'sport = :{port}'` shows its holder: end that process, or choose another port"
         ) from error
 
 
@@ -134,7 +140,7 @@ def wait_until_done(task: Task, server: Any) -> None:
     """Wait, in a task that only serves, until the chief reports the run's end.
 
     TensorFlow blocks in the wait, so Python's signal handlers would not run. The process must leave SIGTERM and SIGINT
-    to their default action, which ends it at once.
+    to their default action, which ends the process at once.
     """
     with tf.Graph().as_default():
         done = _queue_of_the_end(task).dequeue()

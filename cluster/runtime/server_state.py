@@ -24,6 +24,16 @@ def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
     )
 
 
+def copied(variable: Any) -> Any:
+    """Return the variable's value, on its device, in memory that does not belong to the variable.
+
+    For a variable that is no resource, the result of ``read_value`` changes with the variable.
+    """
+    with tf.device(None), tf.device(variable.device):
+        # A gather creates a new tensor, of any type. DeepCopy supports no unsigned or quantized numbers.
+        return tf.gather(tf.expand_dims(variable.read_value(), 0), 0)
+
+
 def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
     """Create operations that only one step at a time runs, on the current device.
 
@@ -126,10 +136,14 @@ def count_from_zero(name: str) -> Any:
 
 
 def reserve(name: str, width: Sequence[int], dtype: Any, rows: Any) -> Any:
-    """Return a variable of ``rows`` rows, int32, whose initializer only reserves memory, and does so only once.
+    """Return a variable whose initializer only reserves memory, and does so only once.
 
     Linux provides the pages as they are written. A second reservation would make TensorFlow copy the new memory into
     the old, and so write all pages.
+
+    Args:
+      width: the shape of a row.
+      rows: the number of rows, an int32 scalar.
     """
     held = declare(name, (MOST_ROWS, *width), dtype)
 

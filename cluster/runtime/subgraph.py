@@ -21,11 +21,11 @@ def needs_state(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
 
 
 def copied(tensors: Sequence[Any], replaced: Mapping[Any, Any]) -> List[Any]:
-    """Return the same tensors, computed from other inputs, by copies of the operations between.
+    """Return the values of ``tensors`` for other inputs, computed by copies of the operations in between.
 
     Args:
       tensors: tensors that need no state; see ``needs_state``.
-      replaced: the other inputs, by the names of the tensors that they replace.
+      replaced: the other inputs, each by the name of the tensor that it replaces.
     """
     graph = tf.get_default_graph()
     new = dict(replaced)

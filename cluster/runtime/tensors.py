@@ -22,12 +22,12 @@ def identities(ids: Any) -> Any:
 
 
 def where_true(mask: Any) -> Any:
-    """Return the indices of the true values of a mask [n], int64 [m]; gathering by them needs fewer operations."""
+    """Return the indices of the true values of a mask [n], int64 [m]. ``tf.boolean_mask`` needs more operations."""
     return tf.reshape(tf.where(mask), [-1])
 
 
 def call(name: str, compute: Callable[..., Any], *tensors: Any) -> Any:
-    """Return the result of ``compute`` for tensors, from a function that the graph has once under this name.
+    """Return ``compute(*tensors)``, computed by a function in the graph; calls with the same name and types share it.
 
     A call is one operation, on the current device. ``compute`` may use only its arguments, and returns one tensor.
     """
@@ -54,7 +54,7 @@ class Constants:
         self._made: Dict[Tuple[int, str], Any] = {}
 
     def scalar(self, value: int, device: str) -> Any:
-        """Return an int32 scalar on a device; the constant has no control inputs."""
+        """Return ``value`` as an int32 scalar on ``device``; the constant has no control inputs."""
         if (value, device) not in self._made:
             with tf.control_dependencies(None), tf.device(device):
                 self._made[value, device] = tf.constant(value)

@@ -35,7 +35,10 @@ def raise_only_the_cause() -> Iterator[None]:
 
 
 def cause_among(error: BaseException) -> Optional[BaseException]:
-    """Return the one of several tasks' errors that does not follow from another; None where no such error exists."""
+    """Return the first failure in ``error`` that does not follow from another task's failure.
+
+    The result is None if no such failure exists, or if ``error`` does not report several tasks.
+    """
     message = getattr(error, "message", None) or str(error)
     starts = list(_FAILED.finditer(message))
     if len(starts) < 2:
@@ -50,7 +53,7 @@ def cause_among(error: BaseException) -> Optional[BaseException]:
 
 
 def line_of(error: BaseException) -> str:
-    """Return the line with the cause; the first line of an error that names no operation."""
+    """Return the line of ``error`` that has the cause; the first line of an error that names no operation."""
     message = (getattr(error, "message", None) or str(error)).strip()
     above, operation, _ = message.partition("[[")
     lines = [line.strip() for line in above.split("\n") if line.strip()] or [message]
@@ -58,7 +61,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the line with the cause, without a preceding file name, which differs from save to save."""
+    """Return the line of ``error`` that has the cause, without a file name before it: that differs between saves."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     parts = [part for part in line_of(error).split("; ") if part]

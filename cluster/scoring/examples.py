@@ -18,14 +18,13 @@ _PART_OF_MEMORY = 0.25  # for columns: a measurement takes up to three times as 
 
 
 class AllExamples:
-    """The columns of all examples; only of the first ones if no more fit into memory.
+    """The columns of all examples of an evaluation; if they do not fit into memory, those of the first examples.
 
-    A string takes 8 bytes for each example, and its own length once.
+    A string takes 8 bytes for each example that has it, and its own length once.
 
     Attributes:
       length: the number of examples that are kept.
-      is_full: whether further examples did not fit.
-      is_full: whether there were more.
+      is_full: whether an example did not fit; neither this example nor a later one is kept.
     """
 
     def __init__(self, columns: int):
@@ -35,7 +34,10 @@ class AllExamples:
         self.length, self.is_full = 0, False
 
     def add(self, columns: Sequence[np.ndarray], length: int) -> None:
-        """Add a batch of ``length`` examples, of which columns may have fewer; nothing once a batch did not fit."""
+        """Add a batch of ``length`` examples, unless this batch or an earlier one does not fit into memory.
+
+        A column may have fewer values than ``length``: a metric may cover only some of the examples.
+        """
         columns = [self._shared(each) if each.dtype == object else each for each in columns]
         self._left -= sum(each.nbytes for each in columns)
         self.is_full |= self._left < 0
@@ -52,14 +54,14 @@ class AllExamples:
         return shared
 
     def columns(self) -> List[np.ndarray]:
-        """Return each column, [n]; one column at a time is in memory twice."""
+        """Return the columns, [n] each. During the call, one column at a time is in memory twice."""
         for index, chunks in enumerate(self._chunks):
             self._chunks[index] = [np.concatenate(chunks) if chunks else np.zeros(0)]
         return [joined for (joined,) in self._chunks]
 
 
 class NewestExamples:
-    """The newest values of each column, at most ``most`` of them.
+    """The newest values of each column, at most ``most`` values in a column.
 
     Columns of one metric receive equally many values in each step, so values of the same example stay at the same
     index.
@@ -71,7 +73,7 @@ class NewestExamples:
         self._lengths = [0] * columns
 
     def add(self, columns: Sequence[np.ndarray]) -> None:
-        """Add the values of one step."""
+        """Add the values of one step; each column may have any number of values."""
         for index, each in enumerate(columns):
             chunks = self._chunks[index]
             chunks.append(each[-self._most :])
@@ -80,7 +82,7 @@ class NewestExamples:
                 self._lengths[index] -= len(chunks.popleft())
 
     def columns(self) -> Optional[List[np.ndarray]]:
-        """Return each column, the oldest value first; None before the first step."""
+        """Return the columns, each with the oldest value first; None before the first step."""
         if not self._chunks or not self._chunks[0]:
             return None
         return [np.concatenate(list(chunks))[-self._most :] for chunks in self._chunks]
@@ -91,12 +93,12 @@ LEAST_NEWEST = 64  # of one worker
 
 
 def share_of(workers: int) -> int:
-    """Return how many examples each of ``workers`` keeps."""
+    """Return the number of newest examples that each worker keeps, where ``workers`` is the number of workers."""
     return max(LEAST_NEWEST, MOST_NEWEST // workers)
 
 
 def pack(columns: Sequence[np.ndarray]) -> bytes:
-    """Return columns of numbers, or of strings as bytes, as one bytes object."""
+    """Return ``columns`` as one bytes object. The values of a column are numbers, or strings as bytes."""
     heads, bodies = [], []
     for each in columns:
         if each.dtype == object:
@@ -110,7 +112,7 @@ def pack(columns: Sequence[np.ndarray]) -> bytes:
 
 
 def unpack(data: bytes) -> List[np.ndarray]:
-    """Undo ``pack``."""
+    """Return the columns from which ``pack`` made ``data``."""
     head, _, body = data.partition(b"\n")
     columns, start = [], 0
 
@@ -134,7 +136,7 @@ def unpack(data: bytes) -> List[np.ndarray]:
 
 
 def together(windows: Sequence[Sequence[np.ndarray]]) -> List[np.ndarray]:
-    """Return the columns of several workers, joined column by column."""
+    """Return each column, joined over all ``windows``; a window has the columns of one worker."""
     return [np.concatenate(columns) for columns in zip(*windows)]
 
 
@@ -188,7 +190,7 @@ def _code(codes: Dict[Any, int], value: Any) -> int:
 
 
 def slice_name(value: Any) -> str:
-    """Return the name of a slice in results: short, printable, and different for different slices."""
+    """Return the name in results of the slice ``value``: short, printable, and different for different slices."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     if text and text.isprintable() and len(text) <= _LONGEST and text != OTHERS:
         return text

@@ -2,7 +2,7 @@
 
 Every function of one metric takes arrays of one number per example, [n], and returns NaN where the metric is undefined.
 
-The area is computed from ranks: it measures how well scores rank examples of two kinds.
+The area under the ROC curve is computed from ranks, as it measures how well scores rank examples of two kinds.
 """
 
 import math
@@ -20,9 +20,9 @@ def area_under_curve(
 ) -> float:
     """Return the area under the ROC curve: how likely a positive example has a higher score than a negative one.
 
-    The area is computed exactly from ranks (Mann and Whitney, 1947); equal scores count one half. With groups the
-    result is the mean of their areas, weighted by the groups' weights. A group without both kinds of examples does not
-    count.
+    The area is computed exactly from ranks (Mann and Whitney, 1947); equal scores count one half. With ``group``, the
+    result is the mean of the groups' areas, each weighted by the total weight of the group's examples. A group without
+    both kinds of examples does not count.
 
     Args:
       label: [n], above 0.5 for a positive example.
@@ -59,7 +59,10 @@ class _Areas:
         self._run: List[np.ndarray] = [np.zeros(0)] * 4  # group, score and weights of the open run, as one example
 
     def add(self, *examples: np.ndarray) -> None:
-        """Add examples: their groups, scores, and weights as positive and as negative examples, [n] each."""
+        """Add examples: their groups, scores, weights as positive examples, and weights as negative ones, [n] each.
+
+        One of an example's two weights is 0.
+        """
         if len(self._run[0]):
             examples = tuple(np.concatenate(pair) for pair in zip(self._run, examples))
         group, score, positive, negative = examples
@@ -88,7 +91,10 @@ class _Areas:
         self._weight += float((positive + negative).sum())
 
     def mean(self) -> float:
-        """Return the mean of the groups' areas by their weights, once all examples were added; NaN for no groups."""
+        """Return the mean of the groups' areas, weighted by the groups' weights; NaN if no group has an area.
+
+        Call it once, after all examples were added.
+        """
         p, n = self._run[2:]
         self._end(self._won + p * (self._negative + n / 2), self._positive + p, self._negative + n)
         return self._sum / self._weight if self._weight else float("nan")
@@ -106,7 +112,7 @@ class BadExamples(ValueError):
 
 
 def mean(value: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
-    """Return the weighted mean of ``value``."""
+    """Return the mean of ``value``, weighted by ``weight``; NaN if all weights are 0."""
     return _mean(lambda part: value[part].astype(np.float64), len(value), weight)
 
 
@@ -122,7 +128,7 @@ def _mean(values: Callable[[slice], np.ndarray], length: int, weight: Optional[n
 
 
 def calibration(label: np.ndarray, score: np.ndarray, weight: Optional[np.ndarray] = None) -> float:
-    """Return the mean score over the mean label."""
+    """Return the mean score divided by the mean label; NaN if the mean label is 0."""
     predicted, observed = mean(score, weight), mean(label, weight)
     return predicted / observed if observed else float("nan")
 
@@ -156,16 +162,16 @@ _BY_KIND: Dict[str, Callable[..., float]] = {
 
 
 def measure(kind: str, parts: Mapping[str, np.ndarray]) -> float:
-    """Return the value of a metric of ``cluster.metrics`` over its parts, [n] each.
+    """Return the value of the metric ``kind`` of ``cluster.metrics`` for ``parts``, arrays [n] by the name of the part.
 
     Raises:
-      BadExamples: the parts have different lengths, a weight is below 0 or not a number, or logloss receives no
-        probabilities.
+      BadExamples: the parts have different lengths, a weight is below 0 or not a number, or logloss receives values
+        that are not from 0 to 1.
     """
     lengths = {part: len(values) for part, values in parts.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{length} of {part}" for part, length in lengths.items())
-        raise BadExamples(f"expected as many values of each part, found {listed}")
+        raise BadExamples(f"expected the same number of values of each part, found {listed}")
     weight = parts.get("weight")
     if weight is not None and not (weight >= 0).all():
         raise BadExamples(f"expected weights of at least 0, found {weight[~(weight >= 0)][0]:.6g}")
@@ -173,7 +179,7 @@ def measure(kind: str, parts: Mapping[str, np.ndarray]) -> float:
 
 
 class Reading(NamedTuple):
-    """A metric whose parts are columns of examples: {part: index of the column}."""
+    """A metric whose parts are columns of examples; ``columns`` maps each part to the index of its column."""
 
     kind: str
     columns: Mapping[str, int]
@@ -181,13 +187,16 @@ class Reading(NamedTuple):
 
 
 def read_metrics(readings: Mapping[str, Reading], columns: Sequence[np.ndarray]) -> Dict[str, float]:
-    """Return the value of each metric and of its slices: ``auc``, ``auc/FR``, ``auc/others``; NaN where undefined.
+    """Return the value of each metric and of its slices, such as ``auc``, ``auc/FR`` and ``auc/others``.
+
+    An undefined value is NaN.
 
     Args:
-      columns: [n] each; columns of different metrics may have different lengths.
+      readings: the metrics, by name.
+      columns: arrays [n]; columns of different metrics may have different lengths.
 
     Raises:
-      BadExamples: a metric has no meaning for its columns; names the metric.
+      BadExamples: a metric has no meaning for its columns; the error names the metric.
     """
     found: Dict[str, float] = {}
     for name, reading in readings.items():
@@ -200,7 +209,7 @@ def read_metrics(readings: Mapping[str, Reading], columns: Sequence[np.ndarray])
 
 
 def in_words(values: Mapping[str, float]) -> str:
-    """Return metrics as text: ``auc 0.7812, gauc undefined``."""
+    """Return ``values``, those of metrics by name, as text such as ``auc 0.7812, gauc undefined``."""
     shown = {name: f"{value:.4g}" if math.isfinite(value) else "undefined" for name, value in values.items()}
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 

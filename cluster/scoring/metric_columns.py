@@ -15,13 +15,16 @@ MOST_VALUES = 1000  # of all metrics and their slices
 
 
 class Columns:
-    """The columns of all metrics: one tensor for each, over all parts of a batch.
+    """The columns of all metrics: one tensor for each column, joined over all parts of a batch.
 
     Args:
       parts: the metrics that the model returned for each part of the batch, at least one part.
 
     Attributes:
-      tensors: what to fetch, [n] each.
+      tensors: the tensors to fetch, one [n] for each column.
+
+    Raises:
+      JobError: the metrics differ from part to part, are too many, or have tensors of unsuitable shape or type.
     """
 
     def __init__(self, job: Job, parts: Sequence[Mapping[str, Metric]]):
@@ -42,15 +45,15 @@ class Columns:
         return list(self._readings)
 
     def measures(self, name: str) -> bool:
-        """Return whether ``name`` is a metric, or may be a slice of one."""
+        """Return whether ``name`` is the name of a metric, or may be that of a metric's slice."""
         sliced = [metric for metric, reading in self._readings.items() if reading.most]
         return name in self._readings or any(name.startswith(f"{metric}/") for metric in sliced)
 
     def values(self, columns: Sequence[np.ndarray]) -> Dict[str, float]:
-        """Return the value of each metric over the fetched ``columns``; NaN for an undefined metric.
+        """Return the value of each metric, and of each of its slices, for the fetched ``columns``; NaN if undefined.
 
         Raises:
-          JobError: the metric has no meaning for these examples.
+          JobError: a metric has no meaning for these examples.
         """
         try:
             return read_metrics(self._readings, columns)

@@ -1,4 +1,4 @@
-"""Use checkpoints away from the training: measure each, or export one as a SavedModel that needs TensorFlow alone.
+"""Use checkpoints outside training: measure each of them, or export one as a SavedModel that needs only TensorFlow.
 
 evaluator    measures each checkpoint while training continues
 predictor    the graph of the job's ``predict``: its inputs, and the variables that ``predict`` shares with ``model``

@@ -1,11 +1,12 @@
 """The evaluator: a task that follows the run's checkpoints and measures each on held-out examples.
 
-It takes no part in training and needs no shared filesystem: it asks the chief's server
-which checkpoint is the newest and copies it over the same connection. So it may be
-slow, fail or start again without anybody noticing. A checkpoint that comes while another
-is measured is measured next, unless a newer one has come by then. SIGTERM, by which it is asked
-that the run is over, ends it at once, also while it waits for the chief, but not while it measures: then it leaves
-when it has measured that checkpoint.
+The evaluator takes no part in training and needs no shared filesystem. It asks the chief's server for the newest
+checkpoint, and copies the checkpoint over the same connection. So the evaluator may be slow, fail or start again
+without any effect on training. If checkpoints appear during a measurement, the evaluator measures the newest of them
+next.
+
+SIGTERM means that the run is over. It ends the evaluator at once, also while the evaluator waits for the chief. During
+a measurement, the evaluator first completes the measurement.
 """
 
 import signal
@@ -37,10 +38,13 @@ GONE_S = 15.0  # a chief that starts again answers within this time
 
 
 def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], reporter: Reporter) -> Outcome:
-    """Measure checkpoints until the chief has gone, the last step's has been measured, or SIGTERM came.
+    """Measure the newest checkpoint again and again, and return the outcome of the task.
+
+    The function returns when the chief has gone, when the checkpoint of the last step is measured, or when SIGTERM
+    has arrived during a measurement.
 
     Raises:
-      JobError: the job has nothing to evaluate with, or its code fails.
+      JobError: the job has no function ``evaluate``, or its code fails.
     """
     if job.evaluate is None:
         raise JobError(
@@ -77,10 +81,10 @@ def _report(reporter: Reporter, follower: "EvaluationGraph") -> None:
 
 
 class EvaluationGraph:
-    """The evaluation's own graph, and how far it has come.
+    """The graph and the session that measure checkpoints, and the newest result.
 
-    ``step`` and ``metrics`` are those of the newest checkpoint that was measured; 0 and {} before.
-    ``is_ending``: whether SIGTERM came while it measured.
+    ``step`` and ``metrics`` are those of the newest measured checkpoint; 0 and {} before the first measurement.
+    ``is_ending``: whether SIGTERM has arrived during a measurement. ``chief``: the chief's checkpoint files.
     """
 
     def __init__(self, job: Job, task: Task, settings: Train, args: Mapping[str, Any]):
@@ -102,7 +106,7 @@ class EvaluationGraph:
         self._session.run(prepare)
 
     def measure_next(self) -> bool:
-        """Measure the newest checkpoint, if there is one that was not; False where there is none."""
+        """Measure the newest checkpoint, and return True; return False without a new checkpoint that can be read."""
         path = self._newest()
         step = int(path.rpartition("-")[2]) if path else 0
         if path is None or step <= self.step or path == self._unreadable:

@@ -6,7 +6,7 @@
         return {"click": tf.nn.sigmoid(logits_of(user, ad))}
 
 ``predict`` finds variables by their names. So ``model`` is built first, in a separate graph that is then discarded.
-Names that TensorFlow counts, as for layers of Keras without a name, must be the same in both.
+TensorFlow numbers layers that have no name, such as those of Keras; these numbers must be the same in both functions.
 
 The graph is fed the tensors of a training batch, with any number of examples. A sparse tensor becomes three inputs,
 ``NAME_indices``, ``NAME_values`` and ``NAME_dense_shape``. A ragged tensor becomes two, ``NAME_values`` and
@@ -31,10 +31,11 @@ from cluster.task import Task
 
 
 class InputColumn(NamedTuple):
-    """One input of a batch, without a graph.
+    """The kind, type and shape of one input of a batch, as values that belong to no graph.
 
-    ``kind`` is dense, sparse or ragged, or the type of any other value; ``shape`` is that of a batch, None where
-    unknown.
+    ``kind`` is dense, sparse, ragged or deeply ragged, or the name of the Python type of any other value. ``shape`` is
+    the shape of a dense tensor, None if unknown; the number of dimensions of a sparse tensor; and the shape of one flat
+    value of a ragged tensor.
     """
 
     kind: str
@@ -43,7 +44,7 @@ class InputColumn(NamedTuple):
 
 
 def columns(batch: Mapping[str, Any]) -> Dict[str, InputColumn]:
-    """Return the columns of a batch, by name."""
+    """Return the ``InputColumn`` of each input in ``batch``, by name."""
     return {name: _column(value) for name, value in batch.items()}
 
 
@@ -61,7 +62,11 @@ def _column(value: Any) -> InputColumn:
 
 
 class Inputs:
-    """Create the placeholders of some columns in the current graph.
+    """The placeholders for some columns of a batch, in the current graph.
+
+    Args:
+      found: the columns of the batch, by name.
+      names: the names of the columns that need placeholders.
 
     Attributes:
       batch: the arguments of ``predict``, by name.
@@ -102,7 +107,7 @@ _BOUND = ("args", "training")
 
 
 class Model(NamedTuple):
-    """The parts of ``model``: the columns of its batch, and its variables by name, with their shapes.
+    """The parts of a built ``model``: the columns of its batch, and the shapes of its variables by name.
 
     ``counted``: names of variables that were created without ``tf.get_variable``.
     """
@@ -113,7 +118,7 @@ class Model(NamedTuple):
 
 
 class Predictor(NamedTuple):
-    """A graph that predicts: its inputs and outputs by name, and its tables."""
+    """The parts of a built ``predict``: its input and output tensors by name, and its embedding tables."""
 
     inputs: Dict[str, Any]
     outputs: Dict[str, Any]
@@ -138,10 +143,14 @@ def trained_model(job: Job, task: Task, args: Mapping[str, Any]) -> Model:
 
 
 def predictor(job: Job, args: Mapping[str, Any], model: Model, tables: FrozenTables) -> Predictor:
-    """Build ``predict`` in the current graph.
+    """Build ``predict`` in the current graph, and return its inputs, outputs and tables.
+
+    Args:
+      model: the parts of the job's ``model``; ``predict`` may use only its variables.
+      tables: the tables in which lookups of ``predict`` find their rows.
 
     Raises:
-      JobError: the job has no ``predict``, or ``predict`` fails, or needs what a served model cannot have.
+      JobError: the job has no ``predict``, or ``predict`` fails, uses other variables, or needs Python code to run.
     """
     if job.predict is None:
         raise JobError(
@@ -212,7 +221,7 @@ def _refuse_other_variables(job: Job, model: Model, counted: Iterable[str]) -> N
     ours, theirs = _groups(counted), _groups(model.counted)
     for group, names in ours.items():
         ok = names == theirs.get(group, names)
-        whole = f"all of model's {', '.join(theirs.get(group, []))}, or names of their own for them"
+        whole = f"all of model's {', '.join(theirs.get(group, []))}, or a unique name for each of them"
         _check(job, whole, ", ".join(names), ok)
 
 

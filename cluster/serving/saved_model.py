@@ -1,7 +1,7 @@
 """Write the SavedModel of a checkpoint: the graph of ``predict``, its variables, and its embedding tables.
 
 Variables and tables become variables of the SavedModel, a table in pieces of at most 1 GiB. All of them are in this
-process's memory once, and later in that of a server.
+process's memory once. Later, they are in the memory of each server that loads the SavedModel.
 """
 
 import os
@@ -26,15 +26,19 @@ _SIGNATURE = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KE
 def export(
     job: Job, task: Task, args: Mapping[str, Any], checkpoint: str, folder: str, piece_bytes: int = PIECE_BYTES
 ) -> Dict[str, Any]:
-    """Write the SavedModel of a checkpoint into ``folder``, which must not exist, whole or not at all.
+    """Write the SavedModel of ``checkpoint`` into ``folder``, which must not exist; an error leaves no partial folder.
+
+    Args:
+      piece_bytes: the largest size, in bytes, of a piece of a table; each piece is a variable.
 
     Returns:
-      inputs and outputs with their types and shapes, and the rows of each table.
+      A mapping: under ``inputs`` and ``outputs`` the type and shape of each tensor by name, under ``tables`` the number
+      of rows of each table.
 
     Raises:
-      JobError: the job has no ``predict``, or one that cannot be served.
+      JobError: the job has no ``predict``, or its ``predict`` cannot be served.
       CheckpointError: the checkpoint cannot be read, or belongs to another model.
-      OSError: the folder cannot be written.
+      OSError: the folder exists, or cannot be written.
     """
     if os.path.lexists(folder):
         raise FileExistsError(f"{folder}: expected a folder that does not exist yet, found one; name another")

@@ -1,8 +1,8 @@
 """Show one copy of a model only its own entries in the graph's collections, and its own counts of variable scopes.
 
 A copy finds the entries that it added itself, as if no other copy existed. A copy also finds entries from before all
-copies. Copies share variables. So a copy also finds entries that joined a collection while a variable was created. Only
-the first copy creates them: the variable, and the regularization loss of ``get_variable(regularizer=)``.
+copies. Copies share the variables, which only the first copy creates. So a copy also finds entries that joined a
+collection while a variable was created, such as the regularization loss of ``get_variable(regularizer=)``.
 
 In a collection, TensorFlow counts how often a graph has opened each variable scope, and so names
 ``variable_scope(None, "dense")``. Every copy counts from the start of the first copy. Operations after the copies
@@ -20,7 +20,7 @@ _STORE: Any = ("__varscope",)  # the collection in which TensorFlow keeps the co
 
 
 class ScopeCounts:
-    """The counts of one graph, for the copies of one model.
+    """The counts of how often one graph has opened each variable scope, for the copies of one model.
 
     Attributes:
       first: the counts at the end of the first copy; None before it is built.
@@ -32,16 +32,21 @@ class ScopeCounts:
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Continue afterwards from the end of the first copy; after another copy, from the counts before it."""
+        """Set the counts at the end of this context, inside which one copy is built.
+
+        After the first copy, the counts are those at the end of the copy. After a later copy, they are those from
+        before the copy.
+        """
         before, is_first = scope_counts(), self.first is None
         yield
         count_scopes_from(self.first or {} if is_first else before)
 
     @contextlib.contextmanager
     def within(self) -> Iterator[None]:
-        """Count as in the first copy.
+        """Let a copy count from the start of the first copy.
 
-        The variable scope of a copy is entered between the two contexts. At its end the scope resets counts.
+        Enter ``around``, the variable scope of the copy, and ``within`` in this order: the scope resets counts at its
+        end.
         """
         if self.first is not None:
             count_scopes_from(self._before)
@@ -93,7 +98,7 @@ class Collections:
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Note that entries that join collections inside belong to a variable, and so to all copies."""
+        """Note that entries that join collections inside this context belong to a variable, and so to all copies."""
         before = _lengths()
         yield
         _extend(self._made, _behind(before))
@@ -121,7 +126,7 @@ def own_entries() -> Entries:
 
 @contextlib.contextmanager
 def showing(entries: Mapping[str, Sequence[Any]]) -> Iterator[None]:
-    """Show in collections only these entries inside; ``own_entries`` returned them."""
+    """Inside this context, show only ``entries``, a result of ``own_entries``, in the graph's collections."""
     before = own_entries()
     for name in {*before, *entries}:
         tf.get_collection_ref(name)[:] = entries.get(name, ())

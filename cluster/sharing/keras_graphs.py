@@ -42,9 +42,9 @@ def rename_from(counters: Mapping[Any, int]) -> None:
 
 @contextlib.contextmanager
 def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.nullcontext) -> Iterator[None]:
-    """Set the training mode of layers inside.
+    """Set the training mode of layers that are called inside this context.
 
-    An argument of the layer for the mode has priority.
+    The argument ``training`` of a call has priority.
 
     Args:
       training: None leaves the mode to Keras. If it is True, updates of layers join ``tf.GraphKeys.UPDATE_OPS``.
@@ -65,7 +65,7 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
 
 @contextlib.contextmanager
 def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
-    """Remove from layers afterwards the losses that their calls inside have added.
+    """At the end of this context, remove the losses that calls of layers inside it have added to the layers.
 
     So a layer that several copies call has no losses of other copies while one copy is built. A loss that a layer adds
     as it creates its variables remains.
@@ -133,7 +133,7 @@ def _keras_3(training: Optional[bool], note: Callable[[Sequence[Any]], None]) ->
     seed = tf.get_default_graph().seed
 
     class Context(layer.CallContext):  # type: ignore[name-defined, misc]
-        """The context that layers inside a layer inherit; the outermost layer inherits from this class."""
+        """Keras's context of a call, with our training mode. The outermost layer creates it; inner layers use it."""
 
         def __init__(self, entry_layer: Any):
             super().__init__(entry_layer)
@@ -160,8 +160,8 @@ def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) 
     """
     if variable.trainable:
         raise ValueError(
-            f"a layer assigns to {variable.path}, which is trained; a graph may do so before or after"
-            " the layer reads it, so take a layer that does not"
+            f"a layer assigns to {variable.path}, which is trained; a graph may assign before or after"
+            " the layer reads the value, so use a layer that does not assign to it"
         )
     note([variable._value.assign(tf.cast(value, variable._value.dtype), read_value=False)])
 

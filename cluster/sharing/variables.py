@@ -1,6 +1,6 @@
 """One set of variables for a model that is built several times in one graph: in each tower, and for the evaluation.
 
-    tf.get_variable                       a variable scope that reuses finds the variable again
+    tf.get_variable                       a variable scope with ``reuse`` finds the variable again
     tf.Variable, tf.keras.layers, models  the first build notes each variable by its name; a later build receives it
 
 Copies are distinguished by the operations that each has created, and never by a name: an author may leave a copy's name
@@ -28,7 +28,7 @@ _LIBRARIES = ("tensorflow", "tensorflow_core", "keras", "cluster")
 
 
 class NotShared(ValueError):
-    """A copy of the model created variables of its own. ``op`` is the operation of the first of them."""
+    """A copy of the model created variables of its own. ``op`` is the operation of the first such variable."""
 
     def __init__(self, text: str, op: Any):
         super().__init__(text)
@@ -82,10 +82,10 @@ class Sharing:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[None]:
-        """Separate one call of the model inside, and gradients of its result, from other copies.
+        """Separate one call of the model inside this context, and gradients of its result, from other copies.
 
-        Inside, collections of the graph have only entries of this copy, and so have the losses of a layer that several
-        copies call.
+        Inside, the graph's collections have only entries of this copy, and a layer that several copies call has only
+        losses of this copy.
         """
         begin, self._is_open = _operations(), True
         try:
@@ -104,7 +104,7 @@ class Sharing:
         self._making.append(range(begin, _operations()))
 
     def of_others(self, index: int) -> Set[Any]:
-        """Return the operations that copies other than ``index`` created for themselves, and not with a variable."""
+        """Return the operations that copies other than ``index`` created, except together with a variable."""
         copies, made = self.operations, {op for part in _within(self._making) for op in part}
         return {op for copy in copies for op in copy} - {*copies[index]} - made
 
@@ -120,7 +120,9 @@ class Sharing:
     def call(
         self, model: Callable[..., Any], batch: Mapping[str, Any], scope: str, who: str, training: Optional[bool] = None
     ) -> Any:
-        """Return the result of ``model`` for ``batch``, built in the name scope ``scope`` as a copy or as part of one.
+        """Return the result of ``model`` for ``batch``, built in the name scope ``scope``.
+
+        Inside the context ``copy`` the call is part of that copy; otherwise it is a copy of its own.
 
         Args:
           who: the name of this copy of the model in errors.
@@ -172,9 +174,9 @@ class _Build:
 
     @contextlib.contextmanager
     def within(self, scope: str) -> Iterator[None]:
-        """Let the model create and find variables inside, in the name scope ``scope``.
+        """Let the model create and find variables inside this context, in the name scope ``scope``.
 
-        Variables that are named after a tensor, such as its average, have names without that scope.
+        Variables that are named after a tensor, such as the tensor's average, have names without ``scope``.
         """
         get = functools.partial(self._get, f"{scope}/")
         reusing = tf.variable_scope(tf.get_variable_scope(), reuse=not self._is_first, custom_getter=get)
@@ -231,7 +233,7 @@ class _Build:
         if there and made.site != site:
             raise NotShared(
                 f"{self._who} asks for {name} where the first tower made {', '.join(there)};"
-                " give layers and variables that only some towers have names of their own",
+                " choose unique names for layers and variables that only some towers have",
                 made.variable.op,
             )
 

@@ -15,7 +15,9 @@ MOST_TASKS = 100_000  # in one item; a larger number is a typing error
 
 @dataclass(frozen=True)
 class Entry:
-    """One item of a hosts file, with its ranges expanded and nothing assigned yet.
+    """One item of a role's list or of ``spares``: its hosts, with ranges expanded, and the settings of its tasks.
+
+    Ports and GPUs are not assigned to its tasks yet.
 
     ``addresses`` has one address for each of ``hosts``. ``gpus`` is as in the file: a list of indices, a number,
     ``all``, ``none``, or None where the item has no key ``gpus``. ``limits`` are as in the file, too: null lifts a
@@ -36,7 +38,7 @@ class Entry:
     spare: bool = False
 
     def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """Return the problem of the entry, or of its key ``below``."""
+        """Return the problem of the value at the path ``below`` inside the entry; () for the whole entry."""
         return self.document.problem((*self.path, *below), expected, found, hint)
 
     @property

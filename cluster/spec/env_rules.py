@@ -16,7 +16,7 @@ Named = Mapping[str, Path]  # by name, where the variable's value is
 
 
 def env_paths(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Path]:
-    """Yield the path of each variable."""
+    """Yield the path of each variable under ``env:``: those of all tasks, then of the roles, then of the entries."""
     for section in ("all", *ROLE_ORDER):
         yield from _section(document, findings, section).values()
     for entry in entries:
@@ -26,7 +26,11 @@ def env_paths(document: Document, findings: Findings, entries: Sequence[Entry]) 
 def env_rules(
     document: Document, findings: Findings, entries: Sequence[Entry], secrets: Collection[str]
 ) -> Iterator[Problem]:
-    """Yield a problem for each dollar sign without a meaning, name of a secret, unknown name, and circle of names."""
+    """Yield a problem for each mistake in the values of ``env:``.
+
+    Mistakes are a dollar sign without a meaning, the name of a secret, and a circle of names. With ``container``, a
+    name is also a mistake if neither ``env:`` nor the launcher sets the variable.
+    """
     paths = list(env_paths(document, findings, entries))
     in_container = document.value.get("container") is not None
     known = {str(path[-1]) for path in paths}

@@ -32,7 +32,9 @@ class Endpoint(NamedTuple):
 
 
 def endpoint(text: str) -> Endpoint:
-    """Return the hosts and the port of ``gpu[01-04]:2222``; an IPv6 address with a port is ``[::1]:2222``.
+    """Return the hosts and the port that ``text`` names, such as ``gpu[01-04]:2222``.
+
+    An IPv6 address that a port follows is in brackets: ``[::1]:2222``.
 
     Raises:
       HostError: the text is neither a host nor a range, or its port is invalid.
@@ -42,7 +44,7 @@ def endpoint(text: str) -> Endpoint:
 
 
 def split_port(text: str) -> Tuple[str, Optional[str]]:
-    """Return the text before the port, and the port; None without one."""
+    """Return the part of ``text`` before its port, and the port as a text; None in place of a missing port."""
     bracketed = re.fullmatch(r"\[(.*:.*:.*)\](:.*)?", text)
     if bracketed or text.count(":") > 1:
         address, port = bracketed.groups() if bracketed else (text, None)
@@ -52,7 +54,7 @@ def split_port(text: str) -> Tuple[str, Optional[str]]:
 
 
 def hosts(text: str) -> Tuple[str, ...]:
-    """Return the hosts of ``rack[1-2]n[01-16]`` in their natural order.
+    """Return the hosts that ``text`` names, such as ``rack[1-2]n[01-16]``, in their natural order.
 
     Raises:
       HostError: the text is neither a host nor a range, or contains a host twice.

@@ -24,7 +24,7 @@ def is_local(host: str) -> bool:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """One task as the hosts file describes it, with everything resolved that needs no host.
+    """One task as the hosts file describes it, with all settings that can be resolved without a connection to a host.
 
     SSH connects to the name ``host``; the other tasks connect to ``address`` (``host:port``). ``gpus`` are indices,
     ``"all"`` GPUs of the host, or ``"share"``: an equal share of the host's GPUs among its tasks without a setting
@@ -47,7 +47,7 @@ class TaskSpec:
 
     @property
     def name(self) -> str:
-        """Return the name, such as ``worker:1``."""
+        """Return the name of the task, such as ``worker:1``."""
         return f"{self.role}:{self.index}"
 
 
@@ -68,7 +68,7 @@ class Ssh:
 
 @dataclass(frozen=True)
 class Setup:
-    """The sources from which ``launch setup`` builds the hosts' environment.
+    """The sources from which ``launch setup`` builds the environment on the hosts.
 
     With ``lock`` None, the project's own lock for the host's runtime applies. ``lock`` and ``wheels`` are paths on the
     launcher's machine, relative to the hosts file. With ``index_url`` None, each host uses its own index.
@@ -100,7 +100,7 @@ class Spec(HostSettings, NamedTasks):
     None when the hosts' Python is used without changes. ``job_at`` is the place of the job's name, such as
     ``hosts.yaml:3:6: job``. ``before`` has commands for the shell that starts the launcher's program on a host.
     ``transport`` is ``ssh`` or ``slurm``. In a ``local`` spec every host is this machine, whatever its name.
-    ``lead_ports`` has the port of the lead's agent for each host that may lead. For a host without a port in it, the
+    ``lead_ports`` has the port of the lead's agent for each host that may lead. For a host that is not in it, the
     agent takes the first port above the ports of its tasks. ``master_port`` is MASTER_PORT of the tasks; None where the
     launcher chooses. ``chief_name`` is ``master`` where the programs know the chief under this name.
     """
@@ -148,17 +148,20 @@ class Spec(HostSettings, NamedTasks):
         return tuple(task for task in self.tasks if task.role == role and not task.spare)
 
     def command_of(self, role: str) -> Tuple[str, ...]:
-        """Return the arguments of the tasks of ``role``, () for a role without any; valid only with ``command``."""
+        """Return the arguments of the tasks of ``role``, () for a role without arguments.
+
+        The result has a meaning only if the spec has a ``command``.
+        """
         given = self.command.get(role) if isinstance(self.command, Mapping) else self.command
         return given or ()
 
     def known_as(self, role: str) -> str:
-        """Return the name under which programs know a role."""
+        """Return the name under which programs know ``role``: ``chief_name`` for the chief."""
         return self.chief_name if role == "chief" else role
 
     @property
     def keeps_state(self) -> bool:
-        """Return whether a ``command`` names the folder that outlives runs."""
+        """Return whether ``command`` has the placeholder of the folder that outlives runs."""
         words = (word for role in ROLE_ORDER for word in self.command_of(role))
         return any(STATE_FOLDER in names_in(word) for word in words)
 

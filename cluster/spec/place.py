@@ -19,13 +19,13 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, mark: yaml.Mark) -> "Place":
-        """Return the place of a YAML mark. The mark has the name of the file or of an override."""
+        """Return the place of ``mark``, whose name is that of a file or of an override."""
         if mark.name.startswith(OVERRIDE):
             return cls(mark.name)
         return cls(mark.name, mark.line + 1, mark.column + 1)
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """Return the problem of ``path`` at this place.
+        """Return the problem of the value at ``path``, which was written at this place.
 
         The problem does not repeat the key where the place is an override that already names ``path``.
         """
@@ -35,7 +35,7 @@ class Place(NamedTuple):
         )
 
     def naming(self, path: Path) -> str:
-        """Return the place and its key, as in the first part of a problem: ``hosts.yaml:3:6: job``, ``--set job``."""
+        """Return this place and the key ``path`` as text, such as ``hosts.yaml:3:6: job`` or ``--set job``."""
         return str(self.problem(path, "", "")).partition(": expected ")[0].rstrip(":")
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ class Place(NamedTuple):
 
 
 def key_text(path: Path) -> str:
-    """Return the path as text, such as ``cluster.worker[0].port``."""
+    """Return ``path`` as text, such as ``cluster.worker[0].port``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """Return a value of the file as errors show it, shortened to fit on one line."""
+    """Return ``value``, from a hosts file, as errors show it on one line; a text has at most ``limit`` characters."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):

@@ -34,13 +34,13 @@ _KINDS_OF_FILE = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S
 
 
 def text_of(path: Path, what: str = HOSTS_FILE) -> str:
-    """Read the hosts file, or another file of YAML, at ``path``.
+    """Return the text of the file at ``path``, a hosts file or another file of YAML.
 
     Args:
       what: the file's kind in words, for errors.
 
     Raises:
-      SpecError: the file is not a text file, or cannot be read.
+      SpecError: the file is not a text file in UTF-8, is too large, or cannot be read.
     """
     try:
         mode = os.stat(str(path)).st_mode
@@ -94,14 +94,14 @@ def _hosts_files(folder: Path) -> List[str]:
 
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield a problem where ``name`` is missing and the file's own name cannot replace it."""
+    """Yield a problem if ``document`` lacks the key ``name``, and the file's name in ``path`` cannot replace it."""
     expected = unfit_for_name(path.stem) if document.value.get("name") is None else None
     if expected is not None:
         yield document.problem(("name",), expected, f"the file's name '{path.stem}'", "add the key name")
 
 
 def unfit_for_name(text: str) -> Optional[str]:
-    """Return what a run's name has to be, where a text cannot be one; else None."""
+    """Return a description of valid names of runs if ``text`` is not such a name; otherwise None."""
     from jsonschema import Draft7Validator  # only here: completion with the Tab key reads no file
 
     node = keys()["name"]
@@ -161,7 +161,7 @@ def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
     """Return the spec in the hosts file at ``path``, after ``overrides`` such as ``train.steps=100``.
 
     Raises:
-      SpecError: the file cannot be read, or has mistakes, or the overrides have; the error lists every problem.
+      SpecError: the file cannot be read, or the file or the overrides have mistakes; the error lists every problem.
     """
     document, problems = read_document(Path(path), overrides)
     findings = validate(document)
@@ -174,10 +174,10 @@ def load(path: Union[str, Path], overrides: Sequence[str] = ()) -> Spec:
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Tuple[Document, List[Problem]]:
-    """Return the document of a hosts file after its overrides, and the problems of its YAML.
+    """Return the document of the hosts file at ``path`` after ``overrides``, and the problems of their YAML.
 
     Raises:
-      SpecError: the file cannot be read, or is not a mapping.
+      SpecError: the file cannot be read or parsed, or the document is not a mapping.
     """
     root, problems = parse(text_of(path), str(path))
     if root is None:

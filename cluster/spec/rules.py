@@ -17,7 +17,13 @@ from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
-    """Yield a problem for every rule that values break together, although each value is valid by itself."""
+    """Yield a problem for every rule that values break together, although each value is valid by itself.
+
+    Args:
+      findings: the problems of the schema; rules for values that have such problems are left out.
+      entries: the readable entries.
+      all_read: whether every entry is readable; otherwise, rules that need the number of workers are left out.
+    """
     if findings.fit("job") and findings.fit("command"):
         yield from _job_or_command(document)
     if findings.fit("command"):

@@ -31,7 +31,10 @@ def schema() -> Dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def keys() -> Dict[str, Mapping[str, Any]]:
-    """Return the schema of every key: ``train.checkpoint.dir``; for items ``entry.port`` and ``receiver.url``."""
+    """Return the schema of every key by the key's path, such as ``train.checkpoint.dir``.
+
+    Keys in items of lists have paths such as ``entry.port`` and ``receiver.url``.
+    """
     whole = schema()
     items = [_keys_below(whole["definitions"][name], whole, f"{item}.") for item, name in ITEMS.items()]
     return dict([*_keys_below(whole, whole, ""), *(pair for below in items for pair in below)])
@@ -54,7 +57,7 @@ def _referred(node: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str,
 
 
 def in_words(node: Mapping[str, Any]) -> str:
-    """Describe the values that fit ``node``: ``a whole number of at least 1``."""
+    """Return a description of the values that fit ``node``, such as ``a whole number of at least 1``."""
     if "x-expected" in node:
         return str(node["x-expected"])
     if "enum" in node:
@@ -118,7 +121,7 @@ def _validator() -> Any:
 
 
 def validate(document: Document) -> Findings:
-    """Return every value and key of ``document`` that does not fit the schema."""
+    """Return the problems of all values and keys of ``document`` that do not fit the schema."""
     errors = _validator().iter_errors(document.value)
     findings = (finding for error in errors for finding in _explain(error, document))
     return Findings(list(dict.fromkeys(findings)))

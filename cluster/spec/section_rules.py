@@ -20,7 +20,10 @@ TAKEN_OPTIONS = ("-d", "--detach", "--name")
 
 
 def container_rules(document: Document) -> Iterator[Problem]:
-    """Yield problems for an image of another runtime, a ``setup`` with a container, and options that hide a task."""
+    """Yield problems for an image that its runtime cannot use, ``setup`` beside ``container``, and unsuitable options.
+
+    Options are unsuitable if they hide a task from the launcher.
+    """
     yield from _image(document)
     if document.value.get("setup") is not None:
         hint = "remove one of them: an environment is built with the hosts' Python, and tasks run with the image's"
@@ -45,7 +48,10 @@ def _image(document: Document) -> Iterator[Problem]:
 
 
 def progress_rules(document: Document, findings: Findings) -> Iterator[Problem]:
-    """Yield the mistake in the expression ``progress``, or its lack of a program whose log it could read."""
+    """Yield problems for a mistake in the expression ``progress``, and for ``progress`` without ``command``.
+
+    The expression reads the log of a program, which only ``command`` has.
+    """
     expression = document.value.get("progress")
     if expression is None or not findings.fit("progress"):
         return
@@ -58,7 +64,7 @@ def progress_rules(document: Document, findings: Findings) -> Iterator[Problem]:
 
 
 def elastic_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:
-    """Yield every problem of ``elastic`` and ``spares``.
+    """Yield every problem of ``elastic`` and ``spares`` that the schema does not detect.
 
     Args:
       workers: the number of tasks that compute gradients; None where the number is unknown.
@@ -101,7 +107,9 @@ def _min_workers(document: Document, workers: Optional[int]) -> Iterator[Problem
 
 
 def success_rules(document: Document, findings: Findings, workers: Optional[int]) -> Iterator[Problem]:
-    """Refuse ``success`` beside a job, which reports its own success, and a worker that the cluster does not have.
+    """Yield problems for ``success`` beside a job, and for a ``success`` that names a worker outside the cluster.
+
+    A job reports its own success.
 
     Args:
       workers: the number of tasks of the role worker; None where the number is unknown.
@@ -119,9 +127,9 @@ def success_rules(document: Document, findings: Findings, workers: Optional[int]
 
 
 class WrittenReceiver(NamedTuple):
-    """A receiver, and its path in the file.
+    """A receiver as the mapping ``values``, and its ``path`` in the file.
 
-    ``is_short`` marks a URL, or the words of a command, instead of a mapping.
+    ``is_short``: whether the file has only a URL, or only the words of a command, in place of the mapping.
     """
 
     path: Path
@@ -129,24 +137,24 @@ class WrittenReceiver(NamedTuple):
     is_short: bool = False
 
     def at(self, key: str) -> Path:
-        """Return the path of the value of ``key``."""
+        """Return the path in the file of the receiver's value for ``key``."""
         return self.path if self.is_short else (*self.path, key)
 
     @property
     def words(self) -> Iterator[Tuple[Path, str]]:
-        """Return an iterator over the words of the receiver's command and the path of each word."""
+        """Return an iterator over pairs (path, word), one for each word of the receiver's command."""
         return (((*self.at("command"), index), word) for index, word in enumerate(self.values.get("command", ())))
 
     @property
     def templates(self) -> Iterator[Tuple[Path, str]]:
-        """Yield the texts that may contain names of secrets, and the path of each text."""
+        """Yield pairs (path, text) for the URL and the headers, the texts that may contain names of secrets."""
         if "url" in self.values:
             yield self.at("url"), self.values["url"]
         yield from (((*self.path, "headers", name), text) for name, text in self.values.get("headers", {}).items())
 
 
 def hooks_of(values: Mapping[str, Any]) -> Tuple[Hook, ...]:
-    """Return every receiver of every event, in the order of the file."""
+    """Return every receiver of every event under ``on`` in ``values``, the mapping of a hosts file, in its order."""
     return tuple(
         from_values(Hook, {"event": event, **each.values})
         for event, given in (values.get("on") or {}).items()

@@ -30,22 +30,25 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """Return the name, such as ``worker:1``."""
+        """Return the name of the task, such as ``worker:1``."""
         return f"{self.entry.role}:{self.index}"
 
     @property
     def machine(self) -> str:
-        """Return the host; every name of this machine becomes one name."""
+        """Return the name of the task's host; ``localhost`` replaces every name of this machine."""
         return machine_of(self.host)
 
 
 def machine_of(host: str) -> str:
-    """Return the name of a host; every name of this machine becomes one name."""
+    """Return ``host``, or ``localhost`` if it is any name of this machine."""
     return THIS_MACHINE if is_local(host) else host
 
 
 def slots_of(entries: Sequence[Entry]) -> List[Slot]:
-    """Return every task of ``entries``, in their order; the tasks of an entry on one host are adjacent."""
+    """Return a slot for every task of ``entries``, in the order of the entries.
+
+    The slots of one entry on one host are adjacent.
+    """
     sizes: Dict[str, int] = defaultdict(int)
     slots = []
     for entry in entries:
@@ -70,7 +73,7 @@ class Clashes:
         self._found[slot.entry.path, owner.entry.path].append((slot, owner, what))
 
     def problems(self, below: Path, expected: str, hint: str) -> Iterator[Problem]:
-        """Yield one problem for each pair of entries that clash, at ``below`` in the later entry."""
+        """Yield one problem for each pair of entries that clash, at the path ``below`` inside the later entry."""
         for clashes in self._found.values():
             slot, owner, what = clashes[0]
             giver = "the same entry" if owner.entry is slot.entry else str(owner.entry.place)
@@ -84,7 +87,11 @@ LAST_PORT = 65535
 
 
 def assign_ports(slots: Sequence[Slot]) -> List[Problem]:
-    """Give every slot the port of its entry, or else the next free port of its host, from 2222 upwards."""
+    """Give every slot its port, and return the problems.
+
+    If an entry has a port, its slots on a host get that port and the ports above. Any other slot gets the next free
+    port of its host, from 2222 upwards.
+    """
     taken: Dict[str, Set[int]] = defaultdict(set)
     following: Dict[str, int] = defaultdict(lambda: FIRST_PORT)
     for slot in slots:
@@ -131,7 +138,8 @@ _Owners = Dict[str, Dict[int, Slot]]  # by machine and index
 def assign_gpus(slots: Sequence[Slot]) -> List[Problem]:
     """Give every slot its GPUs, and return the problems.
 
-    Lists are assigned first. A slot with a number of GPUs then receives the lowest free indices of its machine.
+    Lists of indices are assigned first. A slot with a number of GPUs then receives the lowest free indices of its
+    machine.
     """
     owners: _Owners = defaultdict(dict)
     clashes = Clashes()

@@ -28,18 +28,18 @@ class Document:
         return found
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "", at_key: bool = False) -> Problem:
-        """Return the problem of the value at ``path``, or of its key with ``at_key``."""
+        """Return the problem of the value at ``path``, or of the value's key if ``at_key`` is true."""
         return self.place(path, at_key).problem(path, expected, found, hint)
 
     def place(self, path: Path, at_key: bool = False) -> Place:
-        """Return the place of the value at ``path``, or of its key with ``at_key``.
+        """Return the place of the value at ``path``, or of the value's key if ``at_key`` is true.
 
         For a missing value, the result is the place of the nearest value around it.
         """
         return Place.of(self._at(path)[0 if at_key else 1].start_mark)
 
     def found(self, path: Path) -> str:
-        """Return the value at ``path`` as errors show it; a number as written, ``1e3`` and not ``1000.0``."""
+        """Return the value at ``path`` as errors show it. A number is shown as written: ``1e3`` and not ``1000.0``."""
         value = value_of(self._at(path)[1])
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return self.written(path) if is_number else shown(value)
@@ -77,7 +77,10 @@ class _Misfit(Exception):
 
 
 def override(root: Node, overrides: Sequence[str]) -> Tuple[Node, List[Problem]]:
-    """Return ``root`` with every override applied, and their problems. The last override of a key wins."""
+    """Return ``root`` with all ``overrides`` applied, and the problems of the overrides.
+
+    The last override of a key wins.
+    """
     problems: List[Problem] = []
     for text in overrides:
         root, wrong = _override(root, text)

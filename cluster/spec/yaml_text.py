@@ -161,7 +161,13 @@ def _merged(pair: Tuple[Node, Node]) -> int:
 
 
 def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
-    """Return the root node of the YAML in ``text``, or None, and the problems of the text."""
+    """Return the root node of the YAML in ``text``, and the problems of the text.
+
+    The root is None if ``text`` has no value, or cannot be parsed.
+
+    Args:
+      where: the name of the file or of the override, for problems.
+    """
     try:
         loader = _Loader(text, where)
         return loader.get_single_node(), loader.problems

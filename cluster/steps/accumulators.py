@@ -3,9 +3,9 @@
 TensorFlow's accumulators drop a gradient whose local step is older than their own step. They add 1 to their own step
 each time that gradients are taken.
 
-An accumulator adds gradients in the order in which they come. From three workers on that changes the last bits of a
-sum. ``Separate`` has an accumulator for each worker, and adds what is in them, the chief's first. So the sum has the
-same bits in every run, which ``launch verify`` needs.
+An accumulator adds gradients in the order of their arrival. With three workers or more, this order changes the last
+bits of a sum. ``Separate`` has an accumulator for each worker, and adds the workers' gradients in order, the chief's
+first. So the sum has the same bits in every run, which ``launch verify`` needs.
 """
 
 from dataclasses import replace
@@ -20,16 +20,17 @@ from cluster.steps.exchange import Exchange, Push
 class Accumulator:
     """Collect the gradients of one push, on its server.
 
-    ``number`` workers make a step. The accumulator adds gradients up.
+    A step needs the gradients of ``number`` workers, and the accumulator adds them up.
     With backup workers (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is
     the mean of all gradients, times ``number``. TensorFlow's accumulator for sparse gradients cannot take
     that mean: it divides each row by the number of workers that sent *that row*. So such gradients have one more row,
     of ones, and the sum of that row is the number to divide by.
 
-    ``averages``: return the mean of all gradients there; their ``number`` is 1, and more come only from one worker that
-    gives the same again.
+    ``averages``: return the mean of all gradients instead. Then ``number`` is 1, and a second gradient comes only from
+    the same worker, which gives its gradient again.
 
-    That accumulator also expects rows in order and without repetition: the worker merges rows before it sends them.
+    TensorFlow's accumulator for sparse gradients also expects rows in order and without repetition: the worker merges
+    rows before it sends them.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Accumulator:
             self._inner = make(dtype, shape=shape, shared_name=f"{push.name}/gradients", reduction_type=reduction)
 
     def give(self, grad: Any, local_step: Any) -> Any:
-        """Make the operation that adds this worker's gradient of step ``local_step``."""
+        """Make the operation that adds ``grad``, this worker's gradient of step ``local_step``."""
         if not self._sparse:
             with tf.device(self.push.device):
                 grad = self._wire.widen(grad) if self.push.bucket else grad
@@ -70,7 +71,7 @@ class Accumulator:
             return self._inner.apply_grad(came.indices, came.values, shape, local_step)
 
     def take(self) -> Any:
-        """Return the step's gradient, once all that make it are there; leave the accumulator empty."""
+        """Return the step's gradient, once ``number`` gradients are there; leave the accumulator empty."""
         with tf.device(self.push.device):
             if not self._sparse:
                 taken = self._inner.take_grad(self._number)
@@ -83,32 +84,33 @@ class Accumulator:
             return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
     def discard(self) -> Any:
-        """Make the operation that drops all gradients here; it waits for one if needed."""
+        """Make the operation that drops all gradients of the accumulator; without a gradient, it waits for one."""
         with tf.device(self.push.device):
             if self._sparse:
                 return self._inner.take_indexed_slices_grad(self._one).values
             return self._inner.take_grad(self._one)
 
     def waiting(self) -> Any:
-        """Return the number of gradients there, an int32 scalar."""
+        """Return the number of gradients in the accumulator, an int32 scalar."""
         return self._inner.num_accumulated()
 
     def set_step(self, step: Any) -> Any:
-        """Make the operation that lets the accumulator drop gradients older than ``step``."""
+        """Make the operation after which the accumulator drops each gradient that is older than ``step``."""
         return self._inner.set_global_step(step)
 
 
 class Separate:
     """Collect the gradients of one push, each worker's in an accumulator of its own.
 
-    An accumulator of all workers counts gradients, and not who gives them. A worker that starts again does not know
-    if its predecessor had given one. Here it gives the same gradient again: its accumulator takes the mean of both,
-    or drops the later one if the first was taken. This costs the server the memory of
-    one gradient for each worker.
+    An accumulator that all workers share counts gradients, but does not note which worker gave them. A worker that
+    starts again does not know whether its predecessor has given its gradient. With an accumulator of its own, it gives
+    the same gradient again. The accumulator takes the mean of both, or drops the later one if the step has taken the
+    first. The server needs the memory of one gradient for each worker.
 
     Args:
-      worker: gives its gradients here.
-      receivers: the workers whose accumulators this graph uses: the chief everybody's, in order; another its own.
+      worker: the index of this graph's worker, which gives its gradients here.
+      receivers: the indices of the workers whose accumulators this graph uses. The chief uses those of all workers, in
+        order; another worker uses its own.
 
     ``parts`` has the accumulators of the receivers, in their order.
     """
@@ -122,11 +124,11 @@ class Separate:
         self.parts = list(self._of.values())
 
     def give(self, grad: Any, local_step: Any) -> Any:
-        """Make the operation that adds this worker's gradient of step ``local_step``."""
+        """Make the operation that adds ``grad``, this worker's gradient of step ``local_step``."""
         return self._of[self._worker].give(grad, local_step)
 
     def take(self) -> Any:
-        """Return the sum of one gradient of every worker, once all are there: in order, ((g0 + g1) + g2) + …."""
+        """Return the sum of all workers' gradients, once all are there, added in order: ((g0 + g1) + g2) + …."""
         # Like pieces.added, and apart from it on purpose: that verifies what is done here.
         taken = [part.take() for part in self.parts]
         with tf.device(self.push.device):

@@ -32,10 +32,10 @@ class AsyncWorker(BaseWorker):
     """Take the asynchronous steps of one worker, in a session.
 
     The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
-    another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts simply continues.
+    another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts joins and continues.
 
     Args:
-      counts: by how much a step raises the global step.
+      counts: the number by which a step raises the global step.
     """
 
     may_overlap = True  # with the steps before and after
@@ -92,7 +92,7 @@ class AsyncWorker(BaseWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables, besides the global ones, that must have a value before this worker can join."""
         return self._gate.state
 
     def is_open(self, session: Any) -> bool:
@@ -100,15 +100,15 @@ class AsyncWorker(BaseWorker):
         return True
 
     def close(self, session: Any) -> None:
-        """Reset the gate as the chief; only variables without a value keep workers out."""
+        """Reset the gate, as the chief; here only variables without a value keep workers from joining."""
         session.run(self._gate.reset)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Join as the chief; others may have changed the variables already."""
+        """Join as the chief, and return the global step; other workers may have changed the variables already."""
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Drop what a step that was given up has left, fetches what one begins with; return the global step."""
+        """Drop the values that an abandoned step has left, fetch new ones for the next step; return the global step."""
         self._life = max(self._life + 1, time.time_ns())
         self._took_s = math.inf
         session.run(self._begin, {self._number: self._life})
@@ -118,7 +118,7 @@ class AsyncWorker(BaseWorker):
         return self._step
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Apply one gradient, once the gate is open; return the global step after it, the loss, and ``more``."""
+        """Apply one gradient, once the gate is open; return the new global step, the loss, and the fetched ``more``."""
         self._gate.pass_through(session)
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
@@ -138,28 +138,28 @@ class AsyncWorker(BaseWorker):
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Give the worker's variables the newest values."""
+        """Fetch the newest values into the worker's variables, at once."""
         self.renew(session)
         self._copies.load(session, self._step)
 
     def renew(self, session: Any) -> None:
-        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
         self._copies.fill(session, self._step)
 
     def owes(self, session: Any) -> bool:
-        """Return whether a step that lasts is this worker's own, as always but while the chief holds all workers."""
+        """Return whether this worker itself delays its current step: always, unless the chief holds all workers."""
         return not self._gate.is_closed
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Keep all others at the gate; see ``BaseWorker.held``."""
+        """Keep all other workers at the gate, as the chief; see ``BaseWorker.held``."""
         with self._gate.closed(session):
             yield int(session.run(self._global_step))
 
     def scalars(self) -> Dict[str, Any]:
-        """Make, before the graph is finished, tensors that describe a step, by name."""
+        """Make tensors that describe a step, by name; call this method before the graph is finalized."""
         return scalars_of(self._optimizer, self._gradients)
 
     def account(self, session: Any) -> str:
-        """Return one line with the number of gradients that all workers gave."""
+        """Return one line with the number of gradients that all workers together have given."""
         return f"gradients given by all workers: {session.run(self._global_step)}"

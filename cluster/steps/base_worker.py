@@ -1,7 +1,7 @@
 """The base of all workers that take steps: the parts of a step, and how the chief holds workers for its last save.
 
-A strict synchronous step needs the chief's gradient, so nothing is needed there to hold workers. Elsewhere a worker
-that hangs, or has died, is waited for ``STILL_S`` at most:
+A strict synchronous step needs the chief's gradient, so the chief holds the workers when it gives none. Other kinds of
+training hold the workers as follows. The chief waits at most ``STILL_S`` seconds for a worker that hangs or has died:
 
     backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
     asynchronous             every worker waits at the ``HoldGate`` on ``ps:0``, between two steps of its own
@@ -32,10 +32,10 @@ ABSENT = -1
 class StepParts:
     """The parts of one worker's steps, in its graph.
 
-    The servers apply the gradients in ``grads_and_vars``, of which each is (gradient or None, variable), by
-    ``optimizer``. ``weight`` is this worker's part of a step's mean loss, 0 for a batch in which no example counts;
-    None where it is fixed. ``beginnings`` run in each session, before this worker gives a gradient. A step may lack the
-    gradients of ``backup_workers``.
+    The servers apply the gradients in ``grads_and_vars``, pairs (gradient or None, variable), by ``optimizer``.
+    ``weight`` is this worker's part of a step's mean loss, 0 for a batch in which no example counts; None where this
+    part is fixed. Each session calls the functions ``beginnings`` before this worker gives a gradient. A step may lack
+    as many gradients as there are ``backup_workers``.
     """
 
     optimizer: Any
@@ -52,15 +52,15 @@ class StepParts:
 
 
 class TornStepError(Exception):
-    """A chief died within a step: what the step changes must come from a checkpoint together."""
+    """A chief died within a step: all values that the step changes must be restored from one checkpoint."""
 
 
 class HoldGate:
-    """The gate of one worker, in its graph.
+    """The gate at which one worker waits while the chief saves, in the worker's graph.
 
     Attributes:
-      state: variables that are not saved; ``reset`` gives them values.
-      reset: the chief runs it before it lets workers join.
+      state: the gate's variables, which checkpoints do not have.
+      reset: the operation that gives ``state`` its values; the chief runs it before it lets workers join.
     """
 
     def __init__(self, task: Task):
@@ -76,19 +76,19 @@ class HoldGate:
         self.reset = tf.group(closed.initializer, waiting.initializer)
 
     def enter(self, session: Any) -> None:
-        """Take part from now on; a chief opens the gate, which its predecessor may have left closed."""
+        """Take part as a worker that trains; the chief also opens the gate, as its predecessor may have closed it."""
         if self._is_chief:
             session.run(self._set, {self._number: OPEN})
         session.run(self._arrive, {self._number: TRAINS})
         self.note(session.run(self._read))
 
     def with_number(self, step: Any) -> Any:
-        """Return one tensor of a step's number and then the gate's, for ``note``, on the current device."""
+        """Return a tensor [2] on the current device: the number ``step``, and the gate's number for ``note``."""
         with tf.control_dependencies([step]):
             return tf.stack([step, self.state[0].read_value()])
 
     def note(self, number: Any) -> None:
-        """Note the gate's number, as it was after a step."""
+        """Note ``number``, the gate's number after this worker's newest step."""
         self._seen = int(number)
 
     @property
@@ -97,7 +97,7 @@ class HoldGate:
         return self._seen != OPEN
 
     def pass_through(self, session: Any) -> None:
-        """Wait, between two steps, until the gate is open. It costs nothing where it was open."""
+        """Wait, between two steps, until the gate is open. The call costs nothing if the gate was open."""
         if not self.is_closed:
             return
         while self.is_closed:
@@ -108,7 +108,7 @@ class HoldGate:
 
     @contextlib.contextmanager
     def closed(self, session: Any) -> Iterator[None]:
-        """Chief: inside, the others take no step, except those that the log names."""
+        """Keep the gate closed, as the chief: inside, other workers take no step, except workers that the log names."""
         number = time.time_ns()
         session.run(self._set, {self._number: number})
         try:
@@ -126,7 +126,7 @@ class HoldGate:
                 return
             if time.monotonic() > until:
                 names = ", ".join(map(str, late))
-                print(f"saving while workers with index {names} take a step: not done in {STILL_S:.0f} s", flush=True)
+                print(f"saving while workers with index {names} still take a step, after {STILL_S:.0f} s", flush=True)
                 return
             time.sleep(_POLL_S)
 
@@ -139,7 +139,7 @@ class Crossing:
         self._is_closed = self._is_there = False
 
     def cross(self) -> None:
-        """Go on at once, or wait as long as the crossing is closed."""
+        """Wait while the crossing is closed, as the thread that crosses; return at once if it is open."""
         with self._changed:
             self._is_there = True
             self._changed.notify_all()
@@ -147,14 +147,14 @@ class Crossing:
             self._is_there = False
 
     def leave(self) -> None:
-        """Never cross again."""
+        """Note that the thread never crosses again, so that nobody waits for it."""
         with self._changed:
             self._is_there = True
             self._changed.notify_all()
 
     @contextlib.contextmanager
     def closed(self) -> Iterator[None]:
-        """Inside, the other thread waits, unless its last step lasts for longer than ``STILL_S``."""
+        """Keep the crossing closed, inside: the thread waits there, unless its step takes longer than ``STILL_S``."""
         with self._changed:
             self._is_closed = True
             self._changed.wait_for(lambda: self._is_there, STILL_S)
@@ -167,14 +167,14 @@ class Crossing:
 
 
 class Finisher(threading.Thread):
-    """Apply steps beside the chief's own, so that a slow chief delays nobody; end after the last step.
+    """A thread of the chief that applies all steps, so that a slow chief delays no worker; it ends after the last step.
 
-    So no part of the thread is blocked at the end. A run uses the thread with backup workers only. Without backup
+    So nothing blocks the thread when training ends. A run uses the thread with backup workers only. Without backup
     workers every step needs the chief's gradient anyway, and the chief's own step applies it.
 
     Attributes:
-      error: what ended the thread early. The session is closed then, so that the chief's own step ends, too.
-      crossing: where it may be stopped, between two steps.
+      error: the error that ended the thread early. The thread then closes the session, so the chief's own step ends.
+      crossing: the point between two steps where the chief may stop the thread.
     """
 
     def __init__(self, session: Any, finish: Any, steps: int):
@@ -184,7 +184,7 @@ class Finisher(threading.Thread):
         self.crossing = Crossing()
 
     def run(self) -> None:
-        """Run ``finish`` once for each step; on an error, keep it and close the session."""
+        """Run the operation ``finish`` once for each step; keep an error as ``error``, and close the session then."""
         try:
             for _ in range(self._steps):
                 self.crossing.cross()
@@ -200,10 +200,10 @@ class BaseWorker(ABC):
 
     Attributes:
       has_ended: whether all data have been trained, so that no step is left.
-      longest_wait: the ps that the last step waited longest for; None for steps that do not wait for each ps by itself.
-      overlaps: whether pushes and pulls go on at the same time.
-      dropped: gradients of this worker that came too late to be used.
-      waited_s: seconds for which all its steps so far have waited for other workers; None where no step waits.
+      longest_wait: the last step's longest wait for a ps; None where a step does not measure its wait for each ps.
+      overlaps: whether pushes and pulls run at the same time.
+      dropped: the number of this worker's gradients that came too late to be used.
+      waited_s: seconds for which this worker's steps so far have waited for other workers; None where no step waits.
     """
 
     has_ended = False
@@ -216,7 +216,7 @@ class BaseWorker(ABC):
     @property
     @abstractmethod
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables, besides the global ones, that must have a value before this worker can join."""
 
     @abstractmethod
     def is_open(self, session: Any) -> bool:
@@ -224,15 +224,15 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def close(self, session: Any) -> None:
-        """Keep workers out as the chief, while variables are initialized or restored."""
+        """Keep workers from joining, as the chief, while it initializes or restores variables."""
 
     @abstractmethod
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Let workers join, and join as the chief; return the global step.
 
         Args:
-          steps: where training stops.
-          is_new: the servers' values are the first ones, which this worker's own variables gave them.
+          steps: the global step at which training ends.
+          is_new: whether the servers have their first values, copies of the values of this worker's own variables.
         """
 
     @abstractmethod
@@ -240,24 +240,24 @@ class BaseWorker(ABC):
         """Take this worker's place among others that train already; return the global step.
 
         Args:
-          steps: where training stops; at or beyond it there is nothing to join.
+          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
         """
 
     @abstractmethod
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a step; return the global step after it, the loss, and ``more`` fetched."""
+        """Take a step; return the global step after it, the loss, and the values of ``more``, further fetches."""
 
     @abstractmethod
     def refresh(self, session: Any) -> None:
-        """Give the worker's variables the newest values."""
+        """Fetch the newest values into the worker's variables, at once."""
 
     @abstractmethod
     def renew(self, session: Any) -> None:
-        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
 
     @abstractmethod
     def owes(self, session: Any) -> bool:
-        """Return whether the step that lasts waits for this worker.
+        """Return whether the current step waits for this worker.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -265,36 +265,36 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def scalars(self) -> Dict[str, Any]:
-        """Make, before the graph is finished, tensors that describe a step, by name."""
+        """Make tensors that describe a step, by name; call this method before the graph is finalized."""
 
     @abstractmethod
     def account(self, session: Any) -> str:
         """Return one line with the number of steps or gradients so far."""
 
     def finish(self, session: Any, step: int) -> int:
-        """Give the servers what they have not got yet of the steps so far; return the global step, ``step`` before."""
+        """Give the servers the updates that they lack of steps so far; return the global step, ``step`` or later."""
         return step
 
     def own_step(self, step: int) -> int:
-        """Return the number of steps that came before this worker's next one; ``step`` is the global step."""
+        """Return the number of steps before this worker's next step; ``step`` is the global step."""
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Let the batches come from where the servers are: before a gradient is given, and once more when joined."""
+        """Begin to read batches at the servers' place: before a rejoin gives a gradient, and again after joining."""
         for begin in self._beginnings:
             begin(session)
 
     def stop_reading(self) -> None:  # noqa: B027
-        """End the reading for a session that is given up."""
+        """Stop reading batches for a session that the worker gives up."""
 
     def paused(self, session: Any) -> ContextManager[Any]:
-        """Return a context in which the chief saves; inside, no gradient is applied where a place goes with it."""
+        """Return a context for the chief's save; inside, no gradient is applied that also moves a place in the data."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Return a context in which no worker takes a step; inside, the global step is what it gives.
+        """Return a context in which no worker takes a step; its value is the global step meanwhile.
 
-        The chief enters it between two steps of its own, after ``step``. Here no step is taken without the chief.
+        The chief enters the context after ``step``, between two of its own steps. Here every step needs the chief.
         """
         yield step

@@ -4,8 +4,8 @@
     server   [updates its variables, when the update is due; then prepares the new values]
     worker   receives a bucket's new values    <- its server, in the worker's memory
 
-A *push* is what a worker sends to one server as one tensor. Most pushes are of a *bucket*: variables, or slices, of one
-server. The others are of one variable without a copy on the worker: a table, of which only rows travel.
+A *push* is a tensor that a worker sends to one server. Most pushes are of a *bucket*: variables, or slices, of one
+server. The other pushes are of one variable without a copy on the worker: a table, of which only rows travel.
 
 A *window* keeps the pushes to each server in one order, with few under way at a time. Without this limit, all pushes
 would share the network and arrive together at the end. Then a worker would have nothing left to send while new values
@@ -32,9 +32,10 @@ Publish = Callable[[], Any]  # makes the operation by which the chief writes the
 
 @dataclass(frozen=True)
 class Push:
-    """One gradient, dense or sparse, for one server, or something else of which a step takes the mean.
+    """One gradient, dense or sparse, for one server; or another tensor of which a step takes the mean.
 
-    ``pairs`` makes (gradient, variable) pairs of a gradient of this kind, such as a mean of several.
+    ``pairs`` makes (gradient, variable) pairs from ``grad``, or from another gradient of the same form, such as the
+    mean of all workers' gradients.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Push:
     bucket: Optional[Bucket] = None
 
     def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return such a gradient as (gradient, variable) for each variable of the push, on its server."""
+        """Return the (gradient, variable) pairs of ``taken``, a gradient of the form of ``grad``, on the server."""
         with tf.device(self.device):
             return self.pairs(taken)
 
@@ -54,7 +55,7 @@ class Push:
 class Received(NamedTuple):
     """The values of a bucket that a worker has received, by name.
 
-    ``arrived`` is a number that is there once the values are.
+    ``arrived`` is a scalar that arrives together with the values.
     """
 
     arrived: Any
@@ -62,12 +63,12 @@ class Received(NamedTuple):
 
 
 def plain_push(grad: Any, variable: Any) -> Push:
-    """Return the push of one variable by itself."""
+    """Return the push of ``grad``, the gradient of one variable that is in no bucket."""
     return Push(variable.op.name, variable.device, grad, variable.shape, [variable], lambda taken: [(taken, variable)])
 
 
 def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
-    """Return the pushes of each server, by its device."""
+    """Return the pushes to each server, by the server's device."""
     found: Dict[str, List[Push]] = {}
     for push in pushes:
         found.setdefault(push.device, []).append(push)
@@ -75,21 +76,22 @@ def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
 
 
 def unpack_arrived(push: Push, wire: Wire) -> List[Tuple[Any, Any]]:
-    """Return the (gradient, variable) pairs of a push, on its server."""
+    """Return the (gradient, variable) pairs of ``push``, on its server, in the variables' number format."""
     with tf.device(push.device):
         return push.unpack(wire.widen(push.grad) if push.bucket else push.grad)
 
 
 def is_outbox(op: Any) -> bool:
-    """Return whether a variable's operation is an outbox: a bucket ready to travel."""
+    """Return whether ``op``, the operation of a variable, is an outbox: a bucket ready to travel."""
     return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
 
 
 class Exchange:
     """Send the buckets of ``copies``, in the number format of ``wire``.
 
-    ``publish`` is None where a model changes no variables but those that are trained. ``in_order``: whether gradients
-    are added in the order of the workers, which ``launch verify`` needs.
+    ``publish`` makes the operation by which the chief writes the model's own state to the servers; None where the model
+    changes no variables except trained ones. ``in_order``: whether gradients are added in the order of the workers,
+    which ``launch verify`` needs.
     """
 
     def __init__(self, copies: LocalCopies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
@@ -98,7 +100,7 @@ class Exchange:
         self._outboxes: Dict[str, Any] = {}
 
     def pushes(self, grads_and_vars: GradsAndVars) -> List[Push]:
-        """Everything that a worker gives to a step, buckets first; variables without a gradient are left out."""
+        """Return all pushes of a worker to a step, those of buckets first; variables without a gradient have none."""
         grads = {plain_name(variable): grad for grad, variable in grads_and_vars}
         found = [self._push(bucket, grads) for bucket in self.copies.buckets]
         return found + [
@@ -127,19 +129,19 @@ class Exchange:
         )
 
     def fetch(self, after: Sequence[Any] = ()) -> Dict[str, Any]:
-        """Fetch all buckets from their servers, once ``after`` has happened; return values by name.
+        """Fetch all buckets from their servers, once the operations ``after`` have run; return values by name.
 
-        The worker fetches all buckets at once.
+        The worker fetches all buckets at the same time.
         """
         came = [self.receive(bucket, self.read_outgoing(bucket, after)) for bucket in self.copies.buckets]
         return {name: value for each in came for name, value in each.values.items()}
 
     def forget(self) -> Any:
-        """Make the operation that forgets what the wire kept. Make it after ``pushes``."""
+        """Make the operation that clears the rounding errors that the wire keeps. Call this method after ``pushes``."""
         return tf.group(*self.wire.reset)
 
     def read_outgoing(self, bucket: Bucket, after: Sequence[Any] = ()) -> Any:
-        """Return a bucket's values as they travel to a worker, read once ``after`` has happened.
+        """Return a bucket's values as they travel to a worker, read once the operations ``after`` have run.
 
         The values are on the bucket's server.
         """
@@ -151,11 +153,11 @@ class Exchange:
                 return self.wire.narrow(self.copies.pack(bucket, values))
 
     def prepare(self, bucket: Bucket, after: Any) -> Any:
-        """Prepare a bucket's values for all workers; return the operation after which they are ready.
+        """Prepare a bucket's values for all workers, once ``after`` has run; return the last operation of this.
 
-        A variable that travels unchanged needs no preparation. The server writes several variables together, or one in
-        another number format, into an *outbox*. An outbox is a variable of the server that holds the values as they
-        travel.
+        A variable that travels unchanged needs no preparation. The server writes several variables together, or one
+        variable in another number format, into an *outbox*. An outbox is a variable of the server that holds the values
+        as they travel.
         """
         if self._travels_as_it_is(bucket):
             return after
@@ -164,14 +166,14 @@ class Exchange:
             return tf.assign(self._outbox(bucket), sent).op
 
     def read_prepared(self, bucket: Bucket, after: Sequence[Any]) -> Any:
-        """Return the values that ``prepare`` prepared, on the server, once ``after`` has happened."""
+        """Return the values that ``prepare`` prepared, on the server, once the operations ``after`` have run."""
         if self._travels_as_it_is(bucket):
             return self.read_outgoing(bucket, after)
         with tf.device(ps_device(bucket.server)), tf.control_dependencies(after):
             return tf.identity(self._outbox(bucket))
 
     def clear(self) -> List[Any]:
-        """Make the operations that give outboxes a value, so that nobody finds one without."""
+        """Make the operations that fill all outboxes with zeros, so that nobody reads an outbox without a value."""
         of: Dict[str, List[Any]] = {}
         for outbox in self._outboxes.values():
             of.setdefault(outbox.device, []).append(outbox)
@@ -187,7 +189,7 @@ class Exchange:
         return self._outboxes[bucket.name]
 
     def receive(self, bucket: Bucket, sent: Any) -> "Received":
-        """Receive the ``sent`` values of a bucket in the worker's memory."""
+        """Copy ``sent``, the values of ``bucket``, into the worker's memory, and return the copies."""
         with tf.device(self.copies.host):
             received, arrived = tf.identity_n([self.wire.widen(sent), self.constants.scalar(1, self.copies.host)])
             return Received(arrived, self.copies.unpack(bucket, received))
@@ -208,11 +210,11 @@ WINDOW = 3  # pushes of one server that are under way: one there, one back, and 
 
 
 class SendWindow:
-    """The turns of one worker's pushes, in the order in which they are asked for.
+    """The turns of one worker's pushes to each server, in the order of the calls of ``note_return``.
 
     Attributes:
-      values: all those that have come back to the worker, by name.
-      at_once: what to feed to a session for pushes that are not to wait for their turns.
+      values: all values that have come back to the worker, by name.
+      at_once: the feeds of a ``session.run`` in which pushes do not wait for their turns.
     """
 
     def __init__(self) -> None:
@@ -221,7 +223,7 @@ class SendWindow:
         self._back: Dict[str, List[Any]] = {}  # for each server, in the order of its pushes
 
     def wait(self, push: Push) -> Push:
-        """Return the push with a gradient that waits for the push's turn.
+        """Return ``push`` with a gradient that waits for the push's turn.
 
         The gradient waits for the values of the push that was sent ``WINDOW`` pushes before, to the same server.
         """
@@ -231,7 +233,7 @@ class SendWindow:
         return dataclasses.replace(push, grad=tf.identity_n([push.grad, back[-WINDOW]])[0])
 
     def note_return(self, push: Push, came: Received) -> None:
-        """Note the new values of a push."""
+        """Note ``came``, the new values that the worker receives after ``push``."""
         self._back.setdefault(push.device, []).append(came.arrived)
         self.at_once[came.arrived] = 1
         self.values.update(came.values)

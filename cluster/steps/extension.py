@@ -1,7 +1,7 @@
-"""Extensions of a model, for what it has beside variables and batches: embedding tables, examples that count once.
+"""Extensions of a model, which add parts to variables and batches: embedding tables, examples that count once.
 
-A function that a job calls (``embedding.lookup``, ``shards.lines``) adds its kind of extension to the graph. Whoever
-builds, joins, saves or describes that graph calls the hooks of ``Extension``, and knows no kind of extension.
+A function that a job calls (``embedding.lookup``, ``shards.lines``) adds its kind of extension to the graph. The code
+that builds, joins, saves or describes that graph calls the hooks of ``Extension``, and names no kind of extension.
 """
 
 from contextlib import contextmanager
@@ -35,18 +35,18 @@ Pairs = List[Tuple[Any, Any]]  # (gradient, variable) each
 
 
 class Extension:
-    """One kind of extension, in the graph of one worker. A kind overrides what it needs.
+    """One kind of extension, in the graph of one worker. A kind overrides the methods that it needs.
 
     The builder calls ``refuse``, ``claim``, ``make``, ``join``, ``worker`` and ``first_values`` in this order.
 
     Attributes:
-      answers: settings that only this kind gives a meaning, such as "train.epochs"; ``refuse_unfit`` knows them.
-      grads: the gradients by name that ``claim`` has taken.
-      agreed: variables on the servers that every worker has, after ``make``.
-      saved: those of them that checkpoints have as they have the model's; the chief initializes them.
-      needed: more variables that must have a value before a worker can join.
-      listed: other things that all workers must have alike, such as tables.
-      beside: operations to run beside each step.
+      answers: settings that only this kind gives a meaning, such as "train.epochs"; ``refuse_unfit`` checks them.
+      grads: the gradients that ``claim`` has taken, by name.
+      agreed: after ``make``, the extension's variables on the servers that every worker's graph has.
+      saved: the variables in ``agreed`` that checkpoints save like the model's; the chief initializes them.
+      needed: further variables that must have a value before a worker can join.
+      listed: further objects that must be equal on all workers, such as tables.
+      beside: operations that run together with each step.
     """
 
     answers: ClassVar[Tuple[str, ...]] = ()
@@ -60,100 +60,101 @@ class Extension:
         self.beside: List[Any] = []
 
     def refuse(self, model: ModelGraph) -> None:
-        """Refuse settings of the run with which no step would be right.
+        """Refuse settings of the run with which no step of this extension would be right.
 
         Raises:
-          JobError: there are some.
+          JobError: the run has such a setting.
         """
 
     def claim(self, model: ModelGraph, grads: Dict[str, Any], is_elementwise: bool) -> None:
-        """Take variables out of the model's, and their gradients out of ``grads``.
+        """Take the extension's variables out of those of ``model``, and their gradients out of ``grads``.
 
         Raises:
-          JobError: the model uses them in a way for which there is no right step.
+          JobError: the model uses these variables in a way for which no step would be right.
         """
 
     def from_servers(self) -> List[Any]:
-        """Return the operations of the model whose results only the servers have, before ``make`` moves them there."""
+        """Return the model's operations whose results only the servers have; call this method before ``make``."""
         return []
 
     def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
-        """Add its part to the graph, once the servers have the variables.
+        """Add the extension's part to the graph, once the graph has the servers' variables.
 
         Args:
           step: the operations of a step.
           host: the device of the worker's memory.
-          global_step: the one that counts.
+          global_step: the servers' global step.
         """
 
     def join(self, optimizer: Any, grads: Mapping[str, Any]) -> Tuple[Any, Pairs]:
-        """Return the optimizer that applies its gradients too, and what to give the optimizer for these.
+        """Return an optimizer that applies the extension's gradients, too, and these as (gradient, variable) pairs.
 
         Args:
-          grads: those of ``self.grads``, checked for numbers.
+          optimizer: applies all other gradients.
+          grads: the gradients of ``self.grads``, after the check for values that are not finite.
         """
         return optimizer, []
 
     def worker(self, parts: StepParts) -> Optional[BaseWorker]:
-        """Return the worker that takes the steps, where it is none of the usual ones."""
+        """Return this kind's own worker, which takes the steps of ``parts``; None where a usual worker takes them."""
         return None
 
     def first_values(self) -> List[Any]:
-        """Return operations by which the chief gives its variables their first values."""
+        """Return the operations by which the chief gives the extension's variables their first values."""
         return [each.initializer for each in self.saved]
 
     def begin(self, session: Any) -> None:
-        """Begin in a session: before a gradient is given in a rejoin, and when this worker has joined."""
+        """Prepare for steps in ``session``: before a rejoin gives a gradient, and again once this worker has joined."""
 
     def saved_rows(self) -> Optional[RowsOf]:
-        """Return the function that makes what saves its rows; None without rows."""
+        """Return the function that creates the ``SavedRows`` of the extension's tables; None without tables."""
         return None
 
     def warm_rows(self) -> Optional[WarmRows]:
-        """Return its rows as a warm start gives them values; None without rows."""
+        """Return the extension's tables, in the form in which a warm start fills them; None without tables."""
         return None
 
     def described(self) -> List[Dict[str, Any]]:
-        """Return a description of each of its tables, with the bytes that a step moves."""
+        """Return a description of each of the extension's tables, with the bytes that a step moves."""
         return []
 
     def not_compared(self) -> List[str]:
-        """Return the names of what ``launch verify`` cannot compare with one process."""
+        """Return the names of the values that ``launch verify`` cannot compare with one process."""
         return []
 
 
 def extend(kind: Type[Extension]) -> None:
-    """Add a kind of extension to the current graph, if it has none of this kind."""
+    """Add ``kind``, a kind of extension, to the current graph, unless the graph has this kind."""
     kinds = tf.get_collection_ref(_COLLECTION)
     if kind not in kinds:
         kinds.append(kind)
 
 
 def extensions(graph: Any) -> List[Extension]:
-    """Make the extensions of a graph, one of each kind, in the order in which they were added.
+    """Make the extensions of ``graph``, one of each kind, in the order in which the kinds were added.
 
-    A copy of the model finds no entries of other copies in collections. So there may be several of one kind.
+    Each copy of the model sees only its own entries of collections. So the graph may list a kind several times.
     """
     return [kind() for kind in dict.fromkeys(graph.get_collection(_COLLECTION))]
 
 
 def only(found: Iterable[Optional[T]]) -> Optional[T]:
-    """Return the only thing that is not None; None if all are.
+    """Return the only value in ``found`` that is not None; None if all values are None.
 
     Raises:
-      ValueError: there are several, of which one would be lost.
+      ValueError: several values are not None, so that all but one would be lost.
     """
     some = [each for each in found if each is not None]
     if len(some) > 1:
-        raise ValueError(f"expected one of the model's extensions to have it, found {some}")
+        raise ValueError(f"expected at most one of the model's extensions to have a value, found {some}")
     return some[0] if some else None
 
 
 def refuse_unfit(model: ModelGraph, found: Sequence[Extension]) -> None:
-    """Refuse settings that are wrong with an extension of the model, or have no meaning without one.
+    """Refuse settings that are wrong with ``found``, the model's extensions, or have no meaning without an extension.
 
     Raises:
-      JobError: there are some.
+      JobError: the run has such a setting.
     """
     job, train = model.job, model.train
     for each in found:
@@ -173,7 +174,7 @@ def refuse_unfit(model: ModelGraph, found: Sequence[Extension]) -> None:
 
 @contextmanager
 def rows_from(source: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """Inside, lookups in the current graph take their rows from ``source``: (table, ids [n]) -> [n, width].
+    """Let lookups in the current graph take their rows, inside, from ``source``: (table, ids [n]) -> rows [n, width].
 
     Such a graph has no parameter servers, and does not train.
     """
@@ -185,5 +186,5 @@ def rows_from(source: Callable[[Any, Any], Any]) -> Iterator[None]:
 
 
 def source_of_rows() -> Optional[Callable[[Any, Any], Any]]:
-    """Return what lookups in the current graph take their rows from; None for parameter servers."""
+    """Return the function from which lookups in the current graph take rows; None if parameter servers have them."""
     return _sources[-1][1] if _sources and _sources[-1][0] is tf.get_default_graph() else None

@@ -1,4 +1,4 @@
-"""Windows of local steps: a worker trains several steps on its own copy, then gives the servers their sum.
+"""Windows of local steps: a worker trains several steps on its own copy, then gives the servers the sum of updates.
 
 This is DOWNPOUR with n_fetch = n_push = n (Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012). A window
 has ``train.local_steps`` steps of plain gradient descent, in these runs of a session:
@@ -8,10 +8,10 @@ has ``train.local_steps`` steps of plain gradient descent, in these runs of a se
     end          the servers' variables -= the sum, and the global step += the number of steps
                  the fetched values := the servers' new ones, and the sum := 0
 
-So without other workers the servers have, after each window, what the worker has computed with. The servers' global
-step counts the steps of a window when they have its sum, and not before: the window of a worker that dies is lost
+So if one worker trains alone, the servers have the worker's own values after each window. The servers' global step
+counts the steps of a window when the servers have its sum, and not before: the window of a worker that dies is lost
 whole, and was never counted. A window is shorter where training ends, and where the chief holds all workers to save:
-every second a worker looks whether that is so.
+every second, a worker checks whether that is the case.
 """
 
 import contextlib
@@ -37,8 +37,9 @@ LOOK_S = 1.0  # how often a worker looks within a window whether training has en
 class LocalParts(NamedTuple):
     """The parts of the worker's graph that local steps need.
 
-    ``rate`` is the learning rate at the worker's own global step. ``load`` makes the operation that gives the worker's
-    variables these values, by the names of pieces, and its global step a number.
+    ``steps`` is the number of steps in a window. ``rate`` is the learning rate at the worker's own global step.
+    ``load`` takes values, by the names of pieces, and a number. It makes the operation that gives the values to the
+    worker's variables, and the number to the worker's own global step.
     """
 
     steps: int
@@ -49,7 +50,7 @@ class LocalParts(NamedTuple):
 class LocalStepsWorker(AsyncWorker):
     """Take local steps in windows; each end of a window is one asynchronous step with the window's sum.
 
-    The global step that ``step`` returns is what the servers have counted, as far as this worker knows.
+    ``step`` returns the newest global step of the servers that this worker knows.
     """
 
     fetches_within = False  # a step computes with the worker's own values
@@ -90,7 +91,7 @@ class LocalStepsWorker(AsyncWorker):
             return [stamp, tf.group(*begun)]
 
     def join(self, session: Any, steps: int) -> int:
-        """Drop the window of a session that was given up, and begin a new one; return the global step."""
+        """Drop the window of an abandoned session, and begin a new window; return the global step."""
         self._last, self._taken = steps, 0
         super().join(session, steps)
         self._fetch(session)
@@ -98,7 +99,7 @@ class LocalStepsWorker(AsyncWorker):
         return self._give(session)
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a local step; return the global step, the loss, and ``more``. A window's last step ends the window."""
+        """Take a local step, and end the window with its last step; return the global step, the loss, and ``more``."""
         if not self._taken:
             self._begin_window(session)
         session.run(self._load_window, {self._at: self.own_step(0)})
@@ -109,7 +110,7 @@ class LocalStepsWorker(AsyncWorker):
         return self._newest, float(loss), fetched
 
     def own_step(self, step: int) -> int:
-        """Return the step that is counted, and those of the window."""
+        """Return the servers' global step before the window, plus the number of steps in the window so far."""
         return self._step + self._taken
 
     def _must_end(self, session: Any) -> bool:
@@ -131,7 +132,7 @@ class LocalStepsWorker(AsyncWorker):
         self._began_s = time.monotonic()
 
     def finish(self, session: Any, step: int) -> int:
-        """Give the servers the sum of a window that has begun, which counts its steps; return the global step."""
+        """Give the servers the sum of a window that has begun; they count its steps. Return the global step."""
         if self._taken:
             self._give(session)
             self._ended_s = time.monotonic()
@@ -166,7 +167,7 @@ class LocalStepsWorker(AsyncWorker):
         self._longest_s = max(self._longest_s, time.monotonic() - began_s)
 
     def owes(self, session: Any) -> bool:
-        """Return whether a step that lasts is this worker's own: an exchange may take longer than local steps do."""
+        """Return whether this worker itself delays its current step; an exchange may last longer than local steps."""
         since = self._exchanges_since
         is_late = since is None or time.monotonic() - since > SLOWER * self._longest_s
         return is_late and super().owes(session)
@@ -178,13 +179,13 @@ class LocalStepsWorker(AsyncWorker):
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """End the chief's own window, then keep all others at the gate, where they come at the end of theirs."""
+        """End the chief's own window, then keep all other workers at the gate, which each reaches after its window."""
         self.finish(session, step)
         with super().held(session, step) as counted:
             yield counted
 
     def scalars(self) -> Dict[str, Any]:
-        """Make, before the graph is finished, tensors that describe a local step, by name."""
+        """Return tensors that describe a local step, by name."""
         return self._described
 
 
@@ -195,7 +196,7 @@ def _make(kind: str, like: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def rate_of(optimizer: Any) -> Any:
-    """Return the learning rate of TensorFlow's gradient descent, a number or a tensor."""
+    """Return the learning rate of ``optimizer``, TensorFlow's gradient descent: a number or a tensor."""
     rate = optimizer._learning_rate  # TensorFlow has no public name for it
     return rate() if callable(rate) else rate
 
@@ -203,14 +204,14 @@ def rate_of(optimizer: Any) -> Any:
 def refuse_not_plain(
     model: ModelGraph, extensions: Sequence[Any], changing: Collection[str], trained: Mapping[str, VariableProfile]
 ) -> None:
-    """Refuse what a window of local steps would train otherwise than plain gradient descent does.
+    """Refuse a model or an optimizer for which a window of local steps would not equal plain gradient descent.
 
     Args:
       changing: names of variables that the model changes itself.
-      trained: the variables with a gradient, by name.
+      trained: the profiles of the variables with a gradient, by name.
 
     Raises:
-      JobError: there is something of that kind.
+      JobError: the model or its optimizer needs more than plain gradient descent on dense float32 variables.
     """
     check, key, given = model.job.check, "with train.local_steps", model.optimizer
     is_plain = type(given) is tf.train.GradientDescentOptimizer and is_elementwise(given)

@@ -8,9 +8,9 @@ after the other, and takes twice as long as it must. Here each bucket is exchang
     chief      updates its variables, then puts a token into each worker's queue of that server
     worker i   fetches the new values into its copies, when it has its token for bucket j
 
-The order makes it quick. All workers push the buckets of a server in the same order. They push bucket j only when the
-values of bucket j - WINDOW have come back (``cluster.steps.exchange``). Backpropagation knows the gradients of the
-first buckets first, so pushing begins while backpropagation still runs. Tokens come in the same order, so a worker
+The order makes the step quick. All workers push the buckets of a server in the same order. They push bucket j only
+when the values of bucket j - WINDOW have come back (``cluster.steps.exchange``). Backpropagation knows the gradients of
+the first buckets first, so pushing begins while backpropagation still runs. Tokens come in the same order, so a worker
 needs only one queue on each server.
 
 The order also makes the step strict. A worker waits for the token of bucket j, so it computes step t + 1 with the
@@ -20,9 +20,8 @@ Slices in order, with a bound on how many are under way, are the idea of Y. Peng
 Scheduler for Distributed DNN Training Acceleration", SOSP 2019 (ByteScheduler), and A. Jayarajan et al.,
 "Priority-based Parameter Propagation for Distributed DNN Training", SysML 2019.
 
-For each of its pushes, a server notes two things: the stamp of the last step that was applied, and the stamp of each
-worker's last gradient. ``OverlappedWorker`` derives from these notes what to do when a worker or the
-chief dies within a step.
+For each of its pushes, a server notes the stamp of the last step that was applied, and the stamp of each worker's last
+gradient. ``OverlappedWorker`` derives its actions from these notes when a worker or the chief dies within a step.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -44,13 +43,16 @@ from cluster.updates.incremental_apply import IncrementalApply
 class OverlappedSyncOptimizer(TokenSyncOptimizer):
     """A ``TokenSyncOptimizer`` that exchanges its pushes one by one.
 
-    Available after ``apply_gradients``, beside what that has:
+    Available after ``apply_gradients``, besides the attributes of ``TokenSyncOptimizer``:
       servers: each server's part of a step.
-      give: as there, but when the push's turn comes; ``at_once``: without waiting for the turns.
-      finish_now: one for each push: takes, updates, notes the push as applied, and sends no token (chief only).
+      give: one operation for each push, as in ``TokenSyncOptimizer``, but each waits for its push's turn.
+      at_once: the feeds of a ``session.run`` in which operations of ``give`` do not wait for their turns.
+      finish_now: one operation for each push, which takes the gradients, updates the variables, notes the push as
+        applied, and sends no token (chief only).
       release: releases all workers from waiting for tokens in the rest of the step (chief only).
-      settle: one for each server: notes the pushes at its ``places``, which are fed, as applied (chief only).
-      conclude: after all pushes were applied: counts the step and sends tokens for it (chief only).
+      places: a placeholder for each server, int32 [n]: the places of pushes on this server (chief only).
+      settle: one operation for each server, which notes the pushes at the fed ``places`` as applied (chief only).
+      conclude: counts the step and sends tokens for it, once all pushes were applied (chief only).
     """
 
     servers: Sequence[ServerQueues]
@@ -142,10 +144,10 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
 
 class Notes(NamedTuple):
-    """The progress of every push that the servers noted.
+    """The progress of every push, from the notes of the servers. Pushes are in the order of the optimizer's servers.
 
-    Pushes are in the order of the optimizer's servers. Both numbers are the stamp after the last step of each:
-    ``applied`` is int64 [pushes], ``given`` int64 [pushes, workers].
+    ``applied``, int64 [pushes], has the stamp after the last step that was applied to a push. ``given``, int64
+    [pushes, workers], has the stamp after the last step for which a worker gave its gradient of a push.
     """
 
     applied: Any
@@ -158,16 +160,16 @@ class OverlappedWorker(SyncWorker):
     A task that dies leaves some pushes of step t given or applied, and others not. No task undoes any of these pushes:
 
     * A worker that has given nothing to step t begins the step, like a worker that never died.
-    * A worker that has given some pushes gives the others now, and waits until the step is over. The gradient of these
-      pushes is of another batch, and of variables of which some are a step further. Each push has one gradient of every
-      worker.
+    * A worker that has given some pushes gives the others now, and waits until the step is over. The gradients in the
+      later pushes are of another batch, and some variables may be a step newer. Each push still has one gradient of
+      every worker.
     * A chief does the same, and takes over: once all others have begun the step, it releases those that wait, and
-      applies each push that has all its gradients. A push that was taken, but not noted as applied, counts as applied:
-      its update may be missing. When all pushes are applied, the chief counts the step. A worker that continued without
-      a token fetches all values then.
+      applies each push that has all its gradients. If the gradients of a push were taken, but the push was not noted
+      as applied, it counts as applied: its update may be missing. When all pushes are applied, the chief counts the
+      step. A worker that continued without a token fetches all values then.
 
-    A server that restarts must end every step that is under way, so that all join again. So on each server the chief's
-    step ends after the last push of all: see ``IncrementalApply.finish``.
+    The restart of a server must end every step that is under way, so that all workers join again. So the chief's step
+    runs on each server until the last push of all servers is applied: see ``IncrementalApply.finish``.
     """
 
     overlaps = True
@@ -211,7 +213,7 @@ class OverlappedWorker(SyncWorker):
         self._give_rest(session)
         wait_for(f"the other workers' gradients of step {step}", lambda: self._has_applied_all(session))
         session.run([self._optimizer.conclude])
-        session.run(self._count_own, {self._number: step + 1})
+        self._count(session, self._stamp + 1)
         return self._over(session, step + 1)
 
     def _others_began(self, session: Any) -> Any:
@@ -240,12 +242,12 @@ class OverlappedWorker(SyncWorker):
 
 
 def may_be_given(applied: Any, servers: Sequence[ServerQueues]) -> Any:
-    """Return the pushes that a worker may give now, as bool [pushes].
+    """Return whether a worker may give each push now, as bool [pushes].
 
-    A push's turn has come when the push a window before it, of the same server, is applied.
+    The turn of a push comes when the push ``WINDOW`` places before it, on the same server, is applied.
 
     Args:
-      applied: bool [pushes], of this step.
+      applied: whether each push of this step is applied, bool [pushes].
     """
     may = np.ones(len(applied), bool)
     start = 0

@@ -16,13 +16,13 @@ from cluster.variables.placement import Placement
 class Replica:
     """The parts of one worker's graph that a session needs.
 
-    ``first_values`` and then ``first_slots`` are operations that the chief runs one after the other for a run that
-    begins; the latter are of what the optimizer keeps. ``variables`` are the servers' variables:
-    on the chief those of a checkpoint, optimizer slots and global step included. ``agreed`` are the
-    variables that every worker has. ``buckets`` are the groups of variables that travel together. ``examples`` is the
-    number of examples in a step of this worker, where that number varies. ``reports`` sends the chief of
-    a verified run what each worker has computed, and of what. ``extensions`` are those of the model. ``of_model`` are
-    those of the servers' variables that are the model's own.
+    For a new run, the chief runs the operations ``first_values`` and then ``first_slots``, one after the other.
+    ``first_slots`` give the optimizer's variables their first values. ``variables`` are the servers' variables: on the
+    chief all variables of a checkpoint, with the optimizer's slots and the global step. ``agreed`` are the variables
+    that every worker has. ``buckets`` are the groups of variables that travel together. ``examples`` is the number of
+    examples in a step of this worker; None where that number is fixed. ``reports`` sends each worker's digests of its
+    batch and gradients to the chief of a verified run; None in other runs. ``extensions`` are the model's extensions.
+    ``of_model`` are the servers' variables that belong to the model itself.
     """
 
     graph: Any
@@ -43,9 +43,9 @@ class Replica:
 
     @property
     def saved_rows(self) -> Optional[RowsOf]:
-        """Return the function that makes what saves rows of tables; None without tables."""
+        """Return the function that creates the ``SavedRows`` of the model's tables; None without tables."""
         return only(each.saved_rows() for each in self.extensions)
 
     def warm_rows(self) -> Optional[WarmRows]:
-        """Return the tables as a warm start gives them rows; None without tables."""
+        """Return the model's tables, in the form in which a warm start fills them; None without tables."""
         return only(each.warm_rows() for each in self.extensions)

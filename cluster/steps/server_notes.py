@@ -1,9 +1,9 @@
 """One server's notes of the gradients that each worker has given, so that no worker gives one twice.
 
-An accumulator counts gradients and not who gave them. A worker that dies between two of its pushes leaves gradients on
-some servers only. The worker's next process reads the notes, and gives the others.
+An accumulator counts gradients, but does not note which worker gave them. A worker that dies between two of its pushes
+leaves gradients on some servers only. The worker's next process reads the notes, and gives the missing gradients.
 
-A note follows its gradient on the server, and needs nothing more from the worker.
+The server writes a note after its gradient has arrived, and needs nothing more from the worker.
 """
 
 from typing import Any, List
@@ -18,14 +18,15 @@ _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 
 
 class ServerNotes:
-    """The pushes of one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
+    """The pushes to one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
 
     Args:
-      workers: how many there are; ``worker`` is the one of this graph.
-      stamp: of this worker's gradient, on the worker.
+      workers: the number of workers.
+      worker: the index of this graph's worker.
+      stamp: the stamp of this worker's next gradient, a tensor on the worker.
 
     Attributes:
-      given: int64 [pushes * workers] on the server, the stamp after the last gradient of each worker.
+      given: int64 [pushes * workers] on the server: for each push, the stamp after each worker's last gradient.
     """
 
     def __init__(self, device: str, pushes: List[Push], workers: int, worker: int, stamp: Any):
@@ -43,8 +44,12 @@ class ServerNotes:
         return [self.given]
 
     def note_given(self, place: int) -> Any:
-        """Make the operation that notes this worker's gradient of this step, on the current device."""
-        return tf.scatter_update(self.given, self._own[place], self._after)
+        """Make the operation that notes this worker's gradient for the push at ``place`` in this step.
+
+        The operation is on the current device. The note of a worker that has died may arrive late: it undoes no note of
+        the worker's next process.
+        """
+        return tf.scatter_max(self.given, self._own[place], self._after, use_locking=True)
 
     def note_all(self, stamp: Any) -> Any:
         """Make the operation that sets the notes of all pushes and workers to ``stamp``.
@@ -63,13 +68,14 @@ def counter(name: str, shape: List[int], value: int) -> Any:
 
 
 def era_after(last: int, seconds: float) -> int:
-    """A number for the time at which variables get their values, in seconds since 1970, higher than the ``last``.
+    """Return the era of variables that get their values ``seconds`` after 1970 began; it is greater than ``last``.
 
-    No run has 2 ** 33 steps; so a stamp, which is era and step together, is larger in a later era, whatever its step.
+    A stamp is the sum of an era and a step. An era is a multiple of 2 ** 33, and no run has so many steps. So every
+    stamp of a later era is greater than all stamps of an earlier one.
     """
     return max(int(seconds) - _LONG_AGO, (last >> 33) + 1, 0) << 33
 
 
 def those(operations: List[Any], chosen: Any) -> List[Any]:
-    """Return the operations that are chosen: bool [operations]."""
+    """Return the operations for which ``chosen``, bool [operations], is True."""
     return [operation for operation, is_chosen in zip(operations, chosen) if is_chosen]

@@ -17,17 +17,17 @@ from cluster.steps.token_sync import time_after
 class ServerQueues(ServerNotes):
     """The notes of one server, and its queues, in the graph of one worker.
 
-    The pushes whose values come back are the first: see ``Exchange.pushes``.
+    The pushes whose values come back are first in ``pushes``: see ``Exchange.pushes``.
 
     Args:
-      workers: how many there are.
-      receivers: those whose queues this graph uses, its own worker first.
-      stamp: of this worker's gradient, on the worker.
+      workers: the number of workers.
+      receivers: the indices of the workers whose queues this graph uses, its own worker first.
+      stamp: the stamp of this worker's next gradient, a tensor on the worker.
 
     Attributes:
-      index: of the server, among all ps.
-      applied: int64 [pushes] on the server, for each push the stamp after the last step that was applied to it.
-      queues: of tokens, for each worker of ``receivers``.
+      index: the index of the server among all ps.
+      applied: int64 [pushes] on the server: for each push, the stamp after the last step that was applied to the push.
+      queues: a queue of tokens for each worker of ``receivers``.
     """
 
     def __init__(self, device: str, pushes: List[Push], workers: int, receivers: Sequence[int], stamp: Any):
@@ -45,10 +45,12 @@ class ServerQueues(ServerNotes):
         return [self.applied, self.given]
 
     def wait(self, given: Any, is_timed: bool) -> Any:
-        """Wait, once a gradient is ``given``, until the push is applied. Ask in the order of the pushes.
+        """Make the operation that waits until a push is applied, once ``given`` has given the push's gradient.
+
+        Call this method in the order of the pushes. ``is_timed``: whether ``seconds_waited`` counts this wait.
 
         Returns:
-          The token for it, or one that was left over, an int64 scalar on the server.
+          The token of the push, or a token that was left over from another step, an int64 scalar on the server.
         """
         with tf.device(self.device):
             if is_timed:
@@ -71,7 +73,7 @@ class ServerQueues(ServerNotes):
             return tf.reduce_min(tf.stack(self._tokens))
 
     def seconds_waited(self) -> Any:
-        """Return the time that a step waited for others at timed pushes, in float64 seconds."""
+        """Return the time that a step waited for other workers in its timed waits, float64 seconds."""
         with tf.device(self.device):
             return tf.add_n(self._ended) - tf.add_n(self._began)
 
@@ -85,10 +87,10 @@ class ChiefServerQueues(ServerQueues):
     """A ``ServerQueues`` in the graph of the chief, which applies the pushes.
 
     Args:
-      many: fills and empties the queues of as many workers at once.
+      many: fills and empties the queues of all workers at once.
 
     Attributes:
-      last_sent: the last operation of each step that gives tokens; none if no values come back.
+      last_sent: a list of the step's last operation that sends tokens; empty if no values of this server come back.
     """
 
     def __init__(
@@ -103,14 +105,14 @@ class ChiefServerQueues(ServerQueues):
             self._places = tf.unstack(tf.range(len(pushes)))
 
     def note_applied(self, place: int, after: Any) -> Any:
-        """Make the operation that notes, ``after`` its update, that a push was applied in this step."""
+        """Make the operation that notes, ``after`` the update, that this step has applied the push at ``place``."""
         with tf.device(self.device), tf.control_dependencies([after]):
             return tf.scatter_update(self.applied, self._places[place], self._after)
 
     def send_token(self, after: Any) -> None:
-        """Send every worker the token of a push ``after`` the push's values are ready.
+        """Make the operation that sends every worker the token of a push ``after`` the push's values are ready.
 
-        Call this method in the order of the pushes.
+        Call this method in the order of the pushes. ``last_sent`` then has the operation.
         """
         with tf.device(self.device), tf.control_dependencies([after, *self.last_sent]):
             self.last_sent = [self._many.put(self._handles, self._token)]
@@ -118,14 +120,14 @@ class ChiefServerQueues(ServerQueues):
     def release(self) -> Any:
         """Make the operation that releases all workers that wait for tokens of this server.
 
-        The operation releases workers that wait now or later in this step: no token is left to wait for. A worker that
-        gets such a token, ``CLOSED``, fetches the servers' values when the step is over.
+        The operation sends each worker as many tokens ``CLOSED`` as a step has tokens. So it releases workers that wait
+        now or later in this step. A worker that gets such a token fetches the servers' values when the step is over.
         """
         with tf.device(self.device):
             return self._many.put(self._handles, tf.fill([count_returning(self.pushes)], tf.constant(CLOSED, tf.int64)))
 
     def note_applied_at(self, places: Any) -> Any:
-        """Make the operation that notes pushes as applied at ``places``, int32 [n]."""
+        """Make the operation that notes the pushes at ``places``, int32 [n], as applied."""
         with tf.device(self.device):
             return tf.scatter_update(self.applied, places, tf.fill(tf.shape(places), self._after))
 
@@ -136,5 +138,5 @@ class ChiefServerQueues(ServerQueues):
 
 
 def count_returning(pushes: Sequence[Push]) -> int:
-    """Count those of a server's pushes whose values come back: for so many tokens a worker waits in a step."""
+    """Count the pushes whose values come back: the number of the server's tokens for which a worker's step waits."""
     return sum(push.bucket is not None for push in pushes)

@@ -8,8 +8,8 @@ The class has known traps, of which ``cluster.steps.token_sync`` has none:
 
 * **A chief trains alone** until the others join, because of the tokens that are preloaded.
 * **One token queue** serves all workers. A quick worker may take two tokens and give two gradients to one step.
-  Another's gradient comes late then, and is dropped. ``dropped`` counts those that were seen to be late.
-* **The mean of a sparse gradient's row** is over the workers that sent this row, not over all of them.
+  Then another worker's gradient comes late, and is dropped. ``dropped`` counts the gradients that were seen to be late.
+* **The mean of a sparse gradient's row** is over the workers that sent this row, not over all workers.
 * **A worker that joins again** may give its gradient twice. A chief that joins again preloads tokens again.
 * **A chief that is lost** as its queue runner turns to a step may leave the queue runner's operations on the servers.
   There these operations take the next step's gradients. Then no worker has any gradient left
@@ -23,14 +23,16 @@ import contextlib
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.runtime.gradients import copy_gradient, merge_rows, scalars_of
+from cluster.runtime.server_state import copied
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import BaseWorker, Crossing
 from cluster.steps.server_notes import counter
 from cluster.steps.sync_worker import ASK_MS
 
 TRAPS = """\
-train.sync: stock has known traps: the chief trains alone until others join; a quick worker may give two gradients to a
-step, and another's is dropped then; a row's mean is over its senders; who joins again may give a gradient twice."""
+train.sync: stock has known traps: the chief trains alone until others join; a fast worker may give two gradients to a
+step, and another worker's gradient is then dropped; the mean of a table's row is over the workers that sent the row; a
+worker that joins again may give a gradient twice."""
 
 
 class StockWorker(BaseWorker):
@@ -39,8 +41,8 @@ class StockWorker(BaseWorker):
     Build a ``StockWorker`` on the worker's own device.
 
     Args:
-      optimizer: applies the mean gradients; the chief's queue runner does it, on the servers.
-      grads_and_vars: this worker's gradients, and variables that lie on the servers.
+      optimizer: the optimizer by which the chief's queue runner applies the mean gradients, on the servers.
+      grads_and_vars: this worker's gradients, each with its variable on a server.
       backup_workers: the number of gradients that a step may lack.
 
     Attributes:
@@ -98,26 +100,26 @@ class StockWorker(BaseWorker):
             forgotten = tf.assign(self._given, 0)
         with tf.control_dependencies([forgotten]):
             self._token = tf.identity(token)
-        with tf.control_dependencies([token]), tf.device(self._global_step.device):
-            self._step = tf.maximum(self._global_step.read_value(), 0)  # a new tensor, not the variable's own
+        with tf.control_dependencies([token]):
+            self._step = copied(self._global_step)
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return []: no variables besides the global ones must have a value before this worker can join."""
         return []
 
     def is_open(self, session: Any) -> bool:
-        """Return whether workers may join: whether every variable has a value.
-
-        TensorFlow's class checks the variables itself.
-        """
+        """Return whether workers may join: whether all variables that TensorFlow's class checks have a value."""
         return int(session.run(self._without_value)) == 0
 
     def close(self, session: Any) -> None:
-        """Keep nobody out: workers wait for nothing but variables that have no value."""
+        """Do nothing: only variables without a value keep workers from joining."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Print the traps once, as the chief, preload the tokens, start the queue runner, and join."""
+        """Print the traps once, preload the tokens, start the queue runner, and join, as the chief.
+
+        Return the global step.
+        """
         if not self._entered:
             print(TRAPS, flush=True)
         return self._start(session)
@@ -126,7 +128,7 @@ class StockWorker(BaseWorker):
         """Take this worker's place; return the global step.
 
         Args:
-          steps: where training stops; at or beyond it there is nothing to join.
+          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
 
         Raises:
           tf.errors.AbortedError: variables have lost their values meanwhile; join again, in a new session.
@@ -146,7 +148,7 @@ class StockWorker(BaseWorker):
         return self._local_step
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient and take a token; return the global step after it, the loss, and ``more`` fetched.
+        """Give one gradient and take a token; return the global step after that, the loss, and the values of ``more``.
 
         Raises:
           tf.errors.OpError: a server is lost, or the chief's queue runner has failed.
@@ -170,10 +172,10 @@ class StockWorker(BaseWorker):
         """Fetch nothing: the model reads the servers' own variables."""
 
     def owes(self, session: Any) -> bool:
-        """Return whether other workers wait for this worker, asked while a step lasts.
+        """Return whether other workers wait for this worker in the current step.
 
-        Other workers wait until this worker has given its gradient. The chief also owes a step whose gradients are all
-        there, or are gone.
+        Other workers wait until this worker has given its gradient. They also wait for the chief if all gradients of
+        the step are on the servers, or if none is there any more.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -187,7 +189,7 @@ class StockWorker(BaseWorker):
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Stop the chief's queue runner; see ``BaseWorker.held``. Alone, the chief has nobody to stop."""
+        """Stop the chief's queue runner; see ``BaseWorker.held``. A chief that is the only worker stops nothing."""
         if self._runner is None or self._is_alone:
             yield step
             return
@@ -195,19 +197,19 @@ class StockWorker(BaseWorker):
             yield int(session.run(self._global_step))
 
     def scalars(self) -> Dict[str, Any]:
-        """Make, before the graph is finished, tensors that describe a step: of this worker's gradients."""
+        """Make tensors that describe this worker's gradients in a step; call this before the graph is finalized."""
         return scalars_of(self._optimizer, self._gradients)
 
     def account(self, session: Any) -> str:
-        """Return one line with the number of steps, and of gradients in each step."""
+        """Return one line with the number of steps, and the number of gradients in each step."""
         return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, the first to arrive"
 
 
 class Runner(tf.train.Coordinator):  # type: ignore[misc]
-    """Coordinate the chief's queue runner: closes the session when it fails, and may hold it between two steps.
+    """Coordinate the chief's queue runner: close the session when the queue runner fails, or hold it between two steps.
 
-    The chief's own step would otherwise wait for a token that nobody sends. And TensorFlow 2.x answers a request
-    to stop by closing the token queue, for good, on a server that may live: in a closed session it cannot.
+    If the session stayed open, the chief's own step would wait for a token that nobody sends. In TensorFlow 2.x, a
+    request to stop also closes the token queue for good, perhaps on a server that lives. In a closed session it cannot.
     """
 
     def __init__(self, session: Any):
@@ -217,12 +219,12 @@ class Runner(tf.train.Coordinator):  # type: ignore[misc]
         self._session = session
 
     def should_stop(self) -> bool:
-        """Return whether to stop, as the queue runner asks before each step; where it is held, wait first."""
+        """Return whether the queue runner, which asks before each step, must stop; while it is held, wait first."""
         self.crossing.cross()
         return bool(super().should_stop())
 
     def request_stop(self, ex: Optional[Exception] = None) -> None:
-        """Close the session, and keep the first error."""
+        """Close the session, and keep ``ex`` as ``error`` if it is the first."""
         self.error = self.error or ex
         self._session.close()
         super().request_stop()

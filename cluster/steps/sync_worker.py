@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -21,16 +21,16 @@ ASK_MS = 3000  # how long a question beside a step may take
 class SyncWorker(BaseWorker):
     """Take the strictly synchronous steps of one worker, in a session.
 
-    All rules for a restart follow from what the servers keep: the global step g, and notes of the gradients of step g
-    that each worker has given.
+    All rules for a restart follow from the servers' global step g, and their notes of each worker's gradients in it.
 
     * A worker without a note takes local step g and pushes without a token, since its predecessor's token may be lost.
       The worker passes over tokens that are not newer.
-    * A worker with notes of some pushes, whose predecessor died in between, pushes the others: of another batch and the
-      same values, since nothing is applied before all is there. With notes of all pushes it only waits for its token.
-    * A chief does the same, after it has sent every worker the token g again, which its predecessor may not have sent,
-      and all others have given their gradient of step g. If accumulators have been emptied, its predecessor died while
-      applying: the chief counts the step as done, and variables not yet updated miss that one update.
+    * If the notes have only some pushes of a worker, its predecessor died between two pushes. Then the worker pushes
+      the others, of another batch and the same variables: no push is applied before all have come. If the notes have
+      all its pushes, the worker only waits for its token.
+    * A chief first sends every worker the token g again, which its predecessor may not have sent. Once all others have
+      given their gradient of step g, it does the same as a worker. If accumulators are empty, its predecessor died
+      while applying: the chief counts the step as done, and variables not yet updated miss that one update.
     * When a server restarts without its variables, the chief closes the cluster, empties queues and accumulators,
       restores the newest checkpoint, and opens the cluster again. A worker may wait for its token on a server that
       lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
@@ -44,7 +44,7 @@ class SyncWorker(BaseWorker):
         self._global_step, self._loss, self._beginnings = parts.global_step, parts.loss, parts.beginnings
         self._gradients = [grad for grad, _ in parts.grads_and_vars]
         self._local = self._era = 0
-        self._given = 0  # with backup workers: what the servers had counted of this worker before this step
+        self._given = 0  # what the servers had counted of this worker before this step
         self._exact = optimizer.is_strict
         self._copies = optimizer.copies
         self._behind = [] if optimizer.behind is None else [optimizer.behind]
@@ -69,18 +69,15 @@ class SyncWorker(BaseWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables, besides the global ones, that must have a value before this worker can join."""
         return [self._optimizer.contributions, self._optimizer.era]
 
     def is_open(self, session: Any, options: Any = None) -> bool:
-        """Return whether the chief lets workers join.
-
-        Call this method only when every variable has a value.
-        """
+        """Return whether the chief lets workers join. Call this method only when every variable has a value."""
         return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
 
     def close(self, session: Any) -> None:
-        """Keep workers out as the chief, and call them back, while variables are initialised or restored."""
+        """Keep workers from joining while the chief initialises or restores variables; make the others join again."""
         opened_before = session.run(self._without_value) == 0
         session.run(self._count_all, {self._number: CLOSED})
         if opened_before:
@@ -88,18 +85,19 @@ class SyncWorker(BaseWorker):
             session.run(self._optimizer.recall)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Prepare the servers as the chief, let workers join, and join; every variable has its value.
+        """Prepare the servers, let workers join, and join, as the chief, once every variable has its value.
 
         Args:
-          steps: where training stops; only backup workers need to know it here.
-          is_new: the servers' values are the first ones, which this worker's own variables gave them.
+          steps: the global step at which training ends; this method uses it with backup workers only.
+          is_new: whether the servers have their first values, copies of the values of this worker's own variables.
         """
-        step = self._given = int(session.run(self._global_step))
+        step = int(session.run(self._global_step))
         session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
         self._set_local(session, step)
+        self._given = self._stamp
         empty_accumulators(session, self._optimizer, self._stamp)
         session.run([self._optimizer.clear_notes, self._optimizer.drain, self._optimizer.forget])
-        session.run(self._count_all, {self._number: step})
+        session.run(self._count_all, {self._number: self._stamp})
         # The others fetch the values meanwhile, and nothing changes these before this worker gives a gradient.
         self._copies.keep(session) if is_new else self._fill_copies(session)
         self._start_finisher(session, steps - step)
@@ -109,7 +107,7 @@ class SyncWorker(BaseWorker):
         """Take this worker's place among others that train already; return the global step.
 
         Args:
-          steps: where training stops; at or beyond it there is nothing to join.
+          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
 
         Raises:
           TimeoutError: a chief that joins waited too long for the other workers.
@@ -136,17 +134,17 @@ class SyncWorker(BaseWorker):
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Give the worker's variables the newest values."""
+        """Fetch the newest values into the worker's variables, at once."""
         self.renew(session)
         self._copies.load(session, self._local)
 
     def renew(self, session: Any) -> None:
-        """Give the worker's variables the newest values, between two steps; the next step begins with them."""
+        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
         self._fill_copies(session)
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Stop the thread that applies steps with backup workers; see ``BaseWorker.held``."""
+        """Stop the thread that applies steps in a run with backup workers; see ``BaseWorker.held``."""
         if self._finisher is None:
             yield step
             return
@@ -159,7 +157,7 @@ class SyncWorker(BaseWorker):
             self._finisher.start()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient and wait for the step; return the global step after it, the loss, and ``more`` fetched.
+        """Give one gradient and wait for the step; return the new global step, the loss, and the values of ``more``.
 
         Raises:
           tf.errors.AbortedError: variables are being restored; join again, in a new session.
@@ -171,7 +169,7 @@ class SyncWorker(BaseWorker):
             token, loss, fetched, late, waited_s, behind = session.run(fetches)
             self.dropped += int(any(late))
             self._given += 1
-            self._note_waits(waited_s.tolist())
+            self._note_waits(waited_s)
             step = self._wait_for_newer(session, int(token))
             if any(behind):
                 session.run(self._optimizer.drain)
@@ -182,19 +180,17 @@ class SyncWorker(BaseWorker):
                 raise self._finisher.error from None  # the first cause: it has closed this session
             raise
 
-    def _note_waits(self, waited_s: Union[float, List[float]]) -> None:
-        """Note the seconds that a step waited: in all, or for each ps, whose waits go on side by side."""
-        if isinstance(waited_s, float):
-            self.waited_s += max(0.0, waited_s)
-            return
-        self.waited_s += max(0.0, sum(waited_s) / len(waited_s))
-        longest_s = max(waited_s)
-        self.longest_wait = Wait(self._optimizer.waited_at[waited_s.index(longest_s)], max(0.0, longest_s))
+    def _note_waits(self, waited_s: Any) -> None:
+        """Note the seconds that a step waited: in all, float64 []; or for each ps, [ps], whose waits go on together."""
+        self.waited_s += max(0.0, float(np.mean(waited_s)))
+        if waited_s.ndim:
+            longest = int(waited_s.argmax())
+            self.longest_wait = Wait(self._optimizer.waited_at[longest], max(0.0, float(waited_s[longest])))
 
     def owes(self, session: Any) -> bool:
-        """Return whether the current step waits for this worker, by the servers' notes.
+        """Return whether, by the servers' notes, the current step waits for this worker.
 
-        The chief, which applies the step, owes it also once all workers have given their gradients.
+        The step also waits for the chief, which applies the step, once all workers have given their gradients.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -209,15 +205,16 @@ class SyncWorker(BaseWorker):
         return bool(self._optimizer.is_chief and given.all()) or not given[:, self._optimizer.worker_index].all()
 
     def scalars(self) -> Dict[str, Any]:
-        """Chief, before the graph is finished: make tensors that describe a step, by name."""
+        """Make, as the chief, tensors that describe a step, by name; call this before the graph is finalized."""
         if self._exact:
             return scalars_of(self._optimizer.inner, self._optimizer.taken)
         own = scalars_of(self._optimizer.inner, self._gradients)  # of this worker's part of the mean loss
         return {**own, "gradient_norm": own["gradient_norm"] * self._optimizer.required}
 
     def account(self, session: Any) -> str:
-        """Return one line with the number of gradients that each worker gave."""
-        return "gradients given by each worker: " + " ".join(map(str, session.run(self._optimizer.contributions)))
+        """Return one line with the number of gradients that each worker has given."""
+        counted = session.run(self._optimizer.contributions) - self._era
+        return "gradients given by each worker: " + " ".join(map(str, counted))
 
     def _wait_for_newer(self, session: Any, token: int) -> int:
         if token > self._local:
@@ -239,18 +236,21 @@ class SyncWorker(BaseWorker):
 
     def _rejoin(self, session: Any, step: int) -> int:
         own = self._optimizer.worker_index
-        self._given = step if self._exact else int(session.run(self._optimizer.contributions)[own])
+        self._given = self._stamp if self._exact else int(session.run(self._optimizer.contributions)[own])
         if not self._has_given(session)[:, own].any():
             return self._begin(session, step) if self._exact else step
         self._give_rest(session)
-        self._given += 1
-        session.run(self._count_own, {self._number: self._given})
+        self._count(session, self._given + 1)
         return self._wait_for_newer(session, step)
 
     def _begin(self, session: Any, step: int) -> int:
         session.run(self._optimizer.drain)  # no newer token can be there without this worker's gradient
-        session.run(self._count_own, {self._number: step})
+        self._count(session, self._stamp)
         return step
+
+    def _count(self, session: Any, given: int) -> None:
+        self._given = given
+        session.run(self._count_own, {self._number: given})
 
     def _has_given(self, session: Any, options: Any = None) -> Any:
         """Return which pushes of the current step have the gradient of which worker, as bool [pushes, workers]."""
@@ -285,7 +285,7 @@ class SyncWorker(BaseWorker):
         if not given.any():
             return self._begin(session, step)
         self._give_rest(session)
-        session.run(self._count_own, {self._number: step + 1})
+        self._count(session, self._stamp + 1)
         session.run(self._optimizer.finish)
         return step + 1
 
@@ -294,7 +294,7 @@ class SyncWorker(BaseWorker):
 
     def _skip_step(self, session: Any) -> int:
         empty_accumulators(session, self._optimizer, self._stamp + 1)  # before others can give to the next step
-        step = self._given = int(session.run(self._skip))
-        session.run(self._count_own, {self._number: step})
+        step = int(session.run(self._skip))
+        self._count(session, self._era + step)
         session.run(self._optimizer.announce)
         return step

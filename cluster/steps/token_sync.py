@@ -3,13 +3,13 @@
 One step, seen from the parameter servers (N workers, worker 0 is the chief):
 
     worker i   computes a gradient with its copies of the variables  (local step = t)
-    worker i   pushes it: one accumulator for every push, on its variables' server
+    worker i   pushes it: one accumulator for every push, on the server of the push's variables
     worker i   counts its contribution, then waits in its own token queue
     chief      takes the sum of N gradients from every accumulator      (blocks until N came)
     chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
     worker i   gets its token: local step = t + 1; fetches the new values into its copies
 
-A worker pushes everything before anything comes back. ``cluster.steps.overlapped_sync`` does both at the same time.
+A worker pushes all gradients before any values come back. ``cluster.steps.overlapped_sync`` does both at the same time.
 This module is for updates that need all gradients at once, and for comparison.
 
 The chief's part runs in the same ``session.run`` that pushes the chief's own gradient. So no thread stays blocked
@@ -39,8 +39,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     The stock class has one queue for all workers. After a step the chief puts N tokens into it, and each worker takes
     one. A quick worker may take two: it gives its gradient, takes its token, and finds the token of another worker that
-    was not scheduled in time. Then the quick worker gives two gradients to one step, and the other's is dropped. That
-    step is not the mean over all workers. With a queue for each worker, no other worker can take its token.
+    was not scheduled in time. Then the quick worker gives two gradients to one step, and the other's gradient is
+    dropped. That step is not the mean over all workers. A worker's own queue has tokens that no other worker can take.
 
     The stock class applies gradients in a queue runner, a thread of the chief. When training ends, the thread blocks in
     ``take_grad``, and the exit takes two minutes. The class also preloads N tokens, so a chief may train alone before
@@ -54,36 +54,34 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     the higher one.
 
     A step's gradient is the sum of all given gradients; each worker gives the gradient of its part of the mean loss.
-    Where batches vary in size, the parts' ``weight``s do not add up to 1, and the sum is divided by theirs.
+    Where batches vary in size, the ``weight``s of these parts do not add up to 1: the step divides by their sum.
 
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
       waited: float64 seconds that this worker waited for others when it had given its gradient: a scalar, or one for
         each ps of ``waited_at``.
-      waited_at: the index of each ps that a step waits for by itself; empty for a step that waits once.
-      late: whether this worker's gradient came after its step was over, and was dropped; with
-        backup workers only, else it is never late and this is None.
-      behind: int64, by how many steps the oldest values that came are behind: 0 unless a queue of the servers held what
-        was left over from an older step. None where values come after the token.
-      local_step: the step that this worker's next gradient belongs to; kept on the worker.
-      local_era: the era in which this worker trains; kept on the worker.
-      era: of the variables, on the global step's server.
-      contributions: int64 [workers] on the global step's server; gradients that each worker
-        has given, or -1 in every entry while the chief prepares. Not saved.
+      waited_at: the index of each ps for which a step waits separately; empty for a step that waits once.
+      late: with backup workers, whether this worker's gradient came after its step, and was dropped; else None.
+      behind: int64, the number of steps by which the oldest received values are too old: 0 unless a server's queue held
+        tokens left over from an older step. None where values come after the token.
+      local_step, local_era: the step and the era of this worker's next gradient; kept on the worker.
+      era: the era of the variables, on the global step's server.
+      contributions: int64 [workers] on the global step's server: for each worker, the era plus the number of gradients
+        that it has given since training began; or -1 in every entry while the chief prepares. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
       servers: the notes of the gradients that came to each server.
       give: one operation for each push, in the order of ``servers``: gives its gradient, and notes that.
-      at_once: what to feed to a session that runs some of ``give`` by themselves.
+      at_once: the feeds of a ``session.run`` of some operations of ``give`` without the others.
       drain: empties this worker's token queue.
-      copies: of the values that come to this worker; forget: drops what the wire kept of gradients.
-      accumulated: int32 [pushes], gradients waiting in each accumulator (chief only).
+      copies: the values that come to this worker; forget: clears the rounding errors that the wire keeps.
+      accumulated: int32 [pushes], the number of gradients in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
-      finish: takes, applies, counts and sends tokens, without this worker's own model (chief only).
+      finish: takes and applies gradients, counts the step, sends tokens; does not run this worker's model (chief only).
       announce: sends the global step as a token to every worker (chief only).
-      empty: one operation for each accumulator, to take what waits in it (chief only).
-      set_stamps: makes what is older than ``oldest``, which is fed, unwelcome (chief only).
+      empty: one operation for each accumulator, which drops its gradients (chief only).
+      set_stamps: lets accumulators drop gradients with a stamp before ``oldest``, which is fed (chief only).
       clear_notes: notes on every server that this step has no gradient yet (chief only).
       drain_all: empties the token queues (chief only).
-      recall: sends the token "join again" to all others (chief only).
+      recall: sends the token "join again" to all other workers (chief only).
     """
 
     def __init__(self, parts: StepParts):
@@ -105,7 +103,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     @property
     def copies(self) -> LocalCopies:
-        """Return the values that come to this worker."""
+        """Return the copies in which this worker receives values from the servers."""
         return self._exchange.copies
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
@@ -113,7 +111,7 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
         Args:
           grads_and_vars: this worker's gradients, (gradient or None, variable) each.
-          global_step: the variable to count steps in; its server also has the queues.
+          global_step: the variable that counts steps; its server also has the token queues.
 
         Returns:
           The token of the next step, an int64 scalar.
@@ -143,6 +141,8 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     def _count(self, pushed: Sequence[Any]) -> Any:
         with tf.control_dependencies([tf.group(*pushed)]), tf.device(self._global_step.device):
+            if self.is_strict:  # a step's count may come late, or once more, from a worker that has died meanwhile
+                return tf.scatter_max(self.contributions, self.worker_index, self._stamp + 1, use_locking=True)
             return tf.scatter_add(self.contributions, self.worker_index, 1, use_locking=True)
 
     def _make_own(self) -> None:
@@ -287,13 +287,13 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
 
 def time_after(done: Any) -> Any:
-    """Return the time when ``done`` has happened, a float64 scalar on the current device: seconds since 1970."""
+    """Return the time when the operation ``done`` has run, in float64 seconds since 1970, on the current device."""
     with tf.control_dependencies([done]):
         return tf.timestamp()
 
 
 def empty_accumulators(session: Any, optimizer: TokenSyncOptimizer, oldest: int) -> None:
-    """Drop all gradients as the chief, and those that come later with a stamp before ``oldest``."""
+    """Drop all gradients in the accumulators, as the chief, and later ones whose stamp is less than ``oldest``."""
     session.run(optimizer.set_stamps, {optimizer.oldest: oldest})  # first: nothing older comes in then
     waiting = session.run(optimizer.accumulated)
     session.run([take for take, number in zip(optimizer.empty, waiting) if number])

@@ -1,4 +1,4 @@
-"""Draws a trace: python -m cluster.trace step_100.worker_1.json > step.svg"""
+"""Draw a trace: python -m cluster.trace step_100.worker_1.json > step.svg"""
 
 import json
 import sys

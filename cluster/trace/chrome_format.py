@@ -43,7 +43,13 @@ class Whole(NamedTuple):
 
 
 def trace(whole: Whole, found: Iterable[TraceSpan], clocks: Mapping[str, ClockCorrection]) -> Dict[str, Any]:
-    """Return the file's content; the times of ``found`` are already on one clock."""
+    """Return the content of a trace file.
+
+    Args:
+      whole: the traced step.
+      found: its spans, with times that are already on one clock.
+      clocks: the clock correction of each task, which the file describes.
+    """
     own = DevicePlace(whole.task, "")
     steps = [TraceSpan(own, STEP, f"step {whole.step}", *run) for run in whole.runs]
     seen = [*steps, *(each for span in found for each in _at_both_ends(span))]
@@ -115,7 +121,7 @@ def _without_overlap(found: Sequence[TraceSpan]) -> List[List[TraceSpan]]:
 
 
 class Line(NamedTuple):
-    """One activity of one device; the events of a thread follow each other, and threads are above each other."""
+    """One activity of one device. The events of each thread follow one another; a picture has a row for each thread."""
 
     lane: str
     threads: List[List[Mapping[str, Any]]]
@@ -126,7 +132,7 @@ class Line(NamedTuple):
 
 
 def picture(trace: Mapping[str, Any]) -> str:
-    """Return the SVG of a trace: every device a block of lines, time from left to right."""
+    """Return the SVG of a trace: each device is a block of lines, and time runs from left to right."""
     blocks = _blocks(trace["traceEvents"])
     lasting = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     whole_us = max([event["ts"] + event["dur"] for event in lasting], default=1)

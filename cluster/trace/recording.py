@@ -3,8 +3,8 @@
 Every worker traces the same step for itself; other steps cost nothing. The activity of a worker's session is written
 next to its task's folder: ``trace/step_100.worker_1.json``.
 
-A transfer between a worker and a ps is named after the variables whose values, or gradients, it contains. The graph
-around the transferred tensor shows these variables.
+A transfer between a worker and a ps has the names of the variables whose values, or gradients, it contains. The module
+finds these variables in the graph around the transferred tensor.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ TRIES = 5  # the largest number of traced steps until TensorFlow has recorded al
 
 
 class Tracing:
-    """Trace one step of a worker, and the next steps while TensorFlow has not recorded all of a step.
+    """Trace one step of a worker, and the steps after it until TensorFlow has recorded a whole one: ``TRIES`` at most.
 
     Args:
       task: the worker's name, ``worker:1``.
@@ -58,7 +58,7 @@ class Tracing:
 
     @contextlib.contextmanager
     def watch(self, session: Any, step: int, replica: Any) -> Iterator[Any]:
-        """Yield the session for the step that follows ``step``; then write that step's trace.
+        """Yield the session that takes the step after ``step``; then write that step's trace, if it is to be traced.
 
         Where workers do not wait for each other, another worker may take the step to be traced. Then this worker traces
         its own next step.
@@ -123,7 +123,8 @@ class Payload:
 
     Args:
       variables: the names of the model's variables.
-      buckets: the variables of each bucket, by the name under which a bucket is collected, and kept for workers.
+      buckets: the names of the variables in each bucket, by the bucket's name. The names of the servers' accumulators
+        and outboxes begin with the bucket's name.
     """
 
     def __init__(self, graph: Any, variables: Container[str], buckets: Mapping[str, Sequence[str]]):

@@ -21,7 +21,7 @@ _RECEIVED = re.compile(r"(?<![^\s])([^\s^]\S*)_S\d+(?=,|$)")  # an input from an
 
 
 class DevicePlace(NamedTuple):
-    """A device of a task: ``worker:1`` and ``CPU:0``."""
+    """A device of a task, such as ``worker:1`` and ``CPU:0``."""
 
     task: str
     unit: str
@@ -41,7 +41,7 @@ class Transfer(NamedTuple):
 
 
 class TraceSpan(NamedTuple):
-    """An activity with a duration. Times are microseconds of the clock of ``place``; for a transfer, of its target."""
+    """An activity with a duration, in microseconds of the clock of ``place``, which is the target of a transfer."""
 
     place: DevicePlace
     lane: str  # PULLS, COMPUTE, …
@@ -156,8 +156,8 @@ class ClockCorrection(NamedTuple):
 def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
     """Return the clock correction of every task but ``own``, to whose clock all other times are converted.
 
-    A tensor from ``own`` bounds by how much a clock can be ahead, and a tensor to ``own`` by how much behind. Where
-    both bounds allow 0, the shift is 0. Elsewhere the shift is the middle of the bounds.
+    A tensor from ``own`` bounds the lead of its receiver's clock, and a tensor to ``own`` the delay of its sender's
+    clock. Where both bounds allow 0, the shift is 0. Elsewhere the shift is the middle of the bounds.
     """
     found = list(found)
     least, most = _bounds_of_shifts(found, own)
@@ -166,7 +166,7 @@ def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
 
 
 def on_one_clock(found: Iterable[TraceSpan], by_task: Dict[str, ClockCorrection]) -> List[TraceSpan]:
-    """Return the same spans with their times converted to the worker's clock."""
+    """Return the spans ``found`` with their times converted to the worker's clock, by the corrections ``by_task``."""
     still = ClockCorrection(0, 0)
     return [span._replace(start_us=span.start_us + by_task.get(span.place.task, still).shift_us) for span in found]
 

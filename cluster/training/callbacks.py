@@ -1,14 +1,14 @@
 """The parts of training beside its steps: each feature is a callback, and the trainer is a loop over them.
 
-A callback has some of the methods of ``Callback``. It is made in the worker's graph, once that has the model and its
-steps, and again with each graph that takes this one's place. ``cluster.training.worker_graph`` has all callbacks in
-one list, in the order in which they act.
+A callback has some of the methods of ``Callback``. A worker makes its callbacks in its graph, once the graph has the
+model and its steps. It makes them again in each graph that replaces this one. ``cluster.training.worker_graph`` has all
+callbacks in one list, in the order in which they act.
 
-    fetches, note   with each step: what to fetch, and what to make of it
+    fetches, note   with each step: the further fetches of a step, and the use of their values
     open, begin     in a new session: before workers may join (chief), and when this worker has joined
     pause           between two steps of the chief
-    report          when progress was reported, at most once a second
-    fields          in the progress itself; warnings likewise
+    report          after each report of progress, at most once a second
+    fields          the callback's fields in a report of progress; warnings likewise
     end             after the last step of the chief
 """
 
@@ -18,9 +18,9 @@ from cluster.protocol.outcome import Outcome
 
 
 class Step(NamedTuple):
-    """A step that was taken: the global step after it, and the examples of this worker's batch and their loss.
+    """A step that was taken: the global step after it, the loss, and the number of examples in this worker's batch.
 
-    Without examples ``loss`` has no meaning.
+    ``loss`` has no meaning if ``examples`` is 0.
     """
 
     number: int
@@ -32,43 +32,43 @@ class Callback:
     """One feature's part in the training of a worker; a method that a callback leaves out is never called."""
 
     def fetches(self, step: int) -> List[Any]:
-        """Return what to fetch with the step that follows ``step``; nothing for none.
+        """Return the tensors to fetch with the step that follows ``step``; [] for none.
 
-        A callback that fetches has ``note``. TensorFlow places the graph again for other fetches than before: let them
-        be as few kinds as possible.
+        A callback that has this method also has ``note``. TensorFlow places the graph again for each new set of
+        fetches: return as few different sets as possible.
         """
         return []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note what was fetched with a step."""
+        """Note ``fetched``, the values of ``fetches`` in ``step``."""
 
     def open(self, session: Any) -> None:
         """Prepare the servers, as the chief, before other workers may join."""
 
     def begin(self, session: Any) -> None:
-        """Begin, when this worker has joined and before its next step."""
+        """Prepare for the steps of ``session``, once this worker has joined, and before its next step."""
 
     def pause(self, session: Any, step: int) -> None:
-        """Do what is due between two steps of the chief, after the global step ``step``."""
+        """Do the callback's work between two steps of the chief, after the global step ``step``."""
 
     def report(self, session: Any, step_time_ms: float) -> None:
-        """Do what goes with a report of progress."""
+        """Do the callback's work after a report of progress with this step time."""
 
     def fields(self) -> Dict[str, Any]:
-        """Return fields of ``Progress``."""
+        """Return the callback's fields of ``Progress``, by name."""
         return {}
 
     def warnings(self) -> List[str]:
-        """Return mistakes of the job's author that end no run, a sentence each."""
+        """Return a sentence for each mistake of the job's author that does not end the run."""
         return []
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Conclude, as the chief, when no worker takes a step any more; return the outcome with what this adds."""
+        """Conclude, as the chief, after the last step of all workers; return ``outcome`` with the callback's fields."""
         return outcome
 
 
 class Callbacks:
-    """The callbacks of one worker, in their order, by the methods that they have: no step pays for an empty call."""
+    """The callbacks of one worker, in lists by the methods that they have: so a step calls no empty method."""
 
     def __init__(self, callbacks: Sequence[Callback]):
         def having(method: str) -> List[Callback]:
@@ -79,6 +79,6 @@ class Callbacks:
         self._with_fields, self._warning = having("fields"), having("warnings")
 
     def fields(self) -> Dict[str, Any]:
-        """Return the fields of ``Progress`` of all callbacks."""
+        """Return the fields of ``Progress`` from all callbacks, with the warnings."""
         found = {name: value for each in self._with_fields for name, value in each.fields().items()}
         return {**found, "warnings": [text for each in self._warning for text in each.warnings()]}

@@ -1,8 +1,8 @@
-"""The chief's pauses between two steps, in which it saves, measures and compares; and what it does of these at the end.
+"""The chief's pauses between two steps, and its end of a run: it saves, measures and compares there.
 
-With ``train.best`` the chief measures when it has saved, with the variables of the checkpoint. In synchronous training
-the others wait. It measures whole checkpoints only, as often as ``checkpoint.every_s``: deltas come much more often,
-for restarts.
+With ``train.best`` the chief measures the variables of each whole checkpoint, after it has saved them. In synchronous
+training the other workers wait meanwhile. The chief writes a whole checkpoint every ``checkpoint.every_s`` seconds, but
+deltas, which serve restarts, much more often.
 """
 
 import time
@@ -28,7 +28,7 @@ from cluster.verify.verification import Verification
 
 
 class ChiefSaving(Callback):
-    """Save when it is due, when it is asked for, and at the end."""
+    """Save a checkpoint when one is due, when a person or an agent requests one, and at the end."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ChiefSaving(Callback):
         self._progress, self._activity = progress, activity
 
     def pause(self, session: Any, step: int) -> None:
-        """Save if that is due or asked for, and report a new checkpoint at once."""
+        """Save a checkpoint if one is due or requested, and report a new checkpoint at once."""
         requests, checkpoints, before = self._requests, self._checkpoints, self._checkpoints.step
         with self._activity.pause("saving", step):
             if not requests.take():
@@ -72,11 +72,11 @@ class ChiefSaving(Callback):
         self._progress.report_now(step)
 
     def fields(self) -> Dict[str, Any]:
-        """Return the newest checkpoint, and the newest request for one."""
+        """Return the fields of ``Progress`` on the newest checkpoint, and on the newest request for one."""
         return {**self._checkpoints.progress_fields(), **self._requests.progress_fields()}
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Save the last step, and report that at once, so that it is known whatever becomes of the evaluation."""
+        """Save the last step, and report the checkpoint at once, so that a failed evaluation does not hide it."""
         step = int(outcome.step or 0)
         self._checkpoints.save_last(session, step)
         self._progress.report_now(step)
@@ -84,7 +84,7 @@ class ChiefSaving(Callback):
 
 
 class Evaluating(Callback):
-    """Measure the last step on all held-out examples, or on so many batches."""
+    """Measure the variables of the last step, on all held-out examples or on the first ``batches`` batches of these."""
 
     def __init__(self, evaluation: Evaluation, stepper: BaseWorker, batches: Optional[int]):
         self._evaluation, self._stepper, self._batches = evaluation, stepper, batches
@@ -96,7 +96,7 @@ class Evaluating(Callback):
 
 
 class BestCheckpoint(Callback):
-    """Keep the best checkpoint by ``train.best``, and end training when it gets no better.
+    """Keep the best checkpoint by ``train.best``, and end training when new checkpoints are no better.
 
     Raises:
       TrainingError: the run saves no checkpoints.
@@ -132,7 +132,10 @@ class BestCheckpoint(Callback):
             self._last.step = min(self._last.step, self._record.last)
 
     def pause(self, session: Any, step: int) -> None:
-        """Measure the checkpoint of ``step`` if it is new, whole and not the last; end training if patience is over."""
+        """Measure the checkpoint of ``step`` if it is new and whole, and ``step`` is before the last one of training.
+
+        If the measurements have then used up the patience, training ends.
+        """
         is_new = self._checkpoints.whole_saves != self._whole_saves
         self._whole_saves = self._checkpoints.whole_saves
         if is_new and step < self._last.step:
@@ -148,7 +151,7 @@ class BestCheckpoint(Callback):
             self._last.bring_forward(session, step)
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Return the outcome, whose metrics are those of the last checkpoint, with the best one."""
+        """Return ``outcome`` with the best checkpoint; the metrics of ``outcome`` count as those of the last one."""
         self._note(int(outcome.step or 0), outcome.metrics)
         best_path = self._checkpoints.path_of(self._record.step)
         early = self._record.why if int(outcome.step or 0) < self._steps else None
@@ -184,7 +187,7 @@ class BestCheckpoint(Callback):
         return True
 
     def fields(self) -> Dict[str, Any]:
-        """Return the best checkpoint so far."""
+        """Return the field of ``Progress`` on the best checkpoint so far."""
         return {"best": self._measurement}
 
     @property
@@ -203,15 +206,15 @@ class Verifying(Callback):
         self._verification, self._activity = verification, activity
 
     def begin(self, session: Any) -> None:
-        """Build the one process, and give it the first values of the servers."""
+        """Build the one process, and give it the servers' first values."""
         self._activity.note("builds the one process to compare with")
         self._verification.begin(session)
 
     def pause(self, session: Any, step: int) -> None:
-        """Compare the step that was just taken."""
+        """Compare the variables after ``step``, the newest step."""
         with self._activity.pause("comparing", step):
             self._verification.step(session, step)
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Return the outcome with what was compared."""
+        """Return ``outcome`` with the numbers of compared steps and variables as its metrics."""
         return replace(outcome, metrics=self._verification.result())

@@ -1,11 +1,11 @@
 """Build the graph of one worker: its model, as plain TensorFlow builds it, and the transport around it.
 
-*Between graphs* every worker builds the same model for its own devices; the variables that they share are the
-servers'. *In-graph* the chief builds one graph with towers on the devices of every worker.
+*Between graphs* every worker builds the same model for its own devices, and all workers share the variables of the
+servers. *In-graph* the chief builds one graph with towers on the devices of every worker.
 
     model_graph   the model on the worker's own variables, and its gradients
-    model_uses    what the graph does with each variable
-    layout        how the servers hold them: whole, or in slices
+    model_uses    the graph's uses of each variable
+    layout        the form of each variable on the servers: whole, or in slices
     masters       the servers' variables
     exchange      gradients to the servers, new values back into the worker's variables
 """
@@ -51,8 +51,8 @@ class Builder:
     """Build the graph with which ``task`` trains, on the devices of its pool.
 
     Args:
-      slices: chooses for the model's variables in how many slices a server holds them.
-      estimate: whether the graph is only looked at, and every batch has as many examples as it should.
+      slices: takes the profiles of the model's variables by name; returns the number of slices of a large variable.
+      estimate: whether the graph is built to be described and not run; then every batch counts as complete.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Builder:
         self.reports: Optional[DigestReports] = None
 
     def build(self) -> Replica:
-        """Return the graph, with everything in it that training needs.
+        """Build the graph, and return its parts that training needs.
 
         Raises:
-          JobError: the job's code fails, or does not return what it should.
+          JobError: the job's code fails, or returns a wrong value.
         """
         graph = tf.Graph()
         with graph.as_default(), tf.device(self.host):

@@ -1,11 +1,11 @@
 """Warnings about a job that trains, but not as its author means: args that nothing reads, workers with the same batch.
 
-The job's ``args`` record the keys that its functions read. A misspelt key is read by none.
+The job's ``args`` record the keys that its functions read. No function reads a misspelt key.
 
-Where ``inputs`` gives each worker all examples, and not a shard, workers begin with the same batch. Each worker makes
-a number of its first batch together with its first step, and leaves it on ``ps:0``. There the chief compares the
-numbers of all. A batch of one example, many times over, is compared with no other: a sharded dataset may have such
-batches. A worker that was started again leaves no number: it may read again what another one has read.
+Where ``inputs`` gives each worker all examples, and not a shard, workers begin with the same batch. Each worker
+computes a digest of its first batch together with its first step, and leaves this number on ``ps:0``. There the chief
+compares the numbers of all workers. It does not compare a batch of equal examples: a sharded dataset may have such
+batches. A worker that was started again leaves no number: its batch may be one that another worker has read.
 """
 
 import difflib
@@ -26,11 +26,11 @@ from cluster.verify.digests import digest, flat
 
 
 class ReadArgs(Dict[str, Any]):
-    """A dictionary with the same content as ``given``.
+    """A dictionary with the content of ``given``, which records the keys that are read.
 
-    Who takes all of it at once, as ``{**args}``, a loop and ``json.dumps`` do, has read every key.
+    Code that takes the whole dictionary at once, as ``{**args}``, a loop and ``json.dumps`` do, has read every key.
 
-    ``asked``: the keys that were read, and those that were looked for in vain.
+    ``asked``: the keys that were read, and the keys that were looked up but are missing.
     """
 
     def __init__(self, given: Mapping[str, Any]):
@@ -39,12 +39,12 @@ class ReadArgs(Dict[str, Any]):
         self.asked: Set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value, and record that it was read."""
+        """Return the value of ``name``, or ``default``, and record that ``name`` was read."""
         self.asked.add(name)
         return super().get(name, default)
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the value, which is the default from now on where there was none."""
+        """Return the value of ``name``, which becomes ``default`` if it is missing; record that ``name`` was read."""
         self.asked.add(name)
         return super().setdefault(name, default)
 
@@ -81,7 +81,7 @@ class UnreadArgs(Callback):
         self._known: Dict[str, bool] = {}
 
     def warnings(self) -> List[str]:
-        """Return a sentence for each key that no function has read, and that does not stand in the job's file.
+        """Return a sentence for each key that no function has read, and whose quoted name is not in the job's file.
 
         A function may read a key later: ``predict`` when the model is exported, or a generator of examples.
         """
@@ -108,10 +108,10 @@ _MOST_NAMED = 3
 
 
 class FirstBatches(Callback):
-    """The number of the first batch of each task in a pool, in the current graph.
+    """The fingerprint of the first batch of each task in a pool, in the current graph.
 
     Args:
-      batches: of each task, as its dataset gives them; none where each example counts once.
+      batches: the batch of each task, as its dataset gives it; empty where each example counts once.
       is_first: whether this process is the task's first.
     """
 
@@ -136,21 +136,21 @@ class FirstBatches(Callback):
             self._all = tf.raw_ops.LookupTableExportV2(table_handle=table, Tkeys=tf.int64, Tvalues=tf.int64)
 
     def fetches(self, step: int) -> List[Any]:
-        """Return what to fetch with the next step: nothing after the first."""
+        """Return the fingerprints to fetch with the worker's first step; [] for later steps."""
         return [self._number] if self._is_due else []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Leave what was fetched where the chief finds it."""
+        """Write the fetched fingerprints to ``ps:0``, where the chief reads them."""
         if self._is_due:
             session.run(self._leave, {self._own: fetched[0]})
             self._is_due = False
 
     def report(self, session: Any, step_time_ms: float) -> None:
-        """Chief: compare the numbers that are there, until those of all workers have been."""
+        """Compare, as the chief, the fingerprints on ``ps:0``; do nothing once those of all workers were compared."""
         self._compare(session)
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Compare for the last time."""
+        """Compare the fingerprints for the last time."""
         self._compare(session)
         return outcome
 
@@ -161,7 +161,7 @@ class FirstBatches(Callback):
             self._is_open = len(numbers) < len(self._names)
 
     def warnings(self) -> List[str]:
-        """Return a sentence about the workers that began with the same batch; nothing where none did."""
+        """Return a sentence about the workers that began with the same batch; [] if there are none."""
         if not self._same:
             return []
         more = len(self._same) - _MOST_NAMED
@@ -184,7 +184,10 @@ def _on_its_host(member: PoolMember, batch: Mapping[str, Any]) -> Any:
 
 
 def same(numbers: Mapping[int, int]) -> List[int]:
-    """Return the most workers that have one number, if it is of more than one; 0 is no number."""
+    """Return the largest group of workers with the same number, of ``numbers`` by worker; [] if all numbers differ.
+
+    Workers with the number 0 belong to no group.
+    """
     found: Dict[int, List[int]] = {}
     for worker, number in sorted(numbers.items()):
         if number:
@@ -194,7 +197,7 @@ def same(numbers: Mapping[int, int]) -> List[int]:
 
 
 def fingerprint(batch: Mapping[str, Any]) -> Any:
-    """Return a number of a batch, int64 []; 0 for one whose examples are all the same."""
+    """Return a digest of ``batch``, an int64 scalar; 0 for a batch whose examples are all equal."""
     tensors = [each for each in flat(batch) if _is_plain(each)]
     seen = [part for each in tensors for part in (tf.shape(each), tf.reshape(each, [-1])[:_VALUES])]
     repeats = [

@@ -1,19 +1,19 @@
-"""Join a run, at its begin or after a restart: only the chief gives variables their values.
+"""Join a run, at its beginning or after a restart: only the chief gives variables their values.
 
-what the chief finds                      what it does
-every variable has a value, and is open   joins the others; changes nothing
-a step that is half applied               goes on as if a variable had no value
-otherwise, and there is a checkpoint      restores the newest, and opens
-otherwise                                 gives first values, and opens
+state that the chief finds                          action of the chief
+every variable has a value, and workers may join    joins the others; changes nothing
+a step that is half applied                         continues as if a variable had no value
+any other state, if there is a checkpoint           restores the newest one, and lets workers join
+any other state                                     gives first values, and lets workers join
 
-Where a run has a warm start, a variable on ``ps:0`` keeps whether the first values are complete. Variables have values
-before those of the warm start come. So workers would begin too early in asynchronous training, and a chief that starts
-again would take half a warm start for all of it.
+Where a run has a warm start, a variable on ``ps:0`` records whether the first values are complete. Variables already
+have other values before the warm start gives them its own. Without the record, workers would begin too early in
+asynchronous training. A chief that starts again would take half a warm start for a whole one.
 
 Before the first step all workers must have built the same variables. A worker may look for a variable where the other
 workers did not put it, or pack it with other variables. Such a worker would wait for ever, or train another model than
-the others. So the chief leaves a listing of its variables on ``ps:0``, and every other worker compares its own with
-that.
+the others. So the chief leaves a listing of its variables on ``ps:0``, and every other worker compares its own listing
+with the chief's.
 """
 
 import hashlib
@@ -43,10 +43,10 @@ class FirstValues:
 
     Args:
       host: the device of the worker's memory.
-      warm_start: None without one.
+      warm_start: the settings of the run's warm start; None for a run without one.
 
     ``state``: variables that must have a value before a worker can join.
-    ``are_the_chiefs``: whether the values on the servers are those that the chief's own variables have.
+    ``are_the_chiefs``: whether the first values on the servers equal those of the chief's own variables.
     """
 
     def __init__(self, task: Task, replica: Replica, host: str, warm_start: Optional[WarmStart]):
@@ -65,16 +65,16 @@ class FirstValues:
             self._loader = WarmLoader(warm_start, self._replica.of_model, self._replica.warm_rows(), host)
 
     def are_complete(self, session: Any) -> bool:
-        """Return whether no chief is in the middle of giving values. Call it when ``state`` has values."""
+        """Return whether no chief is in the middle of giving values. Call this method when ``state`` has values."""
         return all(session.run(self.state))
 
     def begin(self, session: Any) -> None:
-        """Keep workers out, as the chief, until ``end``."""
+        """Keep workers from joining, as the chief, until the call of ``end``."""
         if self.state:
             session.run(self._begin)
 
     def end(self, session: Any) -> None:
-        """Let workers in: every variable has its value."""
+        """Let workers join, as the chief: every variable has its value."""
         if self.state:
             session.run(self._end)
 
@@ -82,7 +82,7 @@ class FirstValues:
         """Give all variables their first values, as the chief.
 
         Raises:
-          CheckpointError: the checkpoint of the warm start is not there, or does not fit.
+          CheckpointError: the checkpoint of the warm start is missing, or does not fit.
         """
         for given in self._replica.first_values:
             session.run(given)
@@ -96,7 +96,10 @@ NOTHING = "(nothing more)"
 
 
 def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()) -> List[str]:
-    """Return one line each for the runtime; every variable, by name, with type, shape, device; buckets; tables."""
+    """Return a line for TensorFlow's version, one for each variable in the order of names, each bucket and each table.
+
+    The line of a variable has its name, type, shape and device.
+    """
     described = [_listed(variable) for variable in sorted(variables, key=lambda variable: str(variable.op.name))]
     packed = [f"{bucket.name} of {' '.join(bucket.names)}" for bucket in buckets]
     return [f"TensorFlow {tf.__version__}", *described, *packed, *map(str, tables)]
@@ -108,20 +111,20 @@ def _listed(variable: Any) -> str:
 
 
 def digest_of_listing(lines: Sequence[str]) -> str:
-    """Return a short text that is equal for equal listings only."""
+    """Return a short text, which differs for different ``lines``."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
-    """Return the first line that differs, of each side; None if they are equal."""
+    """Return the first pair of lines, of ``ours`` and of ``theirs``, that differ; None if all lines are equal."""
     return next((pair for pair in zip_longest(ours, theirs, fillvalue=NOTHING) if pair[0] != pair[1]), None)
 
 
 class GraphAgreement:
     """The chief's listing on ``ps:0``, in the graph of one worker.
 
-    Make it once all variables are in the graph. Workers may settle it any number of times: a task or a parameter
-    server that restarts settles it again.
+    Create it once all variables are in the graph. Workers may call ``settle`` any number of times: they call it again
+    after each restart of a task or a parameter server.
     """
 
     def __init__(
@@ -140,11 +143,11 @@ class GraphAgreement:
             self._digest, self._listing = left.read_value()[0], left.read_value()[1]
 
     def settle(self, session: Any) -> None:
-        """Write the chief's listing; on another worker, wait for it and compare.
+        """Write this worker's listing, as the chief; on another worker, compare it with the chief's, once that exists.
 
         Raises:
           TrainingError: this worker's variables or its TensorFlow differ from the chief's.
-          TimeoutError: the chief left nothing in time.
+          TimeoutError: the chief wrote no listing in time.
         """
         if self._task.is_chief:
             session.run(self._leave, {self._text: [digest_of_listing(self._lines), "\n".join(self._lines)]})
@@ -156,7 +159,7 @@ class GraphAgreement:
     def _refuse(self, chiefs: Sequence[str]) -> None:
         chief, own = first_difference(chiefs, self._lines) or (NOTHING, NOTHING)
         raise TrainingError(
-            f"{self._task.name} does not agree with the chief: expected {chief!r} as there, found {own!r};"
+            f"{self._task.name} does not agree with the chief: expected {chief!r} as on the chief, found {own!r};"
             " give every task the same job, args and train settings, and the same TensorFlow;"
             " a job makes its variables in the same order everywhere"
         )
@@ -168,8 +171,8 @@ class Joining:
     Args:
       last: the step at which training ends.
       opening: the callbacks that prepare the servers before workers may join.
-      checkpoints: the chief's; None on another worker.
-      first: the values of a run that begins.
+      checkpoints: the chief's checkpoints; None on another worker.
+      first: gives a new run its first values.
     """
 
     def __init__(
@@ -218,7 +221,9 @@ class Joining:
             try:
                 return self._stepper.join(session, self._last.step)
             except TornStepError:
-                print("the chief before this one ended while it applied a step; going back to a checkpoint", flush=True)
+                print(
+                    "the chief's previous process ended while it applied a step; going back to a checkpoint", flush=True
+                )
         self._stepper.close(session)
         activity.note("gives the variables their values")
         self._first.begin(session)

@@ -19,19 +19,19 @@ _LARGEST = (1 << 31) - 1  # bytes that TensorFlow sends in one piece
 
 
 class ModelUses:
-    """The uses of a model's variables, in its graph, without what its extensions claim.
+    """The uses of a model's variables in its graph, without the variables that its extensions claim.
 
     Attributes:
       grads: the gradients of variables, by name.
       step: the operations of a step.
       changing: names of variables that the model changes itself.
-      is_elementwise: whether the optimizer treats each element of a variable by itself.
-      profiles: of all variables, by name.
-      state: what the model changes itself.
-      given: what a verified step has from the run.
+      is_elementwise: whether the optimizer updates each element of a variable independently of the others.
+      profiles: the profiles of all variables, by name.
+      state: the variables that the model changes itself, and the step's reads of them.
+      given: the values that a verified run sends to the chief (``cluster.verify.givens``); only with ``train.verify``.
 
     Raises:
-      JobError: servers cannot hold a variable, or there is no right step with it.
+      JobError: servers cannot hold a variable, or no step with this variable would be right.
     """
 
     def __init__(self, model: ModelGraph, extensions: Sequence[Extension]):
@@ -80,10 +80,10 @@ class ModelUses:
 
 
 def refuse_unknown_shapes(job: Job, variables: Mapping[str, Any]) -> None:
-    """Refuse variables, by name, whose shape is not known.
+    """Refuse ``variables``, by name, of which one has a shape that is not fully known.
 
     Raises:
-      JobError: there are some.
+      JobError: a shape is not fully known.
     """
     for name, variable in variables.items():
         known = variable.shape.is_fully_defined()
@@ -91,10 +91,13 @@ def refuse_unknown_shapes(job: Job, variables: Mapping[str, Any]) -> None:
 
 
 def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[str]) -> None:
-    """Refuse trained variables, by name, that are none of the graph's ``variables``: nothing gives them first values.
+    """Refuse a trained variable that is not one of the graph's ``variables``: nothing would give it a first value.
+
+    Args:
+      trained, variables: the names of the variables.
 
     Raises:
-      JobError: there are some.
+      JobError: there is such a variable.
     """
     for name in trained:
         expected = "a trained variable in the collection tf.GraphKeys.GLOBAL_VARIABLES"
@@ -102,13 +105,14 @@ def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[st
 
 
 def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Collection[str]) -> None:
-    """Refuse variables that are too large to travel.
+    """Refuse a variable that is too large to travel.
 
     Args:
-      cuts: names of those that travel in slices.
+      profiles: the profiles of all variables, by name.
+      cuts: the names of the variables that travel in slices, which may be of any size.
 
     Raises:
-      JobError: there are some.
+      JobError: there is such a variable.
     """
     for name, each in profiles.items():
         ok = name in cuts or each.bytes <= _LARGEST
@@ -120,15 +124,16 @@ def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Co
 
 
 def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], owned: Collection[str]) -> None:
-    """Refuse, with a warm start, an optimizer's variables that begin as copies of the model's.
+    """Refuse, with a warm start, a variable of the optimizer that begins as a copy of one of the model's variables.
 
-    They are made on the workers with the model, and would have its values from before the warm start.
+    The workers create such a variable together with the model. So it would copy a value from before the warm start.
 
     Args:
-      owned: names of the variables that the optimizer made with the model.
+      variables: all variables, by name.
+      owned: the names of the variables that the optimizer created together with the model.
 
     Raises:
-      JobError: there are some.
+      JobError: there is such a variable.
     """
     of_model = {variable.op for name, variable in variables.items() if name not in owned}
     for name in owned if train.warm_start else ():
@@ -138,12 +143,15 @@ def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], own
 
 
 def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:
-    """Refuse backup workers with an update that reads what the model changes itself, such as a learning rate.
+    """Refuse backup workers where an update reads a variable that the model itself changes, such as a learning rate.
 
-    The chief's own step, in which the change is made, may not be one of those that make an update.
+    The chief's own step makes the change. With backup workers, an update may go without the chief's step.
+
+    Args:
+      reads_changing: whether the update reads such a variable.
 
     Raises:
-      JobError: there are such workers.
+      JobError: the update reads such a variable, and the run has backup workers.
     """
     if reads_changing and train.backup_workers:
         raise JobError(

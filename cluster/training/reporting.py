@@ -1,7 +1,7 @@
-"""Report one worker's training: a first line on what it is about to do, its progress, and its present activity.
+"""Report one worker's training: a first line on the training that it begins, its progress, and its present activity.
 
-The progress goes to its agent in files, and to its log in lines. The first line describes the settings, and what each
-step exchanges with each ps. The activity goes into the worker's pulse and its flight record.
+The progress goes to the worker's agent in files, and to its log in lines. The first line has the settings, the planned
+end, and the size of the variables. The activity goes into the worker's pulse and its flight record.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 from cluster.errors import NonFiniteError
 from cluster.model.device_pool import PoolMember
 from cluster.protocol.flight_records import PsExchange
+from cluster.protocol.loss_points import LossPoints
 from cluster.protocol.outcome import Outcome, Progress, Reporter
 from cluster.protocol.quantity import quantity
 from cluster.scoring.measures import in_words
@@ -25,10 +26,10 @@ from cluster.variables.placement import Placement, imbalance
 
 
 def description(pool: Sequence[PoolMember], settings: Train, placement: Placement, slices: Optional[int]) -> str:
-    """Return the settings, the end, and the size of a worker's training.
+    """Return a line on a worker's training: its settings, its planned end, and the size of its variables.
 
     Args:
-      slices: of each large variable; None or 0 for whole ones.
+      slices: the number of slices of each large variable; None or 0 if variables stay whole.
     """
     held = placement.bytes_per_server()
     towers = sum(len(member.devices) for member in pool)
@@ -38,7 +39,7 @@ def description(pool: Sequence[PoolMember], settings: Train, placement: Placemen
         f" {quantity(pool[0].task.num_workers, 'worker')},"
         f" {quantity(towers, 'tower')} of batch {settings.tower_batch_size} here;"
         f" {sum(held):,} bytes of variables"
-        f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} of the mean){cut}"
+        f" on {len(held)} ps (the fullest holds {imbalance(held):.2f} times the mean){cut}"
     )
 
 
@@ -49,7 +50,7 @@ def _planned_end(settings: Train) -> str:
 
 
 def exchanges(replica: Replica) -> List[PsExchange]:
-    """Return what a step pushes to each ps and pulls from it: buckets, or without them one variable by the other."""
+    """Return the exchange of a step with each ps; without buckets, each variable counts as a push of its own."""
     servers = replica.placement.servers
     pushes = Counter([bucket.server for bucket in replica.buckets] or servers.values())
     return [PsExchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]
@@ -62,11 +63,19 @@ class TrainingProgress:
     """Report training progress: a file and a line on stdout, at most once a second.
 
     Args:
-      fields: returns those fields of ``Progress`` that are of no single step.
+      steps: the planned last step; None if only the data end the run.
+      fields: returns the fields of ``Progress`` that belong to no single step.
+      points: collects the points of the chief's loss curve; None for other workers.
     """
 
-    def __init__(self, reporter: Reporter, steps: Optional[int], fields: Callable[[], Dict[str, Any]]):
-        self._reporter, self._steps, self._fields = reporter, steps, fields
+    def __init__(
+        self,
+        reporter: Reporter,
+        steps: Optional[int],
+        fields: Callable[[], Dict[str, Any]],
+        points: Optional[LossPoints] = None,
+    ):
+        self._reporter, self._steps, self._fields, self._points = reporter, steps, fields, points
         self.taken = 0  # steps in all
         self._examples = 0
         self._ignored = 0
@@ -77,18 +86,20 @@ class TrainingProgress:
     def begin(self, step: int) -> None:
         """Print that this worker joined at ``step``, and begin to measure step times.
 
-        The next step is the first after joining.
+        The next call of ``note`` is for the first step after joining.
         """
         self._first = True
         self._taken = 0
         self._since = time.monotonic()
+        if self._points is not None:
+            self._points.interrupt()
         print(f"joined at step {step}", flush=True)
 
     def note(self, step: Step, stepper: BaseWorker) -> Optional[float]:
-        """Note one step, and report progress if a report is due.
+        """Note ``step``, which ``stepper`` took, and report progress if a report is due.
 
         Returns:
-          The step time in milliseconds if it was reported now, else None.
+          The mean step time since the last report, in milliseconds; None if the method reports nothing.
         """
         self._taken += 1
         self.taken += 1
@@ -96,11 +107,14 @@ class TrainingProgress:
         if step.examples:
             self._loss = step.loss
             self._ignored += not math.isfinite(step.loss)
+            if self._points is not None:
+                self._points.add(step.number, step.loss)
         if self._first or self._reporter.due() or step.number >= (self._steps or NO_LIMIT):
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
             progress = Progress(
                 step.number, _number_in_words(self._loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
                 dropped_gradients=stepper.dropped, waited_s=stepper.waited_s, **self._fields(),
+                **(self._points.fields() if self._points is not None else {}),
             )  # fmt: skip
             self._report(progress, self._loss)
             return elapsed_ms
@@ -124,9 +138,9 @@ class TrainingProgress:
         self._warned.update(warnings)
 
     def refuse_nothing_trained(self, task: str) -> None:
-        """Refuse a run in which this worker has trained nothing in at least ``_ENOUGH`` steps, or all of the run.
+        """Refuse a run in which no step of this worker has trained, of at least ``_ENOUGH`` steps, or of the whole run.
 
-        A run that looks as if it had trained must have done so.
+        So no run succeeds that has trained nothing.
 
         Raises:
           NonFiniteError: every gradient of this worker was ignored.
@@ -138,13 +152,13 @@ class TrainingProgress:
             )
 
     def report_now(self, step: int) -> None:
-        """Report the newest progress again, with ``step`` and the fields as they are now."""
+        """Report the newest progress again, with ``step`` and the present values of the fields."""
         self._last = replace(self._last or Progress(step), step=step, **self._fields())
         self._warn(self._last.warnings)
         self._reporter.progress(self._last, force=True)
 
     def end(self, outcome: Outcome) -> Outcome:
-        """Write the last progress and the outcome."""
+        """Write the last progress and ``outcome``; return ``outcome``."""
         last = self._last or Progress(int(outcome.step or 0))
         checkpoint_step = outcome.checkpoint_step
         self._reporter.progress(replace(last, step=int(outcome.step or 0), checkpoint_step=checkpoint_step), force=True)
@@ -168,37 +182,38 @@ class Activity:
         self._waited_s = 0.0  # in the last step, until the phase behind it has begun
 
     def note(self, doing: str) -> None:
-        """Note the current part of a start, in a few words."""
+        """Note ``doing``, the current part of the worker's start, in a few words."""
         self._pulse.note(doing)
 
     def begin_graph(self) -> None:
-        """Begin to build a graph, whose steps count their waits from 0."""
+        """Note that the worker begins to build a graph, whose steps count their waits from 0."""
         self._all_waited_s = 0.0
         self.note("builds its graph")
 
     def describe(self, replica: Replica) -> None:
-        """Record what each step exchanges with each ps."""
+        """Record the exchange of each step with each ps, for the flight record."""
         self._record.describe(exchanges(replica))
 
     def begin_session(self) -> None:
-        """Begin to join, for the first time or again."""
+        """Note that the worker begins to join, for the first time or again."""
         self._pulse.restart()
         self.note("waits for the parameter servers")
 
     def lose_session(self, step: int) -> None:
-        """Note that an error has ended what was going on, after the global step ``step``."""
+        """Note that an error has ended the current step or phase, after the global step ``step``."""
         self._record.end(step, is_whole=False)
         self._record.begin("starting")
 
     def begin_steps(self, owes: Callable[[], bool]) -> None:
-        """Begin to take steps; ``owes`` returns whether a step that lasts is this worker's own."""
+        """Note that the worker begins to take steps; ``owes`` returns whether the current step waits for it."""
         self._pulse.ask = owes
         self._known = set()
 
     def begin_step(self, fetches: Tuple[bool, ...]) -> None:
-        """Begin a step, which is a first one if these fetches are new.
+        """Note that a step begins. ``fetches``: whether each callback fetches values with it.
 
-        TensorFlow places the graph again for other fetches than before: such a step takes as long as a first one.
+        TensorFlow places the graph again for each new set of fetches. So a step with a new set takes as long as a first
+        step, and counts as one.
         """
         is_first = fetches not in self._known
         self._record.begin("first step" if is_first else "step")
@@ -207,27 +222,27 @@ class Activity:
             self._pulse.begin_phase("first step")
 
     def end_step(self, step: int, stepper: BaseWorker) -> None:
-        """Record a step, and how long it has waited for others."""
+        """Record that ``stepper`` has ended a step, and the seconds that the step waited for other workers."""
         self._waited_s = (stepper.waited_s or 0.0) - self._all_waited_s
         self._all_waited_s += self._waited_s
         self._record.end(step, None if stepper.waited_s is None else self._waited_s, stepper.longest_wait)
 
     def await_step(self) -> None:
-        """Count what is done from here on to the next step."""
+        """Count the time from now on as part of the next step."""
         self._begin_phase("step")
 
     def begin(self, phase: str) -> None:
-        """Begin another phase than a step."""
+        """Note that ``phase`` begins, which is not a step."""
         self._begin_phase(phase)
         self._record.begin(phase)
 
     def end(self, step: int) -> None:
-        """Record the phase that has begun."""
+        """Record the end of the current phase, after the global step ``step``."""
         self._record.end(step)
 
     @contextlib.contextmanager
     def pause(self, phase: str, step: int) -> Iterator[None]:
-        """Inside is a phase between two steps; it is recorded if it is long enough to be seen."""
+        """Note, inside, the phase ``phase`` between two steps; record it at the end if it is long enough to be seen."""
         self.begin(phase)
         yield
         self._record.end_pause(step)

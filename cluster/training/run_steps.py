@@ -1,23 +1,23 @@
-"""The numbers of a run that its workers leave on ``ps:0``: the global step, the last one, step times, newest metrics.
+"""The numbers of a run that its workers leave on ``ps:0``: the global step, the last step, step times, newest metrics.
 
-The global step on the servers is the one that counts. A worker's graph has a variable of its own for it beside it.
+The run counts its steps in the servers' global step. Each worker's graph also has a copy of this variable.
 
-The chief may bring the last step forward. Every worker reads it with each of its steps. A synchronous step needs a
-gradient of every worker, so all workers must end at the same step:
+The chief may bring the last step forward. Every worker reads the number of the last step with each of its own steps. A
+synchronous step needs a gradient of every worker, so all workers must end at the same step:
 
     chief     has seen step t end, decides, and writes t + 2
     others    are in step t + 1 meanwhile, and may have read the old number; that step waits for the chief
     all       begin step t + 2 after that, read the new number with it, and end
 
-Without ``train.best.patience`` no last step is read, and none lies there.
+Without ``train.best.patience``, ``ps:0`` has no number of a last step, and no worker reads one.
 
 A worker writes its step time when it writes its progress, at most once a second. So the chief's summaries cost no
 worker anything in a step.
 
-Metrics are of the examples that trained last, over all workers. The score of an example is the one that the step
-computed, before the example changed the model. While each example comes for the first time, this is as honest as
-held-out data ("progressive validation": Blum, Kalai and Langford, 1999). A worker writes its newest examples every few
-seconds; the chief reads them all, and measures.
+Metrics are those of the newest trained examples of all workers. The score of an example comes from the step that trains
+on it, before the example changes the model. While each example comes for the first time, this is as honest as held-out
+data ("progressive validation": Blum, Kalai and Langford, 1999). A worker writes its newest examples every few seconds;
+the chief reads the examples of all workers, and measures.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def servers_step() -> Any:
 
 @contextlib.contextmanager
 def counting_by(step: Any) -> Iterator[None]:
-    """Let TensorFlow find ``step`` as the global step: a learning rate that is applied on the servers counts by it."""
+    """Let TensorFlow find ``step`` as the global step, inside, so that a learning rate depends on ``step``."""
     steps = tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)
     before, steps[:] = list(steps), [step]
     try:
@@ -55,7 +55,7 @@ NOTICE = 2  # steps between the decision and the last one
 
 
 class LastStep(Callback):
-    """The last step, as one worker knows it.
+    """The last step of the run, to the knowledge of one worker.
 
     ``step`` is the global step at which this worker ends.
     """
@@ -72,20 +72,20 @@ class LastStep(Callback):
             self._fetches = [step.read_value()]
 
     def fetches(self, step: int) -> List[Any]:
-        """Return the last step on ``ps:0``, where it may change."""
+        """Return the tensor of the last step on ``ps:0``; [] in a run whose last step cannot change."""
         return self._fetches
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note the last step that was read with a step."""
+        """Note the number of the last step, which ``step`` has fetched."""
         self._learn(fetched)
 
     def open(self, session: Any) -> None:
-        """Write the last step."""
+        """Write the last step to ``ps:0``, as the chief."""
         if self._fetches:
             session.run(self._write, {self._number: self.step})
 
     def learn(self, session: Any) -> None:
-        """Read the last step, once the chief has begun."""
+        """Read the last step from ``ps:0``, once the chief has begun the run."""
         self._learn(session.run(self._fetches))
 
     def _learn(self, fetched: List[Any]) -> None:
@@ -93,13 +93,13 @@ class LastStep(Callback):
             self.step = min(self.step, int(number))
 
     def bring_forward(self, session: Any, step: int) -> None:
-        """Chief, after ``step``: end training ``NOTICE`` steps later, if it does not end before."""
+        """End training, as the chief, ``NOTICE`` steps after ``step``, if it does not end earlier anyway."""
         self.step = min(self.step, step + NOTICE)
         self.open(session)
 
 
 class StepTimes(Callback):
-    """The last step time of every worker, in milliseconds.
+    """The newest step time of every worker, in milliseconds, on ``ps:0``.
 
     The time is 0 for a worker that has not reported yet. Checkpoints do not have these times.
     """
@@ -112,7 +112,7 @@ class StepTimes(Callback):
         self._names = worker_names(task)
 
     def open(self, session: Any) -> None:
-        """Reset all step times to 0."""
+        """Reset all step times to 0, as the chief."""
         session.run(self._times.initializer)
 
     def report(self, session: Any, step_time_ms: float) -> None:
@@ -120,13 +120,13 @@ class StepTimes(Callback):
         session.run(self._report, {self._own: step_time_ms})
 
     def scalars(self) -> Dict[str, Any]:
-        """Before the graph is finished: the tensor of each worker's time, by a name for it."""
+        """Return the tensor of each worker's step time, by its tag; call this method before the graph is finalized."""
         times = tf.unstack(self._times.read_value(), num=len(self._names))
         return {f"step_time_ms/{name}": time for name, time in zip(self._names, times)}
 
 
 def worker_names(task: Task) -> List[str]:
-    """``chief_0``, ``worker_0``, … in the order of ``Task.worker_index``."""
+    """Return the workers' names ``chief_0``, ``worker_0``, … in the order of ``Task.worker_index``."""
     return [f"{role}_{index}" for role in TRAINERS for index in range(len(task.cluster.get(role, ())))]
 
 
@@ -138,10 +138,10 @@ class TrainingMetrics(Callback):
     """Keep one worker's newest examples; on the chief, measure those of all workers.
 
     Args:
-      columns: of the model's metrics.
+      columns: the columns that the model's metrics need of each example.
       last: the last step of the run, at which the chief always measures.
 
-    ``latest`` has the chief's newest values by name, NaN for an undefined one; it is empty before the first.
+    ``latest`` has the chief's newest values by name, NaN for an undefined value; it is empty before the chief measures.
     """
 
     def __init__(self, task: Task, columns: Columns, last: LastStep, clock: Callable[[], float] = time.monotonic):
@@ -156,15 +156,17 @@ class TrainingMetrics(Callback):
         self._write = [tf.assign(each, self._own).op for each in self._windows[:1] if not task.is_chief]
 
     def fetches(self, step: int) -> List[Any]:
-        """Return the columns of the metrics, with each step."""
+        """Return the columns of the metrics, which each step fetches."""
         return self._columns.tensors
 
     def open(self, session: Any) -> None:
-        """Forget the examples of all other workers."""
+        """Clear the examples of all workers on ``ps:0``, as the chief."""
         session.run([each.initializer for each in self._windows])
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note the examples of a step. Every ``EVERY_S`` seconds, or less often if that takes long, write or measure.
+        """Note the examples of ``step``. Every ``EVERY_S`` seconds, write them, or measure as the chief.
+
+        The interval is longer if this work takes long. The chief also measures at the last step.
 
         Raises:
           JobError: a metric has no meaning for its examples.
@@ -187,7 +189,7 @@ class TrainingMetrics(Callback):
         self.latest = self._columns.values(together([own, *others]))
 
     def fields(self) -> Dict[str, Any]:
-        """Return the newest metrics."""
+        """Return the field of ``Progress`` with the newest metrics."""
         return {"metrics": self.latest}
 
 

@@ -1,6 +1,6 @@
 """Explain an error of building or of a step: by the job's line that caused it, or by the number that is not finite.
 
-What is explained as an error of the job is final. What another attempt may not meet is raised as it is: errors of the
+An explained error of the job is final. Errors that another attempt may not meet are raised unchanged: errors of the
 system, of memory, of other tasks.
 """
 
@@ -27,7 +27,7 @@ _PYTHONS = re.compile(r"^((\w+): .*)\nTraceback \(most recent call last\):", re.
 
 @contextlib.contextmanager
 def explain_building(job: Job) -> Iterator[None]:
-    """Inside, raise an error of building the graph as one of the job, which every attempt would meet.
+    """Raise, inside, an error in the code that builds the graph as a ``JobError``, since every attempt would meet it.
 
     Raises:
       JobError: the graph cannot be built.
@@ -40,7 +40,7 @@ def explain_building(job: Job) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator[None]:
-    """Inside, raise an error of the step after ``step`` as what a person can act on.
+    """Raise, inside, an error of the step after ``step`` as an error on which a person can act.
 
     Raises:
       JobError: the job's own code is the cause.
@@ -58,7 +58,7 @@ def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Ite
         reason = nan_guard.reason(error)
         if reason is not None:
             raise NonFiniteError(
-                f"{task.name}: {reason} in step {step}, and it was not applied;"
+                f"{task.name}: {reason} in step {step}, which was not applied;"
                 " lower the learning rate, set train.clip_norm, or set train.on_nan to ignore"
             ) from error
         indivisible = towers.indivisible(error)

@@ -1,7 +1,7 @@
 """The graph of TensorFlow's own documentation, for ``train.sync: stock``: no variable on a worker, none in slices.
 
-Variables are on the servers, where ``tf.train.replica_device_setter`` puts them, each on the one that holds least so
-far; every tower reads them there, and TensorFlow's own class makes the steps (``cluster.steps.stock_worker``).
+``tf.train.replica_device_setter`` puts each variable on the server that holds the fewest bytes so far. Every tower
+reads the variables there, and TensorFlow's own class makes the steps (``cluster.steps.stock_worker``).
 """
 
 from dataclasses import replace
@@ -24,7 +24,11 @@ from cluster.variables.uses import ancestors, sources
 
 
 def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
-    """Add all of it to the current graph."""
+    """Add the model and its steps to the current graph, and return its parts.
+
+    Args:
+      estimate: whether the graph is built to be described and not run; then every batch counts as complete.
+    """
     task, train, num_ps = model.task, model.train, len(model.task.cluster["ps"])
     with tf.device(ps_device(0)):
         global_step = tf.train.get_or_create_global_step()
@@ -87,8 +91,8 @@ def _refuse_changing(optimizer: Any, changed: Sequence[Any]) -> None:
     if is_elementwise(optimizer) and not is_elementwise(optimizer, changed):
         names = ", ".join(each.op.name for each in changed)
         raise JobError(
-            "train.sync: expected overlapped or plain with an optimizer that reads what the model changes in each step"
-            f" (one of {names}), found stock"
+            "train.sync: expected overlapped or plain with an optimizer that reads a variable which the model changes"
+            f" in each step (one of {names}), found stock"
         )
 
 
@@ -110,6 +114,7 @@ def _refuse_run_by_optimizer(model: ModelGraph, applied: Sequence[Any]) -> None:
     found = changing or sorted(taking, key=lambda op: str(op.name))
     if found:
         raise JobError(
-            f"{place(found[0])}: the optimizer's apply_gradients waits for this operation of the model; expected one of"
-            " gradients and variables with train.sync: stock; put the operation into tf.GraphKeys.UPDATE_OPS"
+            f"{place(found[0])}: the optimizer's apply_gradients waits for this operation of the model; with"
+            " train.sync: stock, expected apply_gradients to need only gradients and variables; put the"
+            " operation into tf.GraphKeys.UPDATE_OPS"
         )

@@ -1,18 +1,17 @@
-"""Write what TensorBoard shows of a run.
+"""Write the values of a run that TensorBoard shows.
 
-The chief writes it into ``summaries`` in the run's folder.
+The chief writes these values into ``summaries`` in the run's folder, every few seconds, for its step at that time.
 
-    tag                 every few seconds, of the step that is taken then
-    loss                of the chief's own batch
-    steps_per_second    since the last time; and examples_per_second of all workers
-    learning_rate       of that step
-    gradient_norm       before clipping: of the mean over all workers, or in async of the chief's gradient
-    step_time_ms/worker_1   of each worker, as it reported last
-    training/auc        metrics of the newest examples of all workers
-    (any other)         ``tf.summary`` operations of the job's own model, of the chief's first tower
+    tag                     value
+    loss                    the loss of the chief's own batch
+    steps_per_second        the rate since the last values; and examples_per_second of all workers
+    learning_rate           the learning rate of that step
+    gradient_norm           before clipping: of the mean over all workers, or in async of the chief's gradient
+    step_time_ms/worker_1   the newest reported step time of each worker
+    training/auc            metrics of the newest examples of all workers
+    (any other)             ``tf.summary`` operations of the job's own model, of the chief's first tower
 
-Their values are fetched together with a step when they are due, so that other steps cost nothing
-more and no example is used twice.
+The chief fetches due values together with a step. So other steps cost no more, and no example is used twice.
 """
 
 import contextlib
@@ -31,13 +30,14 @@ EVERY_S = 5.0
 
 
 class Summaries(Callback):
-    """Decide when to write, what to fetch for it, and write; with no folder it does nothing.
+    """Fetch the values that are due, and write them into a file of events.
 
     Args:
-      scalars: tensors by their tags, fetched when they are due.
-      steps: the last step of the run, which is always written.
-      global_batch_size: examples in a step of all workers.
-      metrics: of the newest examples; None where none are measured.
+      folder: the folder of the file; None writes nothing.
+      scalars: tensors by their tags, which are fetched when they are due.
+      steps: the last step of the run, whose values are always written.
+      global_batch_size: the number of examples in a step of all workers.
+      metrics: the metrics of the newest examples; None where the model has no metrics.
     """
 
     def __init__(
@@ -58,12 +58,12 @@ class Summaries(Callback):
         self._grown_at = 0.0  # when that step was written first
 
     def fetches(self, step: int) -> List[Any]:
-        """Return the fetches for the step that follows ``step``: none unless a summary is due."""
+        """Return the fetches for the step that follows ``step``: [] unless values are due."""
         due = self._step is None or self._clock() - self._at >= EVERY_S or step + 1 >= self._steps
         return [self._tensors, *self._own] if due and self._file else []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Write what was fetched with a step in which an example counts, and the newest metrics."""
+        """Write ``fetched``, the values from ``step``, and the newest metrics; nothing for a step without examples."""
         if not fetched or not step.examples or self._file is None:
             return
         metrics = self._metrics.latest if self._metrics else {}
@@ -84,10 +84,10 @@ class Summaries(Callback):
 
 
 class EventFile:
-    """A file of events as TensorBoard reads them; made at the first event.
+    """A file of events as TensorBoard reads them; the first event creates it.
 
-    ``tf.summary.FileWriter`` writes in a thread that a full disk ends, and then waits for it
-    for ever. Here every event is written at once, and when that fails training goes on.
+    ``tf.summary.FileWriter`` writes in a thread. A full disk ends that thread, and the writer then waits for it for
+    ever. This class writes every event at once, and training continues if that fails.
     """
 
     def __init__(self, folder: Path):
@@ -97,11 +97,14 @@ class EventFile:
         self._failed = False
 
     def write(self, step: int, values: Mapping[str, float], more: List[bytes], began: bool) -> None:
-        """Append one event of scalars and ready-made summaries; never raises for what a disk does.
+        """Append one event of scalars and ready-made summaries; print an error of the disk, and never raise it.
 
         Args:
-          began: values of this step and later ones, written before by a run that was restored
-            to an earlier step, are void.
+          step: the global step of the event.
+          values: the scalars, by their tags.
+          more: serialized summaries.
+          began: whether TensorBoard must drop earlier events of this step and later ones. An attempt wrote these events
+            before the run was restored to an earlier step.
         """
         summary = tf.Summary(value=[tf.Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
         for each in more:

@@ -1,7 +1,7 @@
 """Train as one worker: a loop over steps, between which callbacks act, and the end of the run.
 
 A worker loses its session when a parameter server restarts. The worker then makes a new one on the same graph, and
-joins again (``cluster.training.joining``). ``cluster.training.callbacks`` has what a callback is.
+joins again (``cluster.training.joining``). ``cluster.training.callbacks`` defines callbacks.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from cluster.errors import TrainingError
 from cluster.job import Job
 from cluster.model import device_pool
+from cluster.protocol.loss_points import LossPoints
 from cluster.protocol.outcome import Outcome, Reporter
 from cluster.protocol.save_request import SaveRequests
 from cluster.protocol.standby import Standby
@@ -40,12 +41,14 @@ def train(
     """Train as one worker of the cluster until the global step is ``settings.steps``.
 
     Args:
-      reporter: gets the progress, and the outcome whatever it is.
+      job: the job without its args.
+      args: the args of the job.
+      reporter: reports the progress, and the outcome of success or failure.
       checkpoint_dir: a folder on the chief's host; None for no checkpoints.
-      standby: the wait for this process's turn, before which it reports nothing.
+      standby: the wait for this process's turn, before which the process reports nothing.
 
     Returns:
-      The outcome that was reported; a failure's has the cause and the traceback.
+      The outcome that was reported; that of a failure has the cause and the traceback.
     """
     trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
     if standby is not None and standby.waits:
@@ -62,7 +65,7 @@ def train(
 class Trainer:
     """One worker's way through a run. Attributes are valid after ``setup``.
 
-    ``step`` is the last global step that this worker knows of, None before it has joined.
+    ``step`` is the newest global step that this worker knows; None before the worker has joined.
     """
 
     def __init__(
@@ -81,19 +84,21 @@ class Trainer:
         self._reporter = reporter
         self._requests = SaveRequests(reporter.folder)
         self._activity = Activity(reporter)
-        self._progress = TrainingProgress(reporter, settings.steps, self._fields)
+        self._progress = TrainingProgress(
+            reporter, settings.steps, self._fields, LossPoints() if task.is_chief else None
+        )
         self._pause_s = _FIRST_PAUSE_S
         self._is_built = False
         self._saving_s = 0.0
 
     def prepare(self) -> None:
-        """Build the graph before ``setup``, unless only the cluster can answer what it depends on."""
+        """Build the graph before ``setup``, unless the graph depends on facts that only the running cluster has."""
         if self.settings.replication != device_pool.IN_GRAPH:
             with contextlib.suppress(NeedsCluster):
                 self._gather_and_build(None)
 
     def setup(self) -> None:
-        """Start this task's server, then build the whole graph."""
+        """Start this task's server, then build the graph, unless ``prepare`` has built it."""
         self._activity.note("opens its port")
         self._server = server.start(
             self.task, device_pool.count_devices(self.settings), server.threads_of(self.settings)
@@ -138,12 +143,12 @@ class Trainer:
         return {**self._graph.callbacks.fields(), "saving_s": self._saving_s}
 
     def describe(self) -> None:
-        """Print in one line what this worker is about to do."""
+        """Print one line on the training that this worker begins: settings, planned end, and size of the variables."""
         described = description(self._pool, self.settings, self.replica.placement, self._partition_count.number)
         print(f"{self.task.name}: {described}", flush=True)
 
     def loop(self) -> Outcome:
-        """Train to the end, with a new session whenever a parameter server has started again."""
+        """Train to the end, with a new session after each restart of a parameter server; return the outcome."""
         while True:
             session = self._connect()
             try:

@@ -1,4 +1,4 @@
-"""A worker's graph, with all that the worker does in it: its model and steps, how it joins, and its callbacks.
+"""A worker's graph, with all that the worker runs in it: its model and steps, its joining, and its callbacks.
 
 The callbacks act in the order of one list, ``WorkerGraph._make_callbacks``.
 """
@@ -30,10 +30,11 @@ from cluster.verify.verification import Verification
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker that trains, whichever graph it has.
+    """A worker that trains: the parts that it keeps when a new graph replaces its graph.
 
-    ``job`` has its ``args`` bound. ``pool`` has the devices of its towers. ``folder`` is that of the chief's
-    checkpoints, None for none. ``is_first``: whether neither this process nor an earlier one has taken a step.
+    ``job`` is the job with ``args``. ``pool`` has the devices of the worker's towers. ``folder`` is the folder of the
+    chief's checkpoints, None for no checkpoints. ``is_first``: whether neither this process nor an earlier process of
+    the task has taken a step.
     """
 
     job: Job
@@ -50,11 +51,11 @@ class Worker:
 
 
 class WorkerGraph:
-    """The graph of one worker, which does not change afterwards.
+    """The graph of one worker, which is finalized when this object exists.
 
     Attributes:
       replica: the model, and its steps.
-      checkpoints: the chief's; None on another worker.
+      checkpoints: the chief's checkpoints; None on another worker.
       last: the last step of the run.
     """
 

@@ -6,10 +6,10 @@ incremental_apply  apply an optimizer to some variables at a time, with slots of
 
 Any other optimizer needs all variables, whole and under the author's names:
 
-imported_update      build its update in a separate graph, with the model's collections, and import that graph
-counted_step         the global step that it sees there, and counts
-optimizer_gradients  the part that each worker does before pushing; whether its minimize may be skipped
-passed_loss          the functions of the loss that it may differentiate
+imported_update      build the optimizer's update in a separate graph with the model's collections, and import the graph
+counted_step         the global step that the optimizer sees and counts in that graph
+optimizer_gradients  the gradients that the optimizer computes on a worker, and changes on servers; its ``minimize``
+passed_loss          the functions of the loss that the optimizer may differentiate
 
 For both kinds:
 

@@ -14,8 +14,8 @@ from cluster.updates.optimizer_gradients import described
 from cluster.variables.uses import handle_of, writes
 
 LEFT_OUT = (
-    "the optimizer counts a step under a condition; unlike in one process, a step that it leaves out counts too, and a"
-    " loss scale is decided by gradients of parts of the batch, which overflow later than those of the whole"
+    "the optimizer counts a step under a condition; unlike in one process, a step that it leaves out counts too, and"
+    " gradients of parts of the batch, which overflow later than those of the whole batch, decide a loss scale"
 )
 _LOOPS = ("Enter", "RefEnter")
 _MOVED = ("Cast", "Bitcast")
@@ -26,7 +26,7 @@ class CountedStep:
 
     Args:
       step: the global step; code that asks TensorFlow for the global step afterwards receives ``variable``.
-      name: of the variable.
+      name: the name of ``variable``.
     """
 
     def __init__(self, step: Any, name: str):
@@ -37,10 +37,10 @@ class CountedStep:
         tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)[:] = [self.variable]
 
     def settle(self, optimizer: Any) -> bool:
-        """Copy the global step into the variable before anything uses it; call this when the update is built.
+        """Copy the global step into ``variable`` before any operation uses it; call this once the update is built.
 
         Returns:
-          Whether the optimizer counts under a condition, and so may skip a step.
+          Whether ``optimizer`` counts a step under a condition, and so may skip it.
 
         Raises:
           JobError: the optimizer does not count exactly one for each step.

@@ -1,4 +1,4 @@
-"""Several optimizers, each for the variables whose names begin in the same way, such as wide and deep ones."""
+"""Several optimizers, each for the variables whose names begin in the same way, such as ``wide/`` and ``deep/``."""
 
 import difflib
 from itertools import accumulate, takewhile
@@ -16,8 +16,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
     """One optimizer made of several.
 
     Args:
-      parts: by the beginning of names. ``wide`` is for ``wide`` and all of ``wide/…``, ``wide/`` only for the latter,
-        ``""`` for all remaining names. The longest key that fits counts.
+      parts: the optimizers, by the beginning of their variables' names. The key ``wide`` fits the name ``wide`` and all
+        names ``wide/…``, ``wide/`` only the latter, and ``""`` all names. The longest key that fits a name counts.
       who: the beginning of an error, with the place of the author's function.
     """
 
@@ -26,7 +26,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         self.parts, self._who = dict(parts), who
 
     def compute_gradients(self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Compute the gradients of each part by that part.
+        """Return (gradient, variable) pairs; each optimizer of ``parts`` computes the gradients of its own variables.
 
         Raises:
           JobError: a variable belongs to no part, or a part has no variable in the graph.
@@ -49,8 +49,8 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 first = sorted({name.split("/")[0] for name in names})
                 raise JobError(
-                    f"{self._who}: expected a variable for every key, found none for {key!r}{hint} among those of"
-                    f" {', '.join(first)}; correct the key, or leave it out"
+                    f"{self._who}: expected a variable for every key, found none for {key!r}{hint}; names"
+                    f" begin with {', '.join(first)}; correct the key, or leave it out"
                 )
 
     def _together(self, variables: Sequence[Any]) -> List[Tuple[Any, List[str]]]:
@@ -67,14 +67,17 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         return [*([(plain, own)] if own else []), *others]
 
     def apply_gradients(self, grads_and_vars: GradsAndVars, global_step: Any = None, name: Any = None) -> Any:
-        """Apply the gradients of each part by that part; the last part, after the others, counts the step."""
+        """Return the operation by which each optimizer of ``parts`` applies its gradients.
+
+        The last optimizer, after the others, counts the step.
+        """
         *others, (last, its_pairs) = self.share_out(grads_and_vars)
         before = [optimizer.apply_gradients(pairs) for optimizer, pairs in others]
         with tf.control_dependencies(before):
             return tf.group(*before, applied(last, its_pairs, global_step), name=name)
 
     def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
-        """Return optimizers, each with its part of these pairs, without optimizers that have no gradient."""
+        """Return optimizers, each with its share of ``grads_and_vars``, without optimizers that have no gradient."""
         found: Dict[str, List[Tuple[Any, Any]]] = {}
         for grad, variable in grads_and_vars:
             found.setdefault(self.prefix(plain_name(variable)), []).append((grad, variable))
@@ -83,16 +86,16 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
         ]
 
     def prefix(self, name: str) -> str:
-        """Return the part for a variable of this name.
+        """Return the key in ``parts`` of the optimizer for the variable ``name``.
 
         Raises:
-          JobError: the variable belongs to no part.
+          JobError: no key fits the name.
         """
         fitting = [each for each in self.parts if _fits(each, name)]
         if not fitting:
             raise JobError(
-                f"{self._who}: expected one for every variable, found none for {name} among {', '.join(self.parts)};"
-                ' add one under "" for all that is left'
+                f"{self._who}: expected an optimizer for every variable, found none for {name} among"
+                f' {", ".join(self.parts)}; add one under "" for the remaining variables'
             )
         return max(fitting, key=len)
 

@@ -27,11 +27,11 @@ _RUN_BESIDE = tf.GraphKeys.UPDATE_OPS  # the workers run these updates; the serv
 
 
 class ModelCollections:
-    """Entries of the model's collections, in the current graph.
+    """The entries of the model's collections, added to the collections of the current graph.
 
     Args:
-      entries: of the model's graph, by collection.
-      variables: of the current graph, by the author's names.
+      entries: the entries of collections in the model's graph, by the name of the collection.
+      variables: the variables of the current graph, by the author's names.
       scope: a name scope for placeholders.
     """
 
@@ -54,10 +54,10 @@ class ModelCollections:
         return made
 
     def refuse_needed(self, update: Any, who: str) -> None:
-        """Refuse an update that needs an entry without a value on the servers.
+        """Refuse ``update`` if it needs an entry of the model's collections that has no value on the servers.
 
         Args:
-          who: the optimizer, with the place of its ``apply_gradients``.
+          who: the optimizer, with the place of its ``apply_gradients``, for the error.
 
         Raises:
           JobError: the update needs such an entry.
@@ -66,14 +66,17 @@ class ModelCollections:
         for name, found in self._stand_ins.items():
             if any(each.op in needed for each in found):
                 raise JobError(
-                    f"{who}: expected an apply_gradients of gradients and variables, found that it needs what the model"
-                    f" has put into the collection {name!r}, which is on the workers; put operations into"
+                    f"{who}: expected an apply_gradients that needs only gradients and variables, found one that needs"
+                    f" the model's entries of the collection {name!r}, which are on the workers; put operations into"
                     " tf.GraphKeys.UPDATE_OPS, and terms into the loss that model returns"
                 )
 
 
 class VariableSpec(NamedTuple):
-    """A variable to create: ``sparse`` is whether its gradient has rows, None without a gradient."""
+    """A variable to create on the server ``device``, with the shape, type and constraint of the worker's ``mirror``.
+
+    ``sparse``: whether its gradient is sparse; None without a gradient.
+    """
 
     mirror: Any
     device: str
@@ -88,21 +91,22 @@ class ImportedUpdate:
 
     Args:
       specs: the variables by name.
-      step_device: of the global step, and of operations without another device.
-      clip_norm: of all gradients together, as the optimizer would apply them; None does not clip.
+      step_device: the device of the global step, and of operations without another device.
+      clip_norm: the largest norm of all gradients together, as the optimizer would apply them; None does not clip.
       changing: names of variables that the model changes itself. An update that reads such a variable, for example a
-        learning rate, reads it after the change of its step, as in one process.
+        learning rate, reads the value after the change in the same step, as in one process.
       collections: the entries of the model in collections of its graph, by name.
       scopes: how often the model has opened each variable scope.
 
     Attributes:
       masters: the variables of ``specs``, by name.
       others: the other variables that the optimizer created, such as slots.
-      global_step: the servers' own.
+      global_step: the servers' own global step.
       is_checked: whether new values must be finite numbers.
       reads_changing: whether the update reads one of the variables ``changing``.
       may_leave_out: whether the optimizer counts a step under a condition; here every step counts.
-      publish: creates the operation that the update must wait for in that case; None waits for gradients alone.
+      publish: creates the operation for which the update must wait if it reads a variable of ``changing``; with None,
+        the update waits only for gradients.
     """
 
     is_checked = False

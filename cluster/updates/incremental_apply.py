@@ -13,7 +13,7 @@ from cluster.variables.uses import sources
 
 
 class ZeroSlots:
-    """Create slots; create the zeros of one shape once on each server."""
+    """Optimizers' slots whose first values are zeros. The slots of one shape on a server share one tensor of zeros."""
 
     def __init__(self) -> None:
         self._zeros: Dict[Tuple[str, Tuple[int, ...], Any], Any] = {}
@@ -71,8 +71,8 @@ _ELEMENTWISE = (
 def is_elementwise(optimizer: Any, changed: Collection[Any] = ()) -> bool:
     """Return whether the optimizer is known to treat each element of a variable by itself.
 
-    Known are TensorFlow's own classes, not their subclasses. An optimizer with a method of its own, an attribute that
-    replaces a method of its class, is not known, either.
+    The function knows classes of this project, and TensorFlow's own classes but not their subclasses. It does not know
+    an optimizer with an attribute that replaces a method of its class.
 
     Args:
       changed: variables that the model changes in each step. No setting of the optimizer, such as its learning rate,
@@ -97,7 +97,7 @@ class IncrementalApply:
     """Let ``optimizer`` update variables as their gradients arrive, in one step.
 
     An optimizer updates each variable by itself. Once a step, it then updates state that belongs to no variable (Adam:
-    its powers of beta). ``update`` does the first for some variables, ``finish`` the second, after all variables.
+    its powers of beta). ``update`` updates some of the variables; ``finish`` updates that state, after all variables.
     """
 
     def __init__(self, optimizer: Any):
@@ -151,7 +151,7 @@ class IncrementalApply:
         vars(optimizer).update(made)
 
     def finish(self) -> Any:
-        """Return the operation that does the rest of the step, after every update."""
+        """Return the operation that updates the state that belongs to no variable, after every ``update``."""
         updates = tf.group(*self._updates)
         return tf.group(*[each._finish([updates], "finish") for each in self._used])
 

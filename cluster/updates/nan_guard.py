@@ -1,7 +1,7 @@
 """Handle a loss or gradient that is not a finite number, before anything is sent.
 
-The sum of a gradient's elements decides, computed on the gradient's device. The sum is finite only if every element is
-finite. One pass over a gradient costs little compared with its computation.
+The sum of a gradient's elements, computed on the gradient's device, decides: the sum is finite only if every element is
+finite. One pass over a gradient costs little compared with the computation of the gradient.
 """
 
 import re
@@ -16,10 +16,10 @@ _FOUND = re.compile(rf"the (?:loss|gradient of \S+|new value of \S+) {NOT_FINITE
 
 
 def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tuple[Any, NamedGradients]:
-    """Return the loss, and (gradient, name) of each variable, as ``train.on_nan`` requires.
+    """Return the loss, and (gradient, name) of each variable, guarded as ``on_nan`` (``train.on_nan``) requires.
 
     Args:
-      grads: by name.
+      grads: the gradients by the names of their variables.
       scales: whether the optimizer multiplies the loss: then the optimizer itself handles gradients that are too large.
     """
     named = [(grad, name) for name, grad in grads.items()]

@@ -1,13 +1,13 @@
 """The gradients that an optimizer computes, on workers and on servers.
 
 An optimizer's ``compute_gradients`` may act before TensorFlow's own, and scale the loss. It may also act afterwards:
-clip, or freeze by name. Each worker must do the first part; the second part needs the mean of all gradients. So a
-worker uses only the result of TensorFlow's own method (``own_gradients``). On the servers TensorFlow's own method
-returns the mean, and the optimizer does the rest (``changed_gradients``).
+clip gradients, or freeze variables by name. Each worker must do the first part; the second part needs the mean of all
+gradients. So a worker uses only the result of TensorFlow's own method (``own_gradients``). On the servers TensorFlow's
+own method returns the mean, and the optimizer does the rest (``changed_gradients``).
 
-This package never calls ``minimize``, but only its two halves. A ``minimize`` that only passes its arguments on to
-TensorFlow's own may be skipped; that of every optimizer with decoupled weight decay is like that. To find out, the
-package calls it once, with TensorFlow's own replaced by a method that records its arguments.
+This package never calls ``minimize``, but only its two halves, ``compute_gradients`` and ``apply_gradients``. An
+optimizer's ``minimize`` may be skipped if it only passes its arguments on to TensorFlow's own, as with decoupled weight
+decay. To find out, the package calls it once, with TensorFlow's own replaced by a method that records its arguments.
 """
 
 import contextlib
@@ -25,7 +25,10 @@ _ONE_AT_A_TIME = threading.RLock()  # all threads share the methods of a class
 
 @contextlib.contextmanager
 def in_place_of(method: str, replacement: Callable[..., Any]) -> Iterator[None]:
-    """Replace the method of that name of ``tf.train.Optimizer`` inside, for calls of this thread alone."""
+    """Replace the method named ``method`` of ``tf.train.Optimizer`` inside this context.
+
+    Only one thread at a time can be inside, but the calls of all threads reach the replacement.
+    """
     with _ONE_AT_A_TIME:
         own = getattr(tf.train.Optimizer, method)
         setattr(tf.train.Optimizer, method, replacement)
@@ -47,8 +50,8 @@ class _Given:
 def hands_on(optimizer: Any) -> bool:
     """Return whether ``optimizer.minimize`` only calls TensorFlow's own with the same arguments.
 
-    Values that it stores from the defaults of its other parameters stay in the optimizer, as after a call by the
-    author.
+    To find out, the function calls ``minimize``. Some optimizers then store values, from the defaults of their further
+    parameters. These values stay in the optimizer, as after a call by the author.
     """
     loss, variable, step, result = _Given(), _Given(), _Given(), _Given()
     arrived: List[Dict[str, Any]] = []
@@ -122,9 +125,9 @@ def refuse_minimize(optimizer: Any) -> None:
     """
     if type(optimizer).minimize is not tf.train.Optimizer.minimize and not hands_on(optimizer):
         raise JobError(
-            f"optimizer {type(optimizer).__name__}: expected compute_gradients and apply_gradients to be all that it"
-            f" does, found a minimize of its own{_place(optimizer, 'minimize')}, which is not called; do the same in"
-            " these two"
+            f"optimizer {type(optimizer).__name__}: expected one that works only by compute_gradients and"
+            f" apply_gradients, found its own minimize{_place(optimizer, 'minimize')}, which is not called; move its"
+            " work into these two methods"
         )
 
 
@@ -136,10 +139,11 @@ def gathers(optimizer: Any) -> bool:
 def own_gradients(
     optimizer: Any, loss: Any, variables: Sequence[Any], weight: Any = None, batch: Iterable[Any] = ()
 ) -> OwnGradients:
-    """Compute the gradients of a loss as ``optimizer`` does, without its changes to the gradients afterwards.
+    """Compute the gradients of a loss as ``optimizer`` does, without the changes that it makes to them afterwards.
 
-    The optimizer sees the mean loss of one copy of the model. The loss that it passes on is multiplied by that copy's
-    part of a step before it is differentiated. So the optimizer's own terms count once, whatever the number of copies.
+    The optimizer receives the mean loss of one copy of the model, and passes a loss on to TensorFlow's own method. The
+    loss passed on is multiplied by ``weight``, and then differentiated. So the optimizer's own terms count once,
+    whatever the number of copies.
 
     Args:
       loss: a scalar, the mean over the examples of one copy.
@@ -208,8 +212,8 @@ def changed_gradients(optimizer: Any, grads: Mapping[str, Any], variables: Mappi
     """Return the gradients that an optimizer computes from the mean gradients before it applies them.
 
     Args:
-      grads: the mean gradients by name.
-      variables: by name.
+      grads: the mean gradients, by the names of their variables.
+      variables: the variables, by the same names.
 
     Returns:
       (gradient, variable) pairs.

@@ -1,4 +1,4 @@
-"""The loss that an optimizer's ``compute_gradients`` passes on to TensorFlow's own: c · loss + r.
+"""The loss that an optimizer's ``compute_gradients`` passes on to TensorFlow's own method: c · loss + r.
 
 Every copy of the model has a loss and a weight, and the weights of a step add up to 1. A step's gradient is the sum of
 weight · gradient(c · loss + r) over all copies. The sum is the gradient of c · (mean loss) + r, as in one process, if c
@@ -24,7 +24,7 @@ class NotLinear(Exception):
 
 
 class PassedLoss:
-    """Judge the value that an optimizer computes from a loss, in the graph that it builds.
+    """Judge, by its operations in the graph, the value that an optimizer computes from a loss and passes on.
 
     Args:
       loss: a scalar, the argument of the optimizer's ``compute_gradients``.
@@ -48,10 +48,10 @@ class PassedLoss:
         return self._scales(passed)
 
     def refuse_varying(self, tensor: Any) -> None:
-        """Refuse another argument that depends on the loss or on the batch.
+        """Refuse ``tensor``, another argument that the optimizer passes on, if it depends on the loss or on the batch.
 
         Raises:
-          NotLinear: the argument depends on them.
+          NotLinear: the argument depends on one of them.
         """
         if isinstance(tensor, tf.Tensor) and self._varies(tensor):
             raise _varying(tensor.op)

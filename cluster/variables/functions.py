@@ -21,7 +21,7 @@ PASSES = ("Enter", "Exit", "Identity", "IdentityN", "Merge", "NextIteration", "S
 
 
 class Functions:
-    """The functions of a graph. The first question about a function reads all of them from the graph."""
+    """The functions of a graph. The first question about a function reads all functions from the graph."""
 
     def __init__(self, graph: Any):
         self._graph = graph
@@ -37,7 +37,7 @@ class Functions:
         return bool(called(op.node_def)) or bool(self._graph._is_function(op.type))
 
     def nodes(self, op: Any) -> Iterator[Any]:
-        """Yield the definition of an operation, and of the operations in functions that it calls by an attribute."""
+        """Yield the definition of ``op``, and of all operations in the functions that ``op`` calls by an attribute."""
         yield op.node_def
         left, seen = called(op.node_def), {""}
         while left:

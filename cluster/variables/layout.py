@@ -18,9 +18,9 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 
 @dataclass(frozen=True)
 class Saved:
-    """A variable and its place in a checkpoint: a tensor, or a slice of one.
+    """A variable and its place in a checkpoint, which is a tensor or a slice of a tensor.
 
-    The tensor is ``name`` of ``full_shape``. ``offset`` is the beginning of the variable in the whole tensor.
+    The tensor has the name ``name`` and the shape ``full_shape``. ``offset`` is the beginning of the variable in it.
     """
 
     name: str
@@ -40,11 +40,14 @@ class Saved:
 
     @property
     def bytes(self) -> int:
-        """Return the size of the variable in memory."""
+        """Return the bytes of the variable in memory."""
         return elements(self.shape) * int(self.dtype.size)
 
     def spec(self, begin: Shape, size: Shape) -> str:
-        """Return TensorFlow's text for a part of this variable: "100 16 20,10:0,16"; "" for the whole tensor."""
+        """Return TensorFlow's text for the part of this variable at ``begin``, of ``size``: "100 16 20,10:0,16".
+
+        The text for the whole tensor is "".
+        """
         if size == self.full_shape:
             return ""
         begins = (offset + first for offset, first in zip(self.offset, begin))
@@ -57,7 +60,10 @@ ALONE = 256 << 10  # bytes; joining and splitting larger variables takes longer 
 
 @dataclass(frozen=True)
 class Bucket:
-    """Variables, or slices of variables, on one server; ``place`` is its turn among the server's buckets, from 0."""
+    """Variables, or slices of variables, on one server that are sent together.
+
+    ``place`` is the turn of the bucket among the server's buckets, from 0.
+    """
 
     server: int
     place: int
@@ -65,19 +71,19 @@ class Bucket:
 
     @property
     def name(self) -> str:
-        """Return the name, such as ``bucket_2_of_ps_0``."""
+        """Return the name of the bucket, such as ``bucket_2_of_ps_0``."""
         return f"bucket_{self.place}_of_ps_{self.server}"
 
 
 def make_buckets(
     names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int
 ) -> List[Bucket]:
-    """Return buckets of about ``piece`` bytes; those of each server are in the order in which they are complete.
+    """Return buckets of about ``piece`` bytes; each server's are in the order in which their gradients are complete.
 
     Args:
-      names: of variables or slices, in the order in which their gradients are computed.
+      names: the names of variables or slices, in the order in which their gradients are computed.
       sizes: bytes of each variable or slice.
-      servers: the index of the server of each.
+      servers: the index of the server of each variable or slice.
     """
     found = []
     for server in sorted(set(servers.values())):
@@ -110,7 +116,7 @@ class Layout:
     Args:
       profiles: the model's variables, by name and in the order of creation.
       num_ps: number of parameter servers.
-      slices: the number of slices on each server of the variables that are sent whole.
+      slices: the number of slices on each server that the variables that are sent whole have together.
 
     ``sizes`` has the bytes of every piece by its name; ``cuts`` has the variables that are in slices.
     """
@@ -138,7 +144,7 @@ class Layout:
         return pieces_of(name, self.profiles[name].shape, self.cuts.get(name))
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
-        """Return the maximum bytes of the piece ``name`` that a worker receives in a step.
+        """Return the largest number of bytes of the piece ``name`` that a worker receives in a step.
 
         Args:
           wire: the number format of values that all steps send whole.
@@ -154,5 +160,5 @@ class Layout:
 
 
 def whole(name: str) -> str:
-    """Return the variable of the slice ``w/part_0``; a name that is not of a slice is returned unchanged."""
+    """Return the name of the variable of a slice: ``w`` for ``w/part_0``; return any other name unchanged."""
     return re.sub(r"/part_\d+$", "", name)

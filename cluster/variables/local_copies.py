@@ -5,8 +5,8 @@ step before has changed it. When all values have arrived, the step puts them tog
 memory. Between two steps the worker moves the values from the queue into its own variables (``cluster.model.mirrors``).
 No operation changes these variables while a step uses them.
 
-The values have a stamp with the step for which they are. A step of a session that was given up may queue values late.
-Without the stamp the worker would then stay one step behind.
+The values have a stamp: the number of the step that will use them. A step of a session that was given up may queue
+values late. Without the stamp the worker would then stay one step behind.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -24,7 +24,7 @@ class LocalCopies:
     """The new values of the variables in ``buckets``, on one worker.
 
     Args:
-      shapes: of each variable or slice, by name.
+      shapes: the shape of each variable or slice, by name.
       host: the device of the worker's memory.
 
     Attributes:
@@ -76,7 +76,7 @@ class LocalCopies:
             self._fill = fill(self._step)
 
     def take(self) -> Tuple[Any, Dict[str, Any]]:
-        """Return the stamp and the values, by name, of the step that is first in the queue; wait for it."""
+        """Return the stamp of the first element of the queue, and its values by name; wait until the queue has one."""
         stamp, *values = self._queue.dequeue()
         return stamp, dict(zip(self._names, values))
 
@@ -96,7 +96,7 @@ class LocalCopies:
         """Drop the queued values, and give the worker's variables the values of the servers.
 
         Args:
-          step: the global step for which the values are.
+          step: the global step that will use the values.
           also: operations to run in addition.
         """
         session.run(self.drain)
@@ -133,7 +133,7 @@ class LocalCopies:
         return sum(self._rows(name) for name in bucket.names), _ROW
 
     def unpack(self, bucket: Bucket, tensor: Any) -> Dict[str, Any]:
-        """Undo ``pack``."""
+        """Return the tensors of ``bucket`` by name, from the result of ``pack``."""
         if len(bucket.names) == 1:
             return {bucket.names[0]: tensor}
         parts = tf.split(tensor, [self._rows(name) for name in bucket.names])
@@ -152,6 +152,6 @@ class LocalCopies:
         return elements(self._shapes[name])
 
     def put(self, values: Mapping[str, Any], stamp: Any) -> Any:
-        """Return the operation that queues the ``values``, by name, for the next step."""
+        """Return the operation that queues ``values``, by name, with their ``stamp``, for the next step."""
         with tf.device(self.host):
             return self._queue.enqueue([stamp, *self._of_names(values)])

@@ -28,7 +28,7 @@ _ELEMENTWISE = (
 
 
 def plain_name(variable: Any) -> str:
-    """Return the author's name of a variable on the servers; for a slice, such a name is ``w/part_3``."""
+    """Return the author's name of a variable on the servers; for a slice, a name such as ``w/part_3``."""
     return author_name(variable.op)
 
 
@@ -39,7 +39,11 @@ def author_name(op: Any) -> str:
 
 
 def saved_variables(variables: Sequence[Any]) -> List[Saved]:
-    """Return variables of the servers, and slots of an optimizer, as checkpoints name them."""
+    """Return ``variables``, each with its name and its place in a checkpoint.
+
+    Args:
+      variables: variables of the servers, or slots of an optimizer.
+    """
     return [_saved(each) for each in variables]
 
 
@@ -147,28 +151,29 @@ class Masters:
         return self._layout.profiles[name].lookups is not None
 
     def split(self, name: str, value: Any) -> List[Any]:
-        """Return the parts of a whole value for its pieces."""
+        """Return the parts of ``value``, a whole value of the variable ``name``, one for each piece of the variable."""
         cut = self._layout.cuts.get(name)
         if cut is None:
             return [value]
         return list(tf.split(value, list(cut.lengths(self._layout.profiles[name].shape)), cut.axis))
 
     def join(self, name: str, values: Sequence[Any]) -> Any:
-        """Undo ``split``."""
+        """Return the whole value of the variable ``name`` from ``values``, the values of its pieces."""
         return values[0] if name not in self._layout.cuts else tf.concat(values, self._layout.cuts[name].axis)
 
     def write(self, name: str, value: Any) -> List[Any]:
-        """Return the operations that give the pieces of a variable their parts of ``value``."""
+        """Return the operations that give the pieces of the variable ``name`` their parts of ``value``."""
         return [tf.assign(piece, part).op for piece, part in zip(self.pieces[name], self.split(name, value))]
 
     def read(self, name: str) -> Any:
-        """Return the whole value of a variable, joined on the current device."""
+        """Return the whole value of the variable ``name`` on the servers, joined on the current device."""
         return self.join(name, [piece.read_value() for piece in self.pieces[name]])
 
     def first_values(self) -> Any:
-        """Return the chief's operation that gives all pieces their first values, once its own variables have theirs.
+        """Return the chief's operation that gives all pieces their first values.
 
-        The first value of a table is created whole only where its initializer needs the whole shape.
+        Run the operation once the chief's own variables have their first values. The first value of a table is created
+        whole only where its initializer needs the whole shape.
         """
         given = []
         for name, mirror in self._mirrors.items():

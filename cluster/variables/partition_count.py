@@ -1,9 +1,9 @@
-"""Choose the number of slices when training begins, by a measurement of the network.
+"""Choose the number of slices of variables when training begins, by a measurement of the network.
 
-Values that are sent over the network show its speed. Every worker's graph depends on the number. So the chief chooses
-the number, and writes it on ``ps:0``, where all other workers, and any task that restarts, find it. If that ps loses
-the number, the first worker that joins again writes it again. If a new chief is faster, and chooses another number,
-then the remaining workers build their graphs again.
+The time of sending some values shows the speed of the network. Every worker's graph depends on the number of slices. So
+the chief chooses the number, and writes it on ``ps:0``, where all other workers, and any task that restarts, find it.
+If ``ps:0`` loses the number, the first worker that joins again writes it again. A new chief may be faster, and choose
+another number: then the remaining workers build their graphs again.
 """
 
 import math
@@ -57,7 +57,7 @@ class BandwidthProbe:
             return sent[0]  # needs all values
 
     def measure(self, session: Any) -> Speed:
-        """Send increasing numbers of values, until sending takes long enough to be timed."""
+        """Return the speed; send increasing numbers of values, until sending takes long enough to be timed."""
         self._timed(session, 1)  # connects
         values = _FIRST_VALUES
         while values < _MOST_VALUES and self._timed(session, values)[0] < _ENOUGH_S:
@@ -76,15 +76,15 @@ class BandwidthProbe:
 def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
     """Return the number of slices on each server, of ``CHOICES``, that makes training shortest.
 
-    With s slices on each server, a step takes ``whole_s (1 + 2 / s)``. The server returns nothing while the first slice
-    is on its way to it, and the worker sends nothing while it receives the last. A step also takes ``num_ps s PUSH_S``
-    of a worker's processor. That time counts more when less of the processor is idle while the network is busy. Before
-    the first step, ``num_ps s BUILD_S`` pass.
+    With s slices on each server, a step takes ``whole_s (1 + 2 / s)`` seconds. A server returns nothing while it
+    receives the first slice, and the worker sends nothing while it receives the last. A step also takes ``num_ps s
+    PUSH_S`` seconds of a worker's processor. That time counts more when less of the processor is idle while the network
+    is busy. Before the first step, ``num_ps s BUILD_S`` seconds pass.
 
     Args:
       whole_s: seconds to send all variables to a worker, or all gradients from it.
       busy: the part of ``whole_s`` in which sending uses a processor.
-      steps: of the run.
+      steps: the number of steps of the run.
     """
     cost = num_ps * (PUSH_S / max(1 - busy, 0.001) + BUILD_S / max(steps, 1))
     best = math.sqrt(2 * whole_s / cost)
@@ -92,11 +92,11 @@ def best_slices(whole_s: float, busy: float, num_ps: int, steps: int) -> int:
 
 
 class PartitionCountChanged(Exception):
-    """The chosen number differs from that of this worker's graph."""
+    """The chosen number of slices differs from the number in this worker's graph."""
 
 
 class NeedsCluster(Exception):
-    """The number depends on a network that is not available yet."""
+    """The number of slices depends on a measurement for which this task's server must have started."""
 
 
 class PartitionCount:
@@ -105,7 +105,7 @@ class PartitionCount:
     Args:
       serving: this task's server; None before it has started.
 
-    ``number`` is None where all workers know the number without a note on ``ps:0``.
+    ``number`` is the chosen number; None where all workers know the number without a note on ``ps:0``.
     """
 
     def __init__(self, task: Task, train: Train, serving: Any):
@@ -147,12 +147,12 @@ class PartitionCount:
         self._note = None if self.number is None else CountNote()
 
     def settle(self, session: Any) -> None:
-        """Write the number if ``ps:0`` has none, and compare it.
+        """Write this worker's number if ``ps:0`` has none, and compare the number on ``ps:0`` with this worker's.
 
         Call this method in every session.
 
         Raises:
-          PartitionCountChanged: the number differs from that of this worker's graph.
+          PartitionCountChanged: the number on ``ps:0`` differs from the number in this worker's graph.
         """
         if self._note is None:
             return
@@ -185,7 +185,7 @@ class PartitionCount:
 
 
 class CountNote:
-    """The number on ``ps:0``, in the current graph."""
+    """The note of the number of slices on ``ps:0``, and its operations in the current graph."""
 
     def __init__(self) -> None:
         with tf.device(ps_device(0)), tf.variable_scope("slicing"):

@@ -4,9 +4,9 @@ TensorFlow's own ``replica_device_setter`` assigns variables in turn. So one ser
 every step waits for that server. Here the worker's graph is built before variables are placed, so all sizes are known.
 
 A slice is a contiguous part along one axis. A checkpoint holds all slices of a variable under one name, so a run with
-another number of slices can read it. Slices are small because they are sent one after the other. While the second is on
-its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``).
-``cluster.variables.partition_count`` chooses their number.
+another number of slices can read it. Slices are small because they are sent one after the other. While the second slice
+is on its way to its server, the first is on its way back (``cluster.steps.overlapped_sync``).
+``cluster.variables.partition_count`` chooses the number of slices.
 """
 
 import heapq
@@ -20,9 +20,10 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
     """Place variables on parameter servers so that the fullest server holds little.
 
-    The largest variable that is left goes to the server that holds least (longest processing time first; R. L. Graham,
-    "Bounds on Multiprocessing Timing Anomalies", 1969: at most 4/3 of the best possible). Equal sizes go in the order
-    of their names and equal loads to the lowest index, so every worker finds the same placement.
+    The largest variable that has no server yet goes to the server that holds least (longest processing time first;
+    R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969: at most 4/3 of the best possible). Variables of
+    equal size go in the order of their names. Among servers with equal loads, the lowest index is chosen. So every
+    worker finds the same placement.
 
     Args:
       sizes: bytes of each variable by its name.
@@ -48,12 +49,19 @@ def bytes_per_server(sizes: Mapping[str, int], placement: Mapping[str, int], num
 
 
 def imbalance(held: List[int]) -> float:
-    """Return the bytes of the fullest server over the mean: 1.0 where all servers hold the same, or hold nothing."""
+    """Return the bytes of the fullest server divided by the mean of all servers.
+
+    Args:
+      held: the bytes that each server holds.
+
+    Returns:
+      1.0 where all servers hold the same, or nothing.
+    """
     return max(held) * len(held) / sum(held) if sum(held) else 1.0
 
 
 def variable_bytes(op: Any) -> int:
-    """Return bytes of the value that a variable's operation holds; 0 where its shape is not known.
+    """Return the bytes of the value of the variable that ``op`` declares; 0 if its shape is unknown.
 
     The value's type and shape are attributes of the operation. The *output* of a resource variable is a scalar handle,
     so a measurement of outputs would miss its bytes.
@@ -64,9 +72,10 @@ def variable_bytes(op: Any) -> int:
 
 
 class Placement:
-    """A strategy for ``tf.train.replica_device_setter``: variables by name, others by load.
+    """A strategy for ``tf.train.replica_device_setter``, which places variables on ``num_ps`` servers.
 
-    A variable of unknown size that is not colocated with another goes to the server that holds least so far.
+    The variables in ``sizes``, bytes by name, are on the servers that ``assign`` returns. Any other variable that
+    TensorFlow asks about goes to the server that holds least so far.
     """
 
     def __init__(self, num_ps: int, sizes: Optional[Mapping[str, int]] = None):
@@ -82,7 +91,7 @@ class Placement:
         return self.servers[op.name]
 
     def bytes_per_server(self) -> List[int]:
-        """Return bytes on each server."""
+        """Return the bytes that each server holds."""
         return bytes_per_server(self.sizes, self.servers, self.num_ps)
 
 
@@ -103,18 +112,21 @@ CHOICES = (4, 16, 64)  # far apart, so that the same cluster chooses the same nu
 FEWEST_SLICES, MOST_SLICES = CHOICES[0], CHOICES[-1]
 SLICES = 64  # where no chief chooses
 LARGEST_SLICE = 1 << 30  # bytes; TensorFlow cannot send 2 GiB in one piece
-_BALANCED = 1.02  # bytes of the fullest server over the mean
+_BALANCED = 1.02  # bytes of the fullest server divided by the mean
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A variable in ``parts`` slices along ``axis``; the first are longer by one if the length does not divide."""
+    """A variable in ``parts`` slices along ``axis``.
+
+    If ``parts`` does not divide the length of the axis, the first slices are longer by one.
+    """
 
     axis: int
     parts: int
 
     def lengths(self, shape: Shape) -> Shape:
-        """Return the length of each slice along the axis."""
+        """Return the length of each slice along the axis, for a variable of ``shape``."""
         each, longer = divmod(shape[self.axis], self.parts)
         return tuple(each + (index < longer) for index in range(self.parts))
 
@@ -133,9 +145,9 @@ def cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SL
     Variables that are sent whole fill ``slices`` slices on each server. A variable that may not be cut stays whole, and
     so does a variable that no step sends. Tables are cut over all servers, because all workers request their rows at
     the same time. A variable that TensorFlow cannot send in one piece is cut over all servers, too. Variables that
-    every step sends whole are cut into pieces of ``piece_bytes``. Then the function cuts the largest whole variable,
-    and the next, until the fullest server holds little more than the mean. If that server still holds more, the
-    function starts again with smaller pieces.
+    every step sends whole are cut into pieces of ``piece_bytes``. Then the function cuts the largest variable that is
+    still in one piece, and the next, until the fullest server holds little more than the mean. If that server still
+    holds more, the function starts again with smaller pieces.
     """
     found = _cuts(variables, num_ps, slices)
     while slices < MOST_SLICES and _fullest(variables, found, num_ps) > _BALANCED:
@@ -160,23 +172,20 @@ def _cuts(variables: Mapping[str, VariableProfile], num_ps: int, slices: int) ->
 
 
 def piece_bytes(variables: Mapping[str, VariableProfile], num_ps: int, slices: int = SLICES) -> int:
-    """Return the bytes that a slice should have.
-
-    Slices belong to the variables that every step sends whole.
-    """
+    """Return the bytes that a slice should have, for the variables that every step sends whole."""
     return max(SMALLEST_SLICE, -(-dense_bytes(variables) // (num_ps * slices)))
 
 
 def dense_bytes(variables: Mapping[str, VariableProfile]) -> int:
-    """Return bytes of the variables that every step sends whole."""
+    """Return the bytes of all variables that every step sends whole."""
     return sum(each.bytes for each in variables.values() if each.is_dense)
 
 
 def cut(variable: VariableProfile, num_ps: int) -> Cut:
-    """Cut a variable into one slice for every server.
+    """Return a cut of ``variable`` into one slice for each of ``num_ps`` servers.
 
-    The number of slices for every server is larger where one slice would be too large. The variable has fewer slices
-    than servers where slices would be too small.
+    Each server has more slices where a slice would exceed ``LARGEST_SLICE``. The variable has fewer slices than servers
+    where slices would be smaller than ``SMALLEST_SLICE``.
     """
     rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
     return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
@@ -199,7 +208,7 @@ def _cut(variable: VariableProfile, parts: int, enough: int) -> Cut:
 
 
 class Piece(NamedTuple):
-    """A variable on a server, or a slice of one: ``offset`` is its beginning in the whole."""
+    """A variable on a server, or a slice of it: ``offset`` is the beginning of the piece in the whole variable."""
 
     name: str
     shape: Shape
@@ -219,7 +228,7 @@ def pieces_of(name: str, shape: Shape, cut_into: Optional[Cut]) -> Iterator[Piec
 
 
 def slice_sizes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, int]:
-    """Return bytes of every variable or slice by its name."""
+    """Return the bytes of every piece by its name: of a slice where ``found`` cuts a variable, else of the variable."""
     return {
         piece.name: variable.item_bytes * elements(piece.shape)
         for name, variable in variables.items()

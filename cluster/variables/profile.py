@@ -1,4 +1,4 @@
-"""Measure the traits of a model's variables, which alone decide how each variable is sent.
+"""Measure the traits of a model's variables; these traits alone decide how each variable is sent.
 
 a step takes only rows, and the gradient has rows          a table: it stays on its servers
 its gradient is a float32 tensor of its own shape          every step sends it whole
@@ -28,9 +28,9 @@ class VariableProfile:
     """One variable of a model.
 
     ``lookups`` is None for a variable that is read whole. For a table it is the number of rows that a worker takes for
-    one batch, including repeated rows; the number of all rows where the number is unknown. ``is_dense``: its gradient
-    is a float32 tensor of its own shape. ``may_be_cut``: whether slices of it can be updated separately, as if each
-    were a variable.
+    one batch, including repeated rows; an operation that takes an unknown number counts as taking all rows.
+    ``is_dense``: whether the variable is float32 and its gradient is a tensor of its shape. ``may_be_cut``: whether
+    slices of the variable can be updated separately, as if each were a variable.
     """
 
     shape: Shape
@@ -46,17 +46,17 @@ class VariableProfile:
 
     @property
     def bytes(self) -> int:
-        """Return bytes of the whole value."""
+        """Return the bytes of the whole value."""
         return self.item_bytes * elements(self.shape)
 
 
 def profile_variables(
     variables: Sequence[Any], gradients: Mapping[str, Any], is_elementwise: bool, step: Container[Any]
 ) -> Dict[str, VariableProfile]:
-    """Describe every variable, by name and in the order of creation.
+    """Return the profile of every variable, by name and in the order of creation.
 
     Args:
-      gradients: the gradients by name of the variables that have one: a tensor, or ``tf.IndexedSlices``.
+      gradients: by the name of each variable that has a gradient, the gradient: a tensor, or ``tf.IndexedSlices``.
       is_elementwise: whether the optimizer treats each element of a variable by itself.
       step: the operations of a training step; other operations do not count.
     """
@@ -74,7 +74,10 @@ def _profile(variable: Any, grad: Any, is_elementwise: bool, step: Container[Any
 
 
 def lookups(variable: Any, step: Container[Any]) -> Optional[int]:
-    """Return how many rows a step takes for one batch; None where a step does anything else with the variable."""
+    """Return the number of rows of ``variable`` that a step takes for one batch.
+
+    The result is None if a step does not use the variable, or does more with it than take rows.
+    """
     rows = int((variable.shape.as_list() or [0])[0])
     found = [(op, tensor) for op, tensor in uses(variable) if op in step]
     if not found or not all(takes_rows(op, tensor) for op, tensor in found):

@@ -19,10 +19,10 @@ from cluster.variables.uses import READS, SHAPES, readers, replace, takes_rows
 
 
 def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
-    """Connect a graph to a table's ``slices`` wherever it uses ``variable``.
+    """Connect the current graph to a table's ``slices`` wherever the graph uses ``variable``.
 
     Args:
-      variable: the worker's; a step takes only rows of it, and an evaluation may read it whole.
+      variable: the worker's variable; a step takes only rows of it, and an evaluation may read it whole.
       slices: variables [rows, …], contiguous slices of the table in order.
       host: the device of the worker's memory, for row numbers and rows.
 
@@ -81,7 +81,14 @@ def _forget_reads(variable: Any) -> None:
 
 
 def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
-    """Return rows of a table: distinct ids [n] -> [n, …], on the current device.
+    """Return the rows of a table with the numbers ``ids``, on the current device.
+
+    Args:
+      slices: contiguous slices of the table in order.
+      ids: distinct row numbers, [n].
+
+    Returns:
+      The rows, [n, …].
 
     Raises:
       tf.errors.InvalidArgumentError: when the operation runs, an id is not in the table.
@@ -95,7 +102,7 @@ def distinct_rows(slices: Sequence[Any], ids: Any) -> Any:
 
 
 def owners(slices: Sequence[Any], ids: Any) -> Tuple[Any, Any]:
-    """Return the index of each row's slice, int32 [n], and the first row of that slice.
+    """Return, for each row number in ``ids``, [n], the index of the row's slice, int32 [n], and the slice's first row.
 
     The first rows are row numbers of the table, with the type and shape of ``ids``.
     """
@@ -116,7 +123,7 @@ def _take(part: Any, ids: Any) -> Any:
 
 
 def split_rows(grad: Any, slices: Sequence[Any]) -> List[Any]:
-    """Return the gradient of a table, sparse and with distinct rows, as one sparse gradient for each of its slices."""
+    """Return ``grad``, a table's sparse gradient of distinct rows, as one sparse gradient for each of ``slices``."""
     if len(slices) == 1:
         return [grad]
     owner, starts = owners(slices, grad.indices)

@@ -29,7 +29,10 @@ def uses(variable: Any) -> Iterator[Tuple[Any, Any]]:
 
 
 def readers(variable: Any) -> Iterator[Tuple[Any, Any]]:
-    """Yield the operations after a variable and its plain reads, each with its input tensor."""
+    """Yield the operations that take a variable or a plain read of it, each with the tensor that it takes.
+
+    The initializer is left out.
+    """
     yield from _behind(handle_of(variable), variable.initializer)
 
 
@@ -47,9 +50,9 @@ def _behind(tensor: Any, initializer: Any) -> Iterator[Tuple[Any, Any]]:
 
 
 def takes_rows(op: Any, tensor: Any) -> bool:
-    """Return whether an operation takes rows of ``tensor`` and can be moved.
+    """Return whether ``op`` takes rows of ``tensor``, and could take the same rows from a table on servers.
 
-    An operation inside a loop or a branch cannot be moved.
+    An operation inside a loop or a branch could not take them from there.
     """
     if op._get_control_flow_context() is not None or op.inputs[0] is not tensor:
         return False
@@ -62,7 +65,7 @@ def takes_rows(op: Any, tensor: Any) -> bool:
 
 
 def ancestors(things: Iterable[Any]) -> Set[Any]:
-    """Return all operations that must run for these tensors and operations."""
+    """Return all operations that must run for these tensors and operations, including their own."""
     return _behind_all(things, lambda op: {*(each.op for each in op.inputs), *op.control_inputs})
 
 
@@ -82,7 +85,7 @@ def _behind_all(things: Iterable[Any], behind: Callable[[Any], Set[Any]]) -> Set
 
 
 def ops_of(thing: Any) -> List[Any]:
-    """Return the operations that make a tensor or a sparse gradient; none for None."""
+    """Return the operations that make a tensor or a sparse gradient; an operation itself; none for None."""
     if thing is None:
         return []
     if isinstance(thing, tf.IndexedSlices):
@@ -97,7 +100,7 @@ def writes(variable: Any, functions: Optional[Functions] = None) -> Dict[Any, An
     operation that takes the variable itself: the entry into the loop or branch, or else the change.
 
     Args:
-      functions: of the variable's graph; pass them for questions about several variables.
+      functions: the functions of the variable's graph; pass the same object for all variables of a graph.
     """
     handle = handle_of(variable)
     functions = functions or Functions(handle.graph)
@@ -143,7 +146,10 @@ def _takes_reference(op: Any, index: int) -> bool:
 
 
 def ways_out(write: Any, step: Set[Any]) -> List[Any]:
-    """Return the first operations of a step outside loops and branches after a change; or the change, if outside."""
+    """Return the first operations of ``step`` that follow the change ``write`` outside loops and branches.
+
+    If ``write`` itself is outside, return only ``write``; for a branch in one operation, return reads of its results.
+    """
     if write.type in _BRANCHES and write.outputs and _is_outside(write):
         # A control dependency on such an operation is met as soon as the branch begins; its result exists at the end.
         return [tf.identity(each).op for each in write.outputs]
@@ -166,9 +172,10 @@ def _is_outside(op: Any) -> bool:
 
 
 def finish_turns(write: Any) -> None:
-    """Let a loop end after all its turns: by default it may end before an earlier turn has changed a variable.
+    """Let the loops around ``write`` end only after all their turns.
 
-    So the ``ways_out`` of a change within the loop follow the changes of all turns.
+    By default a loop may end before an earlier turn has changed a variable. Afterwards the ``ways_out`` of ``write``
+    follow the changes of all turns.
     """
     if "parallel_iterations" in write.node_def.attr:  # a loop of one operation
         write._set_attr("parallel_iterations", _ONE)

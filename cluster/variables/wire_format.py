@@ -49,7 +49,10 @@ class Wire:
         return grad if self.type == tf.float32 else map_values(grad, self.widen)
 
     def narrow_gradient(self, name: str, grad: Any) -> Any:
-        """Return a gradient in the format that is sent; in float16 with the kept error of the same ``name``."""
+        """Return a gradient in the format that is sent.
+
+        In float16 the method adds the error that is kept under ``name``, and keeps the new error.
+        """
         if self.type != tf.float16:
             return self.narrow(grad)
         with tf.variable_scope(_SCOPE):

@@ -1,16 +1,16 @@
 """The distributed synchronous run compared with one process, step by step (``launch verify``).
 
 The run, the one process and plain TensorFlow train on the same batches. One process computes with the code of the run,
-and must agree to the bit. Plain TensorFlow computes with the author's functions alone, and must agree except for
-rounding.
+and must agree with the run to the bit. Plain TensorFlow computes with the author's functions alone, and must agree with
+the run except for rounding.
 
-digests         each worker's batch and gradients, in two numbers, which it reports to the chief in every step
+digests         each worker's batch and gradients, in two numbers, which the worker reports to the chief in every step
 givens          random numbers and rows of tables, which only the workers have
-verified_run    a copy of the run in the chief's process: its job, the batches of every worker, and all as one
+verified_run    a copy of the run in the chief's process: its job, the batch of every worker, and all batches as one
 whole_model     the model with the towers of all workers, on one set of variables, which are cut as on the servers
 one_process     plain TensorFlow's training on these batches
-named_values    values of variables in slices, joined by name, and the first that differs
-own_gradients   gradients that TensorFlow computes for an optimizer, which can be fed
+named_values    values of variables in slices, joined by name, and the first value that differs
+own_gradients   gradients that TensorFlow computes for an optimizer, as tensors that can be fed
 plain           the author's functions in a script for one machine
 plain_step      one step of plain TensorFlow from the run's values, and the difference allowed to a run
 kinds           the probable mistake behind a difference, in words

@@ -1,7 +1,7 @@
 """Compare each step of a run with a step of plain TensorFlow, which begins with the run's own values.
 
 whole   the batch of all workers at once, as a script for one machine computes it
-parts   each tower's part by itself, and the mean of the gradients: the correct step of a run for a model whose
+parts   each tower's part by itself, and the mean of the parts' gradients: the correct step of a run for a model whose
         examples depend on each other, by batch normalisation for example
 """
 
@@ -27,27 +27,31 @@ _UNKNOWN = "it looks like none of the kinds that launch verify knows"
 
 
 class Fault(NamedTuple):
-    """A variable that differs, in words, and the kind of mistake that probably caused it; None for an unknown kind."""
+    """A difference in words, and its probable mistake.
+
+    ``what`` describes the variable that differs. ``kind`` is the kind of mistake that probably caused the difference;
+    None for an unknown kind.
+    """
 
     what: str
     kind: Optional[str]
 
     @property
     def text(self) -> str:
-        """Return both in one line."""
+        """Return the difference and its probable mistake in one line."""
         return f"{self.what}; {self.kind or _UNKNOWN}"
 
 
 class BesidePlain:
-    """The author's functions in plain TensorFlow, next to a run.
+    """The comparison of a run with the author's functions in plain TensorFlow, step by step.
 
     Args:
-      structures: the structure of a batch from the dataset of each worker.
+      structures: for each worker, the structure of a batch from its dataset.
 
     Attributes:
       problem: the reason why no comparison is possible; None while the comparison is possible.
       steps: the number of compared steps; ``steps_by_parts`` of them part by part.
-      by_design: in how many steps a variable differed because only one part updates it, by name.
+      by_design: by a variable's name, the number of steps in which it differed because only one part updates it.
       missing: names of variables that only one side has.
       not_finite: steps that were not compared, because plain TensorFlow computed numbers that are not finite.
       not_full: steps that were not compared, because some examples of a batch of shards did not count.
@@ -77,7 +81,10 @@ class BesidePlain:
         return Plain(self._run.fresh_job(), self._run.args, self._run.train.clip_norm, structure)
 
     def begin(self, first: Values) -> Optional[str]:
-        """Compare the names of variables with the servers'; return a text on the difference, None for no difference."""
+        """Compare the names of the variables of plain TensorFlow with those in ``first``, the servers' first values.
+
+        Return a text on a trained variable that the servers lack; None if they have all.
+        """
         if self.problem is not None:
             return None
         names = self._whole.names
@@ -88,11 +95,11 @@ class BesidePlain:
         return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
 
     def check(self, step: int, before: Values, found: Values, reports: Sequence[DigestReport]) -> Optional[Fault]:
-        """Return the fault of a step; None for a step without a fault.
+        """Return the fault of a step; None for a step without a fault, or without a comparison.
 
         Args:
           before, found: the servers' values before and after the step, by name.
-          reports: of the workers, with their batches.
+          reports: the reports of all workers, with their batches.
         """
         if self.problem is not None:
             return None
@@ -152,7 +159,7 @@ class BesidePlain:
         return Fault(reference.difference(names[0], found), kind(suspect))
 
     def result(self) -> Dict[str, float]:
-        """Return the compared and the skipped steps and variables, as metrics of the run."""
+        """Return the numbers of compared and skipped steps, and the skipped variables, as metrics of the run."""
         found: Dict[str, float] = {
             "verified_plain_steps": self.steps,
             "verified_plain_steps_by_parts": self.steps_by_parts,
@@ -167,7 +174,7 @@ class BesidePlain:
 
 
 def coarsest(plain: Plain) -> float:
-    """Return the relative distance of neighbouring numbers in the coarsest type of a step."""
+    """Return the relative distance of neighbouring numbers in the coarsest type that a step of ``plain`` uses."""
     types = {tensor.dtype.base_dtype for op in ancestors([plain.train]) for tensor in op.outputs}
     return max(eps_of(each.name) for each in types if each.is_floating)
 

@@ -1,7 +1,8 @@
-"""Digests of each worker's batch and gradients, and the report that it sends to the chief in every step.
+"""Digests of each worker's batch and gradients, and the report that the worker sends to the chief in every step.
 
-A digest is a number of all bytes. The two digests show the origin of a difference: the input, the computation, or the
-work after it. A report also has the values that the chief cannot compute again.
+A digest is a number that depends on all bytes of its tensors. The two digests show the origin of a difference: the
+input, the computation, or the work after the computation. A report also has the values that the chief cannot compute
+again.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
@@ -14,7 +15,7 @@ _BITS = 62
 
 
 def digest(tensors: Sequence[Any]) -> Any:
-    """Return an int64 scalar that depends on every byte of these tensors."""
+    """Return an int64 scalar that depends on every byte of ``tensors``."""
     each = [tf.strings.to_hash_bucket_fast(tf.io.serialize_tensor(tensor), 1 << _BITS) for tensor in tensors]
     together = tf.strings.join([tf.strings.as_string(number) for number in each], " ")
     return tf.strings.to_hash_bucket_fast(together, 1 << _BITS)
@@ -45,10 +46,12 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
 
 
 def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Optional[str]:
-    """Name the first worker whose batch differs from the chief's copy of the batch; None where all are equal.
+    """Return a message on the first worker whose batch differs from the chief's copy; None where all are equal.
 
     Args:
-      found: digests of the workers' batches; ``expected`` has the digests of the batches that the chief has read.
+      step: the number of the step that trains on the batches.
+      found: the digests of the workers' batches.
+      expected: the digests of the batches that the chief has read for the workers.
     """
     for worker, (one, other) in enumerate(zip(found, expected)):
         if one != other:
@@ -61,13 +64,14 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
 
 
 def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequence[str]) -> str:
-    """Return the end of a message on workers with a different gradient.
+    """Return the end of a message: the first worker whose gradient differs from that of one process, and advice.
 
-    The chief's host computes the other gradient from the same batch.
+    The one process, on the chief's host, computes each gradient from the worker's batch.
 
     Args:
-      found: digests of the gradients of the workers; ``expected`` has those of one process.
-      hosts: of the workers, the chief's first.
+      found: the digests of the workers' gradients.
+      expected: the digests of the gradients that the one process has computed.
+      hosts: the hosts of the workers, the chief's first.
     """
     workers = [worker for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
     if not workers:
@@ -84,8 +88,8 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequen
 class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
-    ``batch`` has the flat tensors of the worker's batch; where the chief reads the batches, it is empty until then.
-    ``given`` has the tensors of each copy of the model (``cluster.verify.givens``).
+    ``batch`` has the flat tensors of the worker's batch. If the chief reads the batches itself, ``batch`` is empty
+    until the chief has done so. ``given`` has the given tensors of each copy of the model (``cluster.verify.givens``).
     """
 
     batch_digest: Any
@@ -95,15 +99,16 @@ class DigestReport(NamedTuple):
 
 
 class DigestReports:
-    """A queue for each worker on ``ps:0``, in the current graph.
+    """The queues on ``ps:0`` by which workers send their reports to the chief, in the current graph.
 
     Args:
-      batch, grads: of this worker.
-      given: the values of each copy of its model.
-      is_sent: whether the chief needs the batch: the servers give a shard to the worker that first asks for one.
+      batch, grads: the batch and the gradients of this worker.
+      given: the values of each copy of the worker's model that the chief cannot compute again.
+      is_sent: whether reports include the batch. The chief cannot read it again where the servers give a shard to the
+        worker that first asks for one.
 
     Attributes:
-      structure: the batch, where it is sent; else None.
+      structure: the argument ``batch`` if reports include the batch; else None.
       given: the argument ``given``.
       send: the operation by which this worker reports its step.
       received: the ``DigestReport`` of each worker, for the chief only. The operation waits until every worker has

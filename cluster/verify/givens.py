@@ -24,7 +24,7 @@ _GENERATES = re.compile("Stateful(Random|Standard|Truncated|Uniform)|NonDetermin
 
 
 def draws(op: Any) -> bool:
-    """Return whether an operation draws random numbers outside loops and branches; other graphs can receive these."""
+    """Return whether ``op`` draws random numbers outside loops and branches, so that other graphs can receive them."""
     return _draws(op.type, [each.name for each in op.op_def.attr]) and op._get_control_flow_context() is None
 
 
@@ -39,7 +39,7 @@ def refuse_random(ops: Iterable[Any]) -> None:
       ops: the operations of a step, in the current graph.
 
     Raises:
-      JobError: the step draws such numbers; names the line of the job.
+      JobError: the step draws such numbers; the error names the line of the job.
     """
     functions = Functions(tf.get_default_graph())
     for op in sorted(ops, key=lambda each: str(each.name)):
@@ -53,12 +53,12 @@ def refuse_random(ops: Iterable[Any]) -> None:
 
 
 def given_to(copies: Iterable[Sequence[Any]], needed: Container[Any], rows: Container[Any]) -> List[List[Any]]:
-    """Return the values of each of these copies of the model, in a worker's graph.
+    """Return, for each copy of the model in a worker's graph, the values that no other graph can compute again.
 
-    Call it before lookups are moved to the servers.
+    Call this function before the lookups are moved to the servers.
 
     Args:
-      copies: the operations of each copy, in their order.
+      copies: the operations of each copy, in the order of their creation.
       needed: the operations behind losses and gradients.
       rows: the operations that take rows of tables.
     """
@@ -84,7 +84,7 @@ class Holes:
 
     @contextmanager
     def rows(self) -> Iterator[None]:
-        """Replace lookups in tables by placeholders inside, in the current graph."""
+        """Replace lookups in tables, inside, by placeholders in the current graph."""
         with rows_from(self._row):
             yield
 
@@ -99,7 +99,7 @@ class Holes:
         numbers.
 
         Args:
-          copy: the operations of the copy, in their order.
+          copy: the operations of the copy, in the order of their creation.
           needed: the operations behind losses and gradients.
         """
         rows = {each.op for each in self._rows}
@@ -117,8 +117,8 @@ def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Sequence
     """Refuse copies of the model whose number of random numbers and lookups differs from that of the chief's graph.
 
     Args:
-      holes: the placeholders of each copy of all workers.
-      given: the values of a worker's copies; all workers have as many copies.
+      holes: the placeholders of each copy, for the copies of all workers.
+      given: the values of each copy of one worker; all workers have the same number of copies.
 
     Raises:
       TrainingError: the numbers differ.
@@ -126,6 +126,6 @@ def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Sequence
     here, there = [len(copy) for copy in holes], [len(copy) for copy in given]
     if here != there * (len(here) // len(there)):
         raise TrainingError(
-            "expected every call of model to draw random numbers, and to look up rows, as often as the others, found"
-            f" {sorted({*here, *there})} times in copies of it; launch verify cannot compare them"
+            "expected every call of model to draw random numbers, and to look up rows, as often as every other call,"
+            f" found {sorted({*here, *there})} times in different calls; launch verify cannot compare them"
         )

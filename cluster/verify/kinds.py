@@ -17,8 +17,9 @@ _STEP = "global_step"
 class Suspect(NamedTuple):
     """Variables that differ from a step of plain TensorFlow.
 
-    ``names`` are the variables, in order; ``found`` are the servers' values. A batch has ``parts`` on a worker, and
-    each of ``workers`` has a batch. ``again`` builds the author's functions once more.
+    ``names`` are the names of these variables, in order; ``found`` are the servers' values. ``reference`` is the step
+    of plain TensorFlow. ``workers`` is the number of workers, each with a batch, and ``parts`` the number of parts of
+    one worker's batch. ``again`` builds the author's functions once more.
     """
 
     names: List[str]
@@ -30,17 +31,17 @@ class Suspect(NamedTuple):
 
 
 def kind(of: Suspect) -> Optional[str]:
-    """Return the probable mistake behind a difference, as the end of a sentence; None for an unknown mistake."""
+    """Return the probable mistake behind the differences in ``of``, as the end of a sentence; None if it is unknown."""
     looks = (_random, _race, _counted_step, _counted_terms, _read_too_early, _scaled, _counted_change, _kept)
     return next(filter(None, (look(of) for look in looks)), None)
 
 
 def coupled(parts: int) -> str:
-    """Return the text for a model whose examples depend on each other."""
+    """Return the text on a model whose examples depend on each other, in batches of ``parts`` parts."""
     return (
-        "it looks like a model that couples examples: the loss of one depends on the others of its batch, and each of"
-        f" the {parts} parts of a step is a batch of its own; let a loss depend on its own example alone, or train with"
-        " one worker, one tower and no accumulate"
+        "it looks like a model that couples examples: the loss of an example depends on other examples of its batch,"
+        f" and each of the {parts} parts of a step is a separate batch; let the loss of an example depend only on that"
+        " example, or train with one worker, one tower and no accumulate"
     )
 
 
@@ -59,8 +60,8 @@ def _race(of: Suspect) -> Optional[str]:
     if not of.reference.never_alike:
         return None
     return (
-        f"it looks like a race: plain TensorFlow also gives {of.reference.never_alike[0]} two values from the same"
-        " ones; let one of the operations wait for the other, by tf.control_dependencies"
+        f"it looks like a race: plain TensorFlow also computes {of.reference.never_alike[0]} twice from the same"
+        " values with two results; let one of the operations wait for the other, by tf.control_dependencies"
     )
 
 
@@ -68,7 +69,8 @@ def _counted_step(of: Suspect) -> Optional[str]:
     if of.names[0] != _STEP:
         return None
     here, there = (int(values[_STEP] - of.reference.before[_STEP]) for values in (of.found, of.reference.after))
-    return f"the step counts {here} here, and {there} there; the optimizer itself may count, or not count, the step"
+    counts = f"this step adds {here} to the global step, and in plain TensorFlow {there}"
+    return f"{counts}; the optimizer itself may change the global step"
 
 
 def _counted_terms(of: Suspect) -> Optional[str]:
@@ -122,8 +124,8 @@ def _kept(of: Suspect) -> Optional[str]:
     if any(name in of.reference.plain.model_names for name in of.names):
         return None
     return (
-        "it looks like a step that is read at another time: only what the optimizer keeps differs; it may use the"
-        " global step, or the loss, of another moment"
+        "it looks like a step that is read at another time: only the optimizer's own variables differ; the optimizer"
+        " may use the global step, or the loss, from before or after this step"
     )
 
 

@@ -10,10 +10,11 @@ Values = Dict[str, Any]
 
 
 def joined(saved: Sequence[Saved], found: Sequence[Any]) -> Values:
-    """Return whole values by name of variables that may be slices.
+    """Return whole values, by name, from the values of variables that may be slices.
 
     Args:
-      found: the value of each variable.
+      saved: the variables or slices.
+      found: the value of each, in the order of ``saved``.
     """
     values: Values = {}
     for each, value in zip(saved, found):
@@ -25,12 +26,12 @@ def joined(saved: Sequence[Saved], found: Sequence[Any]) -> Values:
 
 
 def part_of(each: Saved, values: Values) -> Any:
-    """Return the value of one variable, which may be a slice, from whole values."""
+    """Return the value of ``each``, a variable or a slice, from ``values``, the whole values by name."""
     return values[each.name] if each.shape == each.full_shape else values[each.name][_range(each)]
 
 
 def fitting(saved: Sequence[Saved], values: Values) -> List[Saved]:
-    """Return those variables for which a value of their whole shape exists."""
+    """Return the variables in ``saved`` for which ``values`` has a value of their whole shape."""
     return [each for each in saved if each.name in values and np.shape(values[each.name]) == each.full_shape]
 
 
@@ -39,17 +40,18 @@ def _range(each: Saved) -> Any:
 
 
 def wide(value: Any) -> Any:
-    """Return numbers of any type as numbers of 64 bits a part."""
+    """Return real numbers of any type as float64, and complex numbers as complex128."""
     value = np.asarray(value)
     return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
 
 
 def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any]) -> Optional[str]:
-    """Compare variables to the bit, in the order of ``found``; None where all are equal.
+    """Return a text on the first variable in ``found`` that differs by a bit; None where all are equal.
 
     Args:
       step: the global step after which both sides were read.
-      found: the servers' values by name; ``expected`` has the values of one process under the same names.
+      found: the servers' values, by name.
+      expected: the values of one process, by the same names.
     """
     for name, value in found.items():
         one, other = np.asarray(value), np.asarray(expected[name])

@@ -2,7 +2,7 @@
 
 The process has one set of variables, and one graph.
 
-    gradients of worker 0, 1, 2, …   each of its part of the mean loss, by the towers of the worker
+    gradients of worker 0, 1, 2, …   the worker's part of the mean loss, differentiated by the worker's towers
     their sum                        ((g0 + g1) + g2) + …
     the optimizer                    as the job creates it, on the model's own variables
 
@@ -34,12 +34,12 @@ class OneProcess:
 
     Args:
       layout, buckets: the servers' slices of variables, and the buckets that are sent.
-      structures: the structure of a batch from the dataset of each worker.
+      structures: for each worker, the structure of a batch from its dataset.
 
     Attributes:
       given: placeholders of each copy of the model, for random numbers and rows of tables.
       draws: the number of placeholders for random numbers.
-      variables: by name: the model's, their pieces, the step's, and those of the optimizer.
+      variables: all variables by name: the model's, their pieces, the global step, and the optimizer's.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class OneProcess:
         self._session = session_on(graph)
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Take the first values of variables or of their pieces, by name.
+        """Take ``values``, the first values of variables or of their pieces, by name.
 
-        The optimizer's variables begin again.
+        The optimizer's variables take their initial values again.
         """
         self._session.run(self._initialise)
         for name, value in values.items():
@@ -78,14 +78,14 @@ class OneProcess:
             self._session.run(each)
 
     def step(self, reports: Sequence[DigestReport]) -> List[int]:
-        """Train with the batch of each worker; return the digest of the gradients of each worker."""
+        """Train one step with the batch of each worker; return the digest of the gradients for each worker."""
         given = [value for report in reports for copy in report.given for value in copy]
         fed = dict(zip([hole for copy in self.given for hole in copy], given))
         _, digests = self._session.run([self._step, self._digests], {**feeding(self._fed, reports), **fed})
         return [int(number) for number in digests]
 
     def values(self, names: Sequence[str]) -> Values:
-        """Read variables, by name."""
+        """Return the values of the variables ``names``, by name."""
         found: Values = self._session.run({name: self._reads[name] for name in names})
         return found
 

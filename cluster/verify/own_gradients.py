@@ -1,6 +1,6 @@
 """The gradients of plain TensorFlow: the gradients for an optimizer, as tensors that can be fed, and their values.
 
-The module also has their norm, for clipping, and the gradients of terms in a collection.
+The module also clips gradients by their norm, and has the gradients of terms in a collection.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _OWN = tf.train.Optimizer.compute_gradients
 
 
 class Rows(NamedTuple):
-    """A sparse gradient: values [rows, …] and int [rows]."""
+    """A sparse gradient: ``values`` [rows, …], and the index of each row in the variable: ``indices``, int [rows]."""
 
     values: Any
     indices: Any
@@ -38,7 +38,7 @@ class Noted(NamedTuple):
 
 @contextlib.contextmanager
 def noted() -> Iterator[List[Noted]]:
-    """Note each gradient that TensorFlow computes for an optimizer inside."""
+    """Yield a list that receives each gradient which TensorFlow computes, inside, for an optimizer."""
     found: List[Noted] = []
 
     def compute(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ def _tensors(grad: Any) -> Any:
 
 
 def clipped(pairs: GradsAndVars, norm: Optional[float]) -> GradsAndVars:
-    """Return gradients scaled down to a norm of all of them together; None does not scale."""
+    """Return ``pairs`` with their gradients scaled down to a global norm of at most ``norm``; None scales nothing."""
     if norm is None:
         return pairs
     grads, _ = tf.clip_by_global_norm([_merged(grad) for grad, _ in pairs], norm)
@@ -87,9 +87,9 @@ def _merged(grad: Any) -> Any:
 
 
 def terms_of_loss(found: Sequence[Noted]) -> Dict[str, Dict[int, Any]]:
-    """Return the gradients of the loss's terms in collections, by collection.
+    """Return, by the name of each collection with terms of the loss, the gradients of the sum of these terms.
 
-    The gradients of a collection are by the index of their variable in ``found``.
+    The gradients of a collection are a dictionary by the index of their variable in ``found``.
     """
     of_loss = ancestors([each.loss for each in found])
     terms_of: Dict[str, Dict[int, Any]] = {}
@@ -107,7 +107,7 @@ def _is_term(each: Any, of_loss: Any) -> bool:
 
 
 def feeds(found: Sequence[Noted], values: Sequence[Any]) -> Dict[Any, Any]:
-    """Return the feeds that give the gradients these values."""
+    """Return the feeds that replace the gradients in ``found`` by ``values``."""
     fed: Dict[Any, Any] = {}
     for each, value in zip(found, values):
         fed.update(zip(each.grad, value) if isinstance(value, Rows) else {each.grad: value}.items())
@@ -115,7 +115,12 @@ def feeds(found: Sequence[Noted], values: Sequence[Any]) -> Dict[Any, Any]:
 
 
 def mean(parts: Sequence[Sequence[Any]], weights: Sequence[float]) -> List[Any]:
-    """Return the mean of gradients of several parts of a batch; the rows of sparse gradients are concatenated."""
+    """Return the mean, weighted by ``weights``, of the gradients of several parts of a batch.
+
+    Args:
+      parts: the gradients of each part, for the same variables. The result concatenates the rows of sparse gradients.
+      weights: the weight of each part; their sum need not be 1.
+    """
     if len(parts) == 1:
         return list(parts[0])
     shares = [weight / sum(weights) for weight in weights]
@@ -130,7 +135,10 @@ def _weighted(grads: Sequence[Any], shares: Sequence[float]) -> Any:
 
 
 def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List[Any]:
-    """Return gradients plus ``factor`` times others, which are by index; a sparse gradient stays unchanged."""
+    """Return ``grads``, to which ``factor`` times ``others`` is added.
+
+    The keys of ``others`` are indices in ``grads``. A sparse gradient stays unchanged.
+    """
     return [
         (wide(grad) + factor * wide(others[at])).astype(grad.dtype)
         if at in others and not isinstance(grad, Rows)
@@ -140,10 +148,10 @@ def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List
 
 
 def times(grads: Sequence[Any], factor: float) -> List[Any]:
-    """Return gradients multiplied by a number."""
+    """Return ``grads`` multiplied by ``factor``."""
     return with_values(grads, lambda values: np.asarray(values * factor).astype(values.dtype))
 
 
 def with_values(grads: Sequence[Any], change: Callable[[Any], Any]) -> List[Any]:
-    """Return gradients with changed values; sparse gradients keep their rows."""
+    """Return ``grads`` with the values that ``change`` returns for theirs; sparse gradients keep their rows."""
     return [Rows(change(grad.values), grad.indices) if isinstance(grad, Rows) else change(grad) for grad in grads]

@@ -26,7 +26,7 @@ from cluster.verify.verified_run import HERE, placeholders, session_on
 
 
 class Given(NamedTuple):
-    """The loss of a batch with given values of the variables, the number of examples, and TensorFlow's gradients."""
+    """The loss and the gradients of a batch, for given values of the variables, and the batch's number of examples."""
 
     loss: float
     examples: int
@@ -34,7 +34,7 @@ class Given(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The loss of a step, and all variables after it."""
+    """The loss of a step, and the values of all variables after the step."""
 
     loss: float
     after: Values
@@ -44,17 +44,18 @@ class Plain:
     """A job's training in a separate graph and session; each step begins with given values.
 
     Args:
-      job: with its args bound.
-      clip_norm: of the run.
-      structure: the model's arguments; tensors in another graph.
+      job: the job, with its args bound.
+      clip_norm: the run's ``train.clip_norm``.
+      structure: a batch, whose tensors are in another graph; the placeholders of a batch have the same types.
 
     Attributes:
-      variables: all variables, including local ones; ``model_names`` has the names of the model's.
-      given: placeholders for random numbers and rows of tables, which follow those of a batch.
+      variables: all variables, including local ones; ``model_names`` has the names of the model's variables.
+      fed: the placeholders of a batch, and then ``given``.
+      given: placeholders for random numbers and rows of tables.
       noted: the gradients that TensorFlow computes, each with its variable.
       loss, train: the mean loss, and the step.
       of_updates: the operations that the entries of ``tf.GraphKeys.UPDATE_OPS`` need.
-      optimizer: the author's, or the mapping of several.
+      optimizer: the author's optimizer, or the author's mapping of several optimizers.
 
     Raises:
       JobError: the author's functions fail.
@@ -150,27 +151,28 @@ class Plain:
         return [each.name for each in saved_variables([each.variable for each in self.noted])]
 
     def first(self) -> Values:
-        """Return the graph's own first values."""
+        """Return the values of all variables before the first step, or those that ``settle`` kept."""
         if self._own is None:
             self._own = self._read()
         return dict(self._own)
 
     def give(self, before: Values, batch: Sequence[Any]) -> Given:
-        """Compute the loss and the gradients of a batch."""
+        """Compute the loss and the gradients of ``batch`` with the values ``before``, by the variables' names."""
         self._load(before)
         fetched = [self.loss, self._examples, [each.grad for each in self.noted]]
         return Given(*self._session.run(fetched, self._feed(batch)))
 
     def terms_of(self, before: Values, batch: Sequence[Any]) -> Dict[str, Dict[int, Any]]:
-        """Compute the gradient of the sum of each collection's terms, by the index of its noted variable."""
+        """Compute the gradients of the sum of each collection's terms, by the index of the variable in ``noted``."""
         self._load(before)
         found: Dict[str, Dict[int, Any]] = self._session.run(self.terms, self._feed(batch))
         return found
 
     def take(self, before: Values, batch: Sequence[Any], grads: Optional[Sequence[Any]] = None) -> Taken:
-        """Train one step that begins with these values; a variable without a given value keeps its own.
+        """Train one step that begins with the values ``before``, or of ``first`` for a variable without a value there.
 
         Args:
+          before: values of variables, by name.
           batch: the arrays of the batch.
           grads: replace the gradients that TensorFlow computes from the batch; None does not replace them.
         """
@@ -180,7 +182,7 @@ class Plain:
         return Taken(float(loss), self._read())
 
     def settle(self, after: Values) -> None:
-        """Let the next step begin with the values after this one, for variables without a value on the servers."""
+        """Keep the values ``after`` a step for the next step, for the variables that the servers do not have."""
         self._own = {**self.first(), **after}
 
     def _feed(self, batch: Sequence[Any]) -> Dict[Any, Any]:

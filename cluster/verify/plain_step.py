@@ -1,9 +1,9 @@
 """One step of plain TensorFlow from given values, with a whole batch or its parts, and the difference allowed to a run.
 
-A whole batch and its parts do not have the same sums to the last bit. An optimizer that divides by the size of a
+The sums over a whole batch and over its parts differ in their last bits. An optimizer that divides by the size of a
 gradient, as Adam does, turns the last bit of a tiny gradient into a whole step. A kink, for example of an absolute
 value, has the same effect. To find by how much a step varies, the reference takes the step again, with gradients
-computed near the same values.
+that are computed near the same values.
 """
 
 from typing import Any, Dict, List, Optional, Sequence
@@ -26,8 +26,8 @@ class Tolerance:
     """The allowed difference after one step, element by element.
 
     Args:
-      eps: of the coarsest numbers in the model's computation.
-      before, expected: the variables before and after a step of the reference.
+      eps: the relative distance of neighbouring numbers, in the coarsest type of the model's computation.
+      before, expected: the values of the variables before and after a step of the reference.
     """
 
     def __init__(self, eps: float, before: Values, expected: Values):
@@ -35,14 +35,14 @@ class Tolerance:
         self._swayed: Dict[str, Any] = {}
 
     def widen(self, again: Values) -> None:
-        """Allow for the difference of the same step, taken again."""
+        """Allow also the difference between ``expected`` and ``again``, the values after the same step taken again."""
         for name, value in again.items():
             if _is_float(value):
                 off = _off(value, self._expected[name])
                 self._swayed[name] = np.maximum(self._swayed.get(name, 0.0), off)
 
     def unlike(self, name: str, found: Any) -> Any:
-        """Return which elements of a variable differ too much from those of the reference, bool of its shape."""
+        """Return, for each element of ``found``, whether it differs too much from the reference's variable ``name``."""
         expected = np.asarray(self._expected[name])
         if found.shape != expected.shape or found.dtype != expected.dtype:
             return np.ones(found.shape, bool)
@@ -60,14 +60,14 @@ class Tolerance:
 
 
 def eps_of(dtype: Any) -> float:
-    """Return the relative distance of neighbouring numbers of a type, which may be given by its name."""
+    """Return the relative distance of neighbouring numbers of ``dtype``, a numpy type or the name of a type."""
     if str(dtype) == "bfloat16":
         return _BFLOAT16
     return float(np.finfo(np.dtype(dtype)).eps)
 
 
 def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
-    """Return values in which some variables are changed by some last bits, up and down."""
+    """Return ``values``, with those of the variables ``names`` changed by a few ``eps``, up or down at random."""
     signs = np.random.RandomState(seed)
     return {
         name: _beside(value, eps, signs) if name in names and _is_float(value) else value
@@ -76,7 +76,7 @@ def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
 
 
 def grads_beside(grads: List[Any], eps: float, seed: int) -> List[Any]:
-    """Return gradients that are changed by some last bits of their largest element, up and down."""
+    """Return ``grads``, changed by a few ``eps`` of each gradient's largest element, up or down at random."""
     signs = np.random.RandomState(seed)
     return with_values(grads, lambda values: _noisy(values, eps, signs))
 
@@ -120,19 +120,19 @@ def _largest(found: Any, expected: Any) -> float:
 
 
 class Reference:
-    """A step of plain TensorFlow, and the difference that is allowed to it.
+    """A step of plain TensorFlow, and the difference from this step that a run may have.
 
-    For several parts, the gradients are those of the mean loss, and updates are those of the first part. The towers of
-    a run compute a model whose examples depend on each other in the same way.
+    For several parts, the gradients are those of the mean loss, and the updates are those of the first part. The towers
+    of a run do the same for a model whose examples depend on each other.
 
     Args:
       plain: the author's functions.
-      eps: of the coarsest numbers in the model's computation.
-      before: the variables, by name.
+      eps: the relative distance of neighbouring numbers, in the coarsest type of the model's computation.
+      before: the values of the variables, by name.
       parts: the arrays of each part of the batch; one part for the whole batch.
 
     Attributes:
-      before, after: the variables before and after the step.
+      before, after: the values of the variables before and after the step, by name.
       loss: the mean loss.
     """
 
@@ -158,11 +158,11 @@ class Reference:
         return all(bool(np.isfinite(wide(value)).all()) for value in values if _is_float(value))
 
     def take(self, grads: Optional[Sequence[Any]] = None) -> Taken:
-        """Take the step again; ``grads`` replace the gradients that TensorFlow computes."""
+        """Take the step again; ``grads`` replace the gradients that TensorFlow computes from the first part."""
         return self.plain.take(self.before, self._parts[0], grads)
 
     def unlike(self, found: Values) -> List[str]:
-        """Return the names of variables that differ from this step's by more than rounding explains."""
+        """Return the names of variables whose value in ``found`` differs from this step's by more than rounding."""
         names = self._unlike(found)
         while names and self._tries < _TRIES and not self.never_alike:
             self._tolerance.widen(self._beside().after)
@@ -178,19 +178,19 @@ class Reference:
         return self._never_alike
 
     def difference(self, name: str, found: Values) -> str:
-        """Return the difference of a variable, in words."""
+        """Return in words how the variable ``name`` in ``found``, the servers' values, differs from this step's."""
         unlike, there = self._tolerance.unlike(name, found[name]), self.after[name]
         return (
             f"servers' {name} differs from plain TensorFlow in {unlike.sum():,} of {unlike.size:,} elements, by at most"
-            f" {_largest(found[name], there):.2g}, and it moved by {_largest(there, self.before[name]):.2g}"
+            f" {_largest(found[name], there):.2g}, and the step moved it by {_largest(there, self.before[name]):.2g}"
         )
 
     def with_term(self, name: str, number: float) -> Taken:
-        """Take the step with the terms of a collection counted ``number`` more times."""
+        """Take the step with the terms of the collection ``name`` counted ``number`` more times."""
         return self.take(plus(self.grads, self.terms[name], number))
 
     def scaled(self, factor: float) -> Taken:
-        """Take the step with multiplied gradients."""
+        """Take the step with gradients multiplied by ``factor``."""
         return self.take(times(self.grads, factor))
 
     @property
@@ -206,7 +206,7 @@ class Reference:
         return self.plain.terms_of(self.before, self._parts[0])
 
     def explains(self, found: Values, after: Values, names: Sequence[str]) -> bool:
-        """Return whether the values of these variables are as near to ``after`` as rounding explains."""
+        """Return whether the variables ``names`` in ``found`` differ from ``after`` by no more than rounding."""
         tolerance = Tolerance(self._eps, {**after, **self.before}, after)
         return not any(tolerance.unlike(name, found[name]).any() for name in names)
 

@@ -24,9 +24,9 @@ class Verification:
     Create a ``Verification`` in the graph of ``replica``, before that graph is finalized.
 
     Args:
-      job: with its args bound.
-      task: the chief; ``batch_size`` is the batch size of its towers together.
-      devices: of the towers of each worker.
+      job: the job, with its args bound.
+      task: the chief; its ``batch_size`` is the batch size of its towers together.
+      devices: the devices of the towers of each worker.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Verification:
         self.steps = 0  # the number of compared steps
 
     def begin(self, session: Any) -> None:
-        """Build the one process, and give it the first values of the servers.
+        """Build the one process, and give it the servers' first values.
 
         Raises:
           TrainingError: the run has begun before, or its workers have different numbers of examples.
@@ -52,7 +52,7 @@ class Verification:
         self._refuse_unlike_workers(session)
         step = int(session.run(self._replica.global_step))
         if step:
-            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes none")
+            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes no run")
         structures = self._structures()
         self._one = OneProcess(self._run, self._replica.layout, self._replica.buckets, structures)
         self._refuse_other_names()
@@ -64,13 +64,13 @@ class Verification:
         _refuse(self._plain.begin(self._before))
 
     def step(self, session: Any, step: int) -> None:
-        """Train one step in one process, and compare.
+        """Train one step in one process, and compare its variables with the servers'.
 
         Args:
-          step: the global step that the servers have just reached.
+          step: the global step that the servers have reached.
 
         Raises:
-          TrainingError: a worker's batch, or a variable, differs; names the first.
+          TrainingError: a worker's batch, or a variable, differs; the error names the first.
         """
         reports = self._with_batches(step, session.run(self._replica.reports.received))
         gradients = self._one.step(reports)
@@ -136,8 +136,8 @@ class Verification:
         shares = self._replica.model.parts.shares
         if shares is not None and float(session.run(shares.share)) != 1.0:
             _refuse(
-                "train.towers: expected as many towers on every worker, found others; launch verify needs a number"
-                " in place of auto"
+                "train.towers: expected the same number of towers on every worker, found different numbers; launch"
+                " verify needs a number in place of auto"
             )
 
     def _refuse_other_names(self) -> None:

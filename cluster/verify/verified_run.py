@@ -1,4 +1,4 @@
-"""A copy of the verified run in the chief's process: its job, the batches of every worker, and all as one.
+"""A copy of the verified run in the chief's process: its job, the batch of every worker, and all batches as one.
 
 Each batch is read from its worker's ``inputs``. A step of plain TensorFlow takes the batches as one whole batch, or as
 the parts of the towers, one after the other.
@@ -36,14 +36,14 @@ class VerifiedRun(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Return the number of parts of one worker's batch: each part is the batch of a tower's copy of the model."""
+        """Return the number of parts of one worker's batch; each part is the batch of one copy of the model."""
         return len(self.devices) * self.train.accumulate
 
     def fresh_job(self) -> Job:
-        """Return the job from a new execution of its file: objects that it creates once, such as layers, fit one graph.
+        """Return the job from a new execution of its file.
 
-        Modules that the file imports are not executed again. If the functions do not come from one file, they are used
-        unchanged.
+        A file may create objects once, such as layers, that fit one graph only. The method does not execute the modules
+        again that the file imports. If the job's functions do not come from one file, it uses them unchanged.
         """
         module = sys.modules.get(getattr(_function(self.job.model), "__module__", ""))
         spec = getattr(module, "__spec__", None)
@@ -66,10 +66,10 @@ def _function(given: Any) -> Any:
 class BatchReader:
     """The dataset of one worker, in a separate graph and session.
 
-    The graph begins like the worker's: numbers that are drawn from its seed are the same.
+    The graph begins like the worker's graph: so it draws the same random numbers from its seed.
 
     Attributes:
-      structure: a batch of the dataset, as tensors of that graph.
+      structure: a batch of the dataset, as tensors of this graph.
     """
 
     def __init__(self, run: VerifiedRun, task: Task):
@@ -92,7 +92,7 @@ class BatchReader:
 
 
 def placeholders(structure: Mapping[str, Any]) -> Tuple[List[Any], Any]:
-    """Create, in the current graph, placeholders for a batch of the same kind; return them flat and as a batch."""
+    """Create, in the current graph, placeholders for a batch like ``structure``; return them flat, and as a batch."""
     fed = [tf.placeholder(tensor.dtype, tensor.shape) for tensor in flat(structure)]
     return fed, tf.nest.pack_sequence_as(dict(structure), fed, expand_composites=True)
 
@@ -108,7 +108,7 @@ def session_on(graph: Any) -> Any:
 
 
 def feeding(fed: Sequence[Sequence[Any]], reports: Sequence[DigestReport]) -> Mapping[Any, Any]:
-    """Return the feeds of a session, for the placeholders and the batch of each worker."""
+    """Return the feeds that give the placeholders ``fed`` of each worker the batch of the worker's report."""
     holes = [hole for of_worker in fed for hole in of_worker]
     values = [value for report in reports for value in report.batch]
     return dict(zip(holes, values))
@@ -126,11 +126,11 @@ class WholeBatch:
     """Join and cut the workers' batches, in a separate graph and session.
 
     Args:
-      structures: the structure of a batch from the dataset of each worker.
-      number: of the parts of one worker's batch.
+      structures: for each worker, the structure of a batch from its dataset.
+      number: the number of parts of one worker's batch.
 
     Attributes:
-      whole, part: tensors like those of a whole batch and of a part.
+      whole, part: a whole batch and its first part, as tensors, for the structure of each.
     """
 
     def __init__(self, structures: Sequence[Mapping[str, Any]], number: int):
@@ -144,7 +144,7 @@ class WholeBatch:
         self._session = session_on(graph)
 
     def cut(self, reports: Sequence[DigestReport]) -> CutBatch:
-        """Return the whole and the parts of one batch of each worker, each part with its given values."""
+        """Return the batches in ``reports`` as one whole batch, and its parts, each followed by its given values."""
         whole, parts, all_count = self._session.run(self._cut, feeding(self._fed, reports))
         given = [copy for report in reports for copy in report.given] or [[] for _ in parts]
         parts = [[*part, *copy] for part, copy in zip(parts, given)]

@@ -1,11 +1,11 @@
 """The model with the towers of every worker, on one set of variables, as plain TensorFlow builds it in one process.
 
 Its variables are cut as on the servers. TensorFlow computes some functions differently for the last elements of a
-tensor than for all elements before. So updates of a slice and of the whole do not have the same bits: one process
-updates the same slices.
+tensor than for all elements before. So the updates of a slice differ in their bits from those of the whole variable.
+Therefore the one process updates the same slices as the servers.
 
-This module cuts, joins and adds dense values in code of its own, in addition to ``cluster.variables.masters`` and
-``cluster.steps.accumulators``: a verification must not use the code that it verifies.
+This module has its own code that cuts, joins and adds dense values, and does not use ``cluster.variables.masters`` and
+``cluster.steps.accumulators`` for that: a verification must not use the code that it verifies.
 """
 
 from functools import reduce
@@ -22,7 +22,7 @@ from cluster.verify.verified_run import VerifiedRun
 
 
 class OfWorker(NamedTuple):
-    """One worker's part of a step: gradients by variable name, and the batch's weight.
+    """One worker's part of a step: its gradients, by the variables' names, and the weight of its batch.
 
     The weight is None where it is fixed.
     """
@@ -35,10 +35,10 @@ class WholeModel(ModelGraph):
     """The model of a job in the current graph, for the batches of all workers.
 
     Args:
-      batches: one for each worker.
+      batches: the batch of each worker.
 
     Attributes:
-      workers: the part of each worker, in their order.
+      workers: the part of each worker in a step, in the order of the workers.
     """
 
     def __init__(self, run: VerifiedRun, batches: Sequence[Dict[str, Any]]):
@@ -73,7 +73,7 @@ class Pieces:
     """The pieces of a model's variables, in the current graph; a variable that is not cut is its own piece.
 
     Args:
-      variables: the model's, by name.
+      variables: the model's variables, by name.
 
     Attributes:
       variables: the pieces, by name.
@@ -97,7 +97,7 @@ class Pieces:
                 )
 
     def split(self, grads: Mapping[str, Any]) -> Dict[str, Any]:
-        """Cut gradients, by the name of their variable, into gradients of the pieces."""
+        """Return the gradients of the pieces, by name, from ``grads``, the gradients by the names of the variables."""
         return {piece: grad for name, whole in grads.items() for piece, grad in self._split(name, whole).items()}
 
     def _split(self, name: str, grad: Any) -> Dict[str, Any]:

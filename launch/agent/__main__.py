@@ -4,13 +4,12 @@ import json
 import os
 import sys
 from dataclasses import is_dataclass
-from importlib import import_module
 from typing import Any, Callable, Dict, Type, TypeVar
 
 from cluster.protocol.typed_json import Malformed, from_values, to_values
 from launch.agent.errors import AgentError
 from launch.agent.linux.open_files import readable
-from launch.agent.wire.verb_table import VERBS, AnyVerb
+from launch.agent.wire.verb_table import VERBS, Verb
 
 T = TypeVar("T")
 SILENT_S = 60.0  # a launcher that stops in the middle of a file has ended
@@ -34,7 +33,10 @@ def read_request(kind: Type[T]) -> T:
 
 
 def read_values() -> Dict[str, Any]:
-    """Return the JSON line on stdin, unbuffered: the bytes after the line may belong to a relay."""
+    """Read one JSON line from stdin, and return its object; end the process where the launcher has ended.
+
+    The function reads without a buffer: the bytes after the line may belong to a relay.
+    """
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -46,7 +48,7 @@ def read_values() -> Dict[str, Any]:
 
 
 def read_some(size: int) -> bytes:
-    """Return at most ``size`` bytes from the launcher; b"" when the launcher has ended."""
+    """Return at most ``size`` bytes from the launcher; b"" when it has ended, or was silent for ``SILENT_S``."""
     return os.read(0, size) if readable(0, SILENT_S) else b""
 
 
@@ -57,7 +59,7 @@ def tell(values: Dict[str, Any]) -> None:
 
 
 def launcher_goes(seconds: float) -> bool:
-    """Wait at most this many seconds; return whether the launcher has closed its end.
+    """Wait at most ``seconds`` seconds for the end of the launcher; return whether it has closed its end of stdin.
 
     The launcher sends nothing more after its request.
     """
@@ -74,20 +76,19 @@ def run(name: str) -> None:
         os._exit(0)
 
 
-def _run(verb: AnyVerb) -> None:
-    function = function_of(verb)
+def _run(verb: Verb) -> None:
+    function = verb.function()
     ends = {"tell": tell, "read_values": read_values, "read_some": read_some, "launcher_goes": launcher_goes}
-    request = [] if verb.request is None else [read_request(verb.request)]
+    request = [read_request(request_of(function))] if verb.has_request else []
     answer = function(*request, *(ends[each] for each in verb.ends))
     if not verb.ends:
         tell(to_values(answer) if is_dataclass(answer) else answer)
 
 
-def function_of(verb: AnyVerb) -> Callable[..., Any]:
-    """Return the function that runs a verb; this loads only the verb's module."""
-    module, name = verb.function.split(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
+def request_of(function: Callable[..., Any]) -> Type[Any]:
+    """Return the dataclass of a verb's request: the type of its function's first argument."""
+    kind: Type[Any] = next(iter(function.__annotations__.values()))
+    return kind
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ _FILE = "after.json"
 async def run(
     commands: Sequence[str], folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None]
 ) -> None:
-    """Run each command, also after a failed one; log the errors, which ``down`` reports.
+    """Run every command, even after one has failed. Log and record the errors, which ``down`` reports.
+
+    All commands together have ``WITHIN_S`` seconds.
 
     Args:
       began: receives the pid of each command's shell.
@@ -37,7 +39,7 @@ async def run(
 
 
 def problem_of(folder: RunFolder) -> Optional[str]:
-    """Return the errors of a run's commands; None where no command has failed."""
+    """Return the errors of a run's commands as one text; None where no command has failed."""
     problem = (folder.read_whole(_FILE) or {}).get("problem")
     return problem if isinstance(problem, str) else None
 

@@ -66,7 +66,7 @@ def make(folder):
 
 
 def refusal(workdir):
-    """Return the reason why another user could change the code that runs here; None where no other user can."""
+    """Return {"error", "kind", "advice"} where another user could change the code that runs here; else None."""
     mode = os.stat(workdir).st_mode
     if mode & 0o022 and mode & stat.S_ISVTX:
         # As in /tmp, any user may create a folder there: create all folders now, unless another user already has.
@@ -78,9 +78,9 @@ def refusal(workdir):
 
 
 def foreign(path, accepted=0):
-    """Return the way in which another user could change a folder's content; None where no other user can.
+    """Return {"error", "kind", "advice"} where another user could change a folder's content; else None.
 
-    The function ignores a mode that is ``accepted``.
+    A folder whose mode has a bit of ``accepted`` may be writable for other users.
     """
     for status in (os.lstat(path), os.stat(path)):  # the owner of a link can change the link
         if status.st_uid not in (0, os.geteuid()):
@@ -110,9 +110,9 @@ def user(number):
 
 
 def is_whole(folder, digest, to_the_byte):
-    """Return whether all the code is in a folder.
+    """Return whether a folder has every file of its manifest.
 
-    The check compares every byte, which takes a second for each 300 MB, or only sizes.
+    With ``to_the_byte`` every byte must match, which takes a second for each 300 MB; otherwise only the sizes.
     """
     try:
         with open(os.path.join(folder, MANIFEST), "rb") as file:
@@ -175,10 +175,10 @@ def unpack(data, digest, folder):
 
 
 def sync(folder):
-    """Bring a folder and its files to the disk.
+    """Write a folder and its files from memory to the disk.
 
-    Otherwise a power cut could leave files of the right size without their content. The files go in parallel: the disk
-    then writes its journal a few times, not once for each file.
+    Otherwise a power cut could leave files of the right size without their content. Threads write the files in
+    parallel: the disk then writes its journal a few times, not once for each file.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -200,7 +200,7 @@ def to_disk(path):
 
 
 def put(partial, target, digest):
-    """Move code to its place; replace the files of a damaged copy there."""
+    """Move code from the folder ``partial`` to ``target``; replace the files of a damaged copy there."""
     try:
         os.rename(partial, target)
         to_disk(os.path.dirname(target))
@@ -241,7 +241,7 @@ def has_code(greeting, workdir):
 
 
 def room(error, folder):
-    """Return which disk is full, and what is left there; "" for another error."""
+    """Return a text with the full disk and its free space, if ``error`` comes from a full disk; else ""."""
     if getattr(error, "errno", None) != errno.ENOSPC:
         return ""
     folder = os.path.realpath(folder)
@@ -253,9 +253,9 @@ def room(error, folder):
 
 
 def outlive_cut_bytecode():
-    """Let imports do without bytecode that a full disk has cut short; Python before 3.14 ends with EOFError.
+    """Let an import compile the source where a full disk has cut the file of bytecode short.
 
-    The agent of the next run removes it.
+    Otherwise Python before 3.14 ends with EOFError. The agent of the next run removes such bytecode.
     """
     from importlib.machinery import SourceFileLoader
 

@@ -23,19 +23,24 @@ from cluster.protocol.typed_json import to_values
 from launch.agent.containers.runtimes import Lacking
 from launch.agent.containers.task_containers import OneShot
 from launch.agent.environments.environment import Environment
-from launch.agent.gpus.nvidia_smi import NoDriverAnswer, driver_and_gpus
+from launch.agent.gpus import nvidia_smi
+from launch.agent.gpus.assignment import allotted, who_holds
+from launch.agent.gpus.nvidia_smi import Health, NoDriverAnswer
 from launch.agent.linux import file_lock
 from launch.agent.linux.kernel_log import Unreadable
-from launch.agent.linux.processes import describe_exit, die_with
+from launch.agent.linux.processes import command_line, describe_exit, die_with
 from launch.agent.state.run_folder import expand
-from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap
+from launch.agent.wire.host_facts import Disk, FactsRequest, Failed, Gap, Gpu, Gpus
 
 Piece = Tuple[str, Any]  # the name of a fact or a file, and its text or JSON value
 Section = Callable[[], Iterator[Piece]]
 
 
 def pieces(sections: Mapping[str, Section], within_s: float) -> Iterator[Union[Piece, Gap]]:
-    """Yield the pieces of all sections as they arrive, and a gap for each section that fails or is late."""
+    """Yield the pieces of all sections as they arrive, and a gap for each failed or late section.
+
+    A section is late if it is not done ``within_s`` seconds after the call.
+    """
     until = time.monotonic() + within_s
     found: queue.Queue[Tuple[str, Union[Piece, Gap, None]]] = queue.Queue()
     running = dict.fromkeys(sections)
@@ -93,7 +98,7 @@ for name in sys.argv[1:]:
 
 
 class PythonVersions:
-    """The answers of a Python, which runs in parallel with the rest.
+    """A process of the tasks' Python, which reports its version and its modules' versions while the caller continues.
 
     Args:
       program: the way to run the Python: in the tasks' container, or on this host.
@@ -124,7 +129,10 @@ class PythonVersions:
             self._failure = f"cannot start {python}: {os.strerror(error.errno or 0)}"
 
     def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
-        """Return {"python" or a module: {"version", …} or {"error"}, "packages": {name: version}}."""
+        """Return {"python" and each module: {"version", …} or {"error"}, "packages": {name: version}}.
+
+        After ``timeout_s`` the process is killed. The first missing answer is {"error"}; later ones are left out.
+        """
         if self._failure is not None:
             return {"python": {"error": self._failure}}
         try:
@@ -151,7 +159,10 @@ MARGIN_S = 1.0  # for the answers to be sent
 
 
 def sections(request: FactsRequest, within_s: float) -> Dict[str, Section]:
-    """Return the sections; their pieces are fields of ``HostFacts``, and each folder is a separate section."""
+    """Return the sections by name: the versions, the GPUs, and one section for each folder of the request.
+
+    Their pieces are fields of ``HostFacts``. The section of the versions ends ``within_s`` seconds after this call.
+    """
     until = time.monotonic() + within_s - MARGIN_S
 
     def disk_of(folder: str) -> Section:
@@ -178,6 +189,27 @@ def _versions(request: FactsRequest, until: float) -> Iterator[Piece]:
     ready = environment is None or environment.is_ready()
     answers = asked.answers(max(MARGIN_S, until - time.monotonic()))
     yield "versions", {"environment_ready": ready, **answers}
+
+
+_GPUS = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
+
+
+def driver_and_gpus() -> Gpus:
+    """Return the driver's version, and the GPUs that tasks may use, in their order. Raises NoDriverAnswer."""
+    found = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
+    users, health = (nvidia_smi.memory(), nvidia_smi.health_of_all()) if found else ([], {})
+    gpus = [
+        _gpu(row[1:], [user for user in users if user["gpu"] == index], health.get(row[1], Health()))
+        for index, row in enumerate(found)
+    ]
+    usable = allotted([gpu.uuid for gpu in gpus], os.environ)
+    return Gpus(found[0][0] if found else None, [gpus[index] for index in usable])
+
+
+def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]], health: Health) -> Gpu:
+    """Return a GPU with its users: ``pid 42 (python train.py), 9000 MiB``."""
+    processes = [f"pid {user['pid']} ({command_line(user['pid'])[:80]}), {user['mib'] or '?'} MiB" for user in users]
+    return Gpu(names[0], names[1], who_holds(names[0]), processes, health.memory_errors, health.slowed)
 
 
 def _disk(request: FactsRequest, folder: str) -> Iterator[Piece]:

@@ -38,7 +38,7 @@ def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     The locks are the lock of the run's name, the agent's socket, and the unit that starts the agent at a boot.
 
     Args:
-      gone: pids of the run that ended a moment ago: a driver may hold their memory a little longer.
+      gone: pids of the run's processes that ended a moment ago: a driver may hold their memory a little longer.
     """
     living = [*_serving(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
@@ -80,8 +80,9 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
 
 
 def end(folder: RunFolder) -> None:
-    """Kill the processes on the run's records; remove containers, groups and temporary files, and a dead agent's lock.
+    """Kill the processes that the run's records name, and remove the run's containers, groups and temporary files.
 
+    Where no agent of the run holds the name, the function also removes the run's lock and the agent's socket.
     The unit that starts the agent at a boot stays.
     """
     own = os.getpid()  # may be the keeper's, which ends by itself
@@ -97,9 +98,10 @@ def end(folder: RunFolder) -> None:
 
 
 def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
-    """Clean up after an agent, in its keeper.
+    """Clean up after an agent that has ended; its keeper calls this function.
 
-    Where the records may belong to another agent of the run (``is_ours`` False), only this process's descendants end.
+    ``is_ours`` is False where the records may belong to another agent of the run. Then the function only kills this
+    process's descendants.
     """
     if is_ours:
         control.remove_recorded(folder)  # before the processes of their runtime are killed
@@ -115,7 +117,7 @@ def end_for_good(folder: RunFolder) -> None:
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:
-    """Kill the living processes, and wait a bounded time for their end."""
+    """Kill the processes that ``living`` returns, and wait at most ``GONE_S`` for their end."""
     for process in living():
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     wait(lambda: not living(), GONE_S)
@@ -132,7 +134,7 @@ def _locks(folder: RunFolder) -> List[Path]:
 
 
 def wait(done: Callable[[], bool], timeout_s: float) -> bool:
-    """Wait for ``done``, and return whether it came true in time."""
+    """Wait at most ``timeout_s`` until ``done`` returns True; return whether it did."""
     until = time.monotonic() + timeout_s
     while not done():
         if time.monotonic() > until:
@@ -145,9 +147,10 @@ SWEPT_S = 15.0  # for the keeper's cleanup, which waits 10 s for hanging process
 
 
 def make_way(folder: RunFolder) -> Optional[int]:
-    """Return the pid of the run's agent on this host, if the agent lives, or its keeper starts the next one.
+    """Return the pid of the run's agent on this host; without an agent, clean up after the last one, and return None.
 
-    Otherwise the function cleans up after the agent, and returns None.
+    If the keeper of an ended agent still works, the function first waits at most ``SWEPT_S`` for it. The keeper cleans
+    up, or starts the next agent.
     """
     wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
     serving = agent_pid(folder)
@@ -161,7 +164,7 @@ def _serves(folder: RunFolder) -> bool:
 
 
 def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
-    """End the leftovers of earlier runs of the name here; return a text for each run.
+    """End the leftovers of earlier runs of ``name`` on this host; return a text about each run that had some.
 
     The caller holds the name. ``file`` is the argument of verbs about a run of this name. The leftovers of an earlier
     agent of the same run have already been ended, so a remaining process of that agent hangs.

@@ -19,7 +19,10 @@ CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, o
 
 
 def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) -> "List[asyncio.Future[None]]":
-    """Start to poll for a notice, where the request has a command for it; ``leave`` receives the reason."""
+    """Start ``watch`` and return its future, in a list; return an empty list if the request has no command for it.
+
+    ``leave`` receives the reason of a notice.
+    """
     if request.notice is None:
         return []
     work = folder.home(request.folder, request.tasks[0].name) / WORK
@@ -27,7 +30,7 @@ def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) 
 
 
 async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
-    """Run the command until it gives notice, then call ``leave`` with the reason.
+    """Run the command every ``notice.every_s`` seconds until it gives notice, then call ``leave`` with the reason.
 
     Args:
       folder: the working folder of the command.

@@ -5,8 +5,8 @@ cursor or the clipboard must not: ``plain`` returns the text that a terminal wou
 
 A value is a secret where the run's plan or the name of its variable (``AWS_SECRET_ACCESS_KEY``) marks the value as
 secret. A password in a text is a secret, too: in an address, after ``--password``, ``token=`` and the like. So are
-private keys, and what by its form is a token of a well-known service. The value of a variable with a secret's name is
-masked everywhere, also in a log, and also in base64 or as a URL has it.
+private keys, and strings with the form of a well-known service's tokens. The value of a variable with a secret's name
+is masked everywhere, also in a log. So is its encoding in base64 or for a URL.
 
 TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. These notes are no errors:
 TensorFlow continues with processors. Each process adds its own time, so equal notes differ; ``gpu_note`` recognises the
@@ -53,12 +53,15 @@ def _apply_backspaces(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Return a text of any number of lines without escape sequences and control characters, save newlines and tabs."""
+    """Return a text of any number of lines without escape sequences and control characters.
+
+    Newlines and tabs stay.
+    """
     return _CONTROLS.sub("", _SEQUENCES.sub("", text)) if _CONTROLS.search(text) else text
 
 
 def last_line(printed: bytes) -> str:
-    """Return the last non-empty line, as a terminal shows the line."""
+    """Return the last non-empty line of ``printed``, as a terminal shows the line; "" without such a line."""
     lines = [plain(line).strip() for line in printed.decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
@@ -69,7 +72,7 @@ def may_hold_controls(json_line: str) -> bool:
 
 
 def clean(values: Any) -> Any:
-    """Return values from JSON with every string in them ``without_controls``."""
+    """Return a copy of values from JSON, in which ``without_controls`` has cleaned every string."""
     if isinstance(values, str):
         return without_controls(values)
     if isinstance(values, list):
@@ -107,7 +110,10 @@ _HARMLESS = re.compile(
 
 
 def mask(text: str, secrets: Iterable[str]) -> str:
-    """Return a text with every line of every secret in it replaced by ``(secret)``."""
+    """Return ``text`` with ``(secret)`` in place of each line of each secret.
+
+    A line with fewer than ``SHORTEST`` characters stays.
+    """
     lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
     for line in sorted(lines, key=len, reverse=True):  # a secret may contain another
         text = text.replace(line, "(secret)")
@@ -165,7 +171,7 @@ class Redaction:
         return [HIDDEN if _is_flag(flag) else self.value(each) for flag, each in zip(before, values)]
 
     def environment(self, values: Mapping[str, str]) -> Dict[str, str]:
-        """Return every name, with the values of the variables that are known to be harmless."""
+        """Return all variables, with ``(not shown)`` in place of each value that is not known to be harmless."""
         return {
             name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
             for name in sorted(values)
@@ -187,7 +193,7 @@ def _is_flag(word: Any) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Return whether the name of a variable, key or flag sounds like a secret's."""
+    """Return whether the name of a variable, key or flag sounds like the name of a secret."""
     return _NAME.search(name) is not None
 
 
@@ -203,7 +209,10 @@ _NOTE = re.compile(
 
 
 def gpu_note(line: str) -> Optional[str]:
-    """Return a TensorFlow note about GPUs without its time and place, so equal notes compare equal; else None."""
+    """Return the text of a TensorFlow note about GPUs; None for any other line.
+
+    The text has neither the note's time nor its line of code, so equal notes compare equal.
+    """
     logged = _LOGGED.match(line)
     text = logged.group("text") if logged else ""
     return f"TensorFlow: {text.split('; dlerror:')[0]}" if _NOTE.match(text) else None

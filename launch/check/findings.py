@@ -91,7 +91,7 @@ Rule = Callable[[Evidence], Iterable[Finding]]
 def grouped(findings: Iterable[Finding]) -> List[Finding]:
     """Merge equal findings on several hosts into one finding.
 
-    Each merged finding has the place and the command of the first one.
+    A merged finding has the place of the first of the equal findings, and that finding's command.
     """
     alike: Dict[Hashable, List[Finding]] = {}
     for finding in findings:
@@ -100,7 +100,7 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def beside(finding: Finding, spec: Spec) -> Finding:
-    """Return a finding whose commands use no transport where the host is this machine, as the launcher does."""
+    """Return ``finding`` with commands that fit the transport: no ``ssh`` to this machine, ``srun`` with Slurm."""
     away = "`srun --overlap -w {} " if spec.transport == "slurm" else "`ssh {} "
     mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if spec.is_here(word[1]) else away.format(word[1]), finding.mend)
     return replace(finding, mend=mend)

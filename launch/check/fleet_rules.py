@@ -20,7 +20,8 @@ class Row(NamedTuple):
 
     Attributes:
       finding: the kind of the finding.
-      keeps: whether the advice begins with the problem's own advice. If that is a question, ``further`` replaces it.
+      keeps: whether the advice begins with the problem's own advice. If the own advice is a question, ``further``
+        replaces it.
       further: the further advice.
     """
 
@@ -71,11 +72,13 @@ def versions(survey: Survey) -> Iterator[Finding]:
     build = f"build one for all with `launch setup {survey.file}` (key setup)"
     for kind, name in NAMES.items():
         for few, shown in differing({host: facts.version_of(kind) for host, facts in survey.facts.items()}):
-            yield Finding(f"{kind}-differs", few, f"{name} {shown}", f"name the same with the key python, or {build}")
+            yield Finding(
+                f"{kind}-differs", few, f"{name} {shown}", f"name the same Python with the key python, or {build}"
+            )
 
 
 def drivers(survey: Survey) -> Iterator[Finding]:
-    """Yield a note on drivers that differ, which prevents no run."""
+    """Yield a note if the hosts have different NVIDIA drivers; the difference prevents no run."""
     for few, shown in differing({host: facts.driver for host, facts in survey.facts.items()}):
         yield Note("driver-differs", few, f"NVIDIA driver {shown}", "")
 
@@ -88,20 +91,20 @@ def code(evidence: Evidence) -> Iterator[Finding]:
     running = {host: facts.run for host, facts in evidence.facts.items() if facts.run}
     for host, run in running.items():
         if run.code and run.code != evidence.code:
-            yield Note("code-differs", (host,), f"{run.run} runs other code than is here now", "")
+            yield Note("code-differs", (host,), f"{run.run} runs other code than this machine has now", "")
     for few, shown in differing({host: digests(run.code) for host, run in running.items()}):
         yield Note("code-differs", few, f"the code of runs that are up {shown}", "")
 
 
 def digests(code: Mapping[str, str]) -> Optional[str]:
-    """Return ``job 1a2b3c4d launcher 5e6f7a8b``, the hashes of a run's code, shortened; None without code."""
+    """Return the shortened hashes of a run's code, such as ``job 1a2b3c4d launcher 5e6f7a8b``; None without code."""
     return " ".join(f"{kind} {digest[:8]}" for kind, digest in sorted(code.items())) or None
 
 
 def differing(values: Mapping[str, Optional[str]]) -> Iterator[Tuple[Tuple[str, ...], str]]:
-    """Yield the hosts without the most common value, and ``1.15.0: gpu[01-03,07] | 2.4.1: gpu04``, if values differ.
+    """If ``values`` differ, yield the hosts whose value is not the most common one, and all values in words.
 
-    A host without a value does not differ.
+    Example of the words: ``1.15.0: gpu[01-03,07] | 2.4.1: gpu04``. A host whose value is None does not count.
     """
     groups: Dict[str, List[str]] = defaultdict(list)
     for host, value in values.items():
@@ -114,14 +117,14 @@ def differing(values: Mapping[str, Optional[str]]) -> Iterator[Tuple[Tuple[str, 
 
 
 def open_ports(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note on the open ports where the file sets no guard."""
+    """Yield a note that the tasks' ports are open, if the file has no key ``guard``."""
     if evidence.plan.spec.guard is None:
         advice = "run them on a network that you trust, or let only the cluster in with guard: nftables"
         yield Note("open-ports", evidence.plan.hosts, RUNS_CODE, advice)
 
 
 def folders(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note on each folder of a command in which no checkpoint would be whole."""
+    """Yield a note on each folder in the words of ``command`` in which no checkpoint would be complete."""
     for found in split_folders(evidence.plan.spec):
         yield Note("split-folder", found.hosts, found.what, found.mend)
 

@@ -51,7 +51,7 @@ def _modules(host: str, versions: Versions, interpreter: Python, image: Optional
 
 
 def clock(survey: Survey) -> Iterator[Finding]:
-    """Require that the clocks agree with the launcher's, as far as they can be measured over the connection."""
+    """Require that each host's clock agrees with the launcher's, as far as the connection allows to measure that."""
     for host, facts in survey.facts.items():
         if facts.clock is not None and abs(facts.clock.offset_s) - facts.clock.error_s > CLOCK_S:
             way = "ahead of" if facts.clock.offset_s > 0 else "behind"
@@ -83,7 +83,7 @@ def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
 
 
 def gaps(evidence: Evidence) -> Iterator[Finding]:
-    """Require every fact, because a missing fact could hide a problem."""
+    """Require that each host has reported every fact, because a missing fact could hide a problem."""
     for host, facts in evidence.facts.items():
         for gap in facts.gaps:
             kind = "slow" if gap.late else "unreachable"
@@ -116,7 +116,7 @@ def ephemeral_ports(evidence: Evidence) -> Iterator[Finding]:
 
 def _free_it(host: str, holder: PortHolder) -> str:
     if holder.run:
-        return f"it belongs to {holder.run}: end that with `launch down` and its hosts file, or choose another port"
+        return f"it belongs to {holder.run}: end that run with `launch down` and its hosts file, or choose another port"
     if holder.pid:
         return f"end it with `ssh {host} kill {holder.pid}`, or choose another port"
     return "choose another port"
@@ -192,7 +192,7 @@ def programs(evidence: Evidence) -> Iterator[Finding]:
         if not (folder / program).is_file():
             key = keys[program]
             hosts = (plan.lead,) if key == "on" else plan.hosts
-            what = f"{program} is not in the folder of {shipped}, which is shipped"
+            what = f"{program} is not in the shipped folder of {shipped}"
             yield Finding("program", hosts, what, f"put it there, or write its path on the hosts into {key}")
 
 
@@ -211,7 +211,7 @@ def limits(evidence: Evidence) -> Iterator[Finding]:
 
 
 def container(evidence: Evidence) -> Iterator[Finding]:
-    """Require the container's runtime, with the image."""
+    """Require the program that runs the tasks' containers, and the image."""
     for host, facts in evidence.facts.items():
         if facts.container:
             what, *mend = facts.container
@@ -219,7 +219,7 @@ def container(evidence: Evidence) -> Iterator[Finding]:
 
 
 def proxies(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note on proxies, which make TensorFlow's connections hang; the launcher unsets all that it finds."""
+    """Yield a note on a host's proxy variables: TensorFlow's connections would hang, so tasks run without them."""
     for host, facts in evidence.facts.items():
         if facts.proxies:
-            yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without", "")
+            yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without a proxy", "")

@@ -71,6 +71,8 @@ class CheckedHost:
 class CheckReport:
     """The object of ``check --json``.
 
+    An entry such as ``findings.*`` has the word before the meaning of each field of the items in ``findings``.
+
     Attributes:
       ok: True without a finding.
       findings.*: Finding:

@@ -91,10 +91,13 @@ _FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list r
 # For each kind of failure (launch.agent.network.doors): its meaning and its remedy.
 EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
-    "loopback": ("the name resolves to the asking host itself ({detail}), as localhost does", _ADDRESS),
-    "refused": ("refused although our listener was up: a firewall rejects it, or {detail} is elsewhere", _FIREWALL),
+    "loopback": ("there the name means that host itself ({detail}), as localhost does", _ADDRESS),
+    "refused": (
+        "refused although our listener was up: a firewall rejects it, or {detail} is another machine",
+        _FIREWALL,
+    ),
     "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
-    "no-route": ("no way there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
+    "no-route": ("no route there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
     "other": (
         "answered by something that is not our listener, such as a proxy: {detail!r}",
         "connect the hosts directly, or give the task another address with the key address",
@@ -119,7 +122,7 @@ class Wall(NamedTuple):
 
     @property
     def ends(self) -> Tuple[str, ...]:
-        """Return the hosts that should answer."""
+        """Return the hosts that should answer at the addresses."""
         return tuple(dict.fromkeys(way.host for way in self.ways))
 
     @property

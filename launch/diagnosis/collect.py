@@ -31,8 +31,8 @@ FACTS = {f"{each.name}.json": each.name for each in fields(DiagnosisFacts) if ea
 class HostReport:
     """The report of one host.
 
-    ``files`` has text, or values for JSON, by file name. ``facts`` are the facts in these files that rules read.
-    ``missing`` has {section: reason}.
+    ``files`` has text, or values for JSON, by file name. ``facts`` are the facts in these files that the rules
+    use. ``missing`` has {section: reason}.
     """
 
     host: str
@@ -49,7 +49,7 @@ class HostReport:
     flights: List[Flight] = field(default_factory=list)  # of its tasks
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Store a piece if it fits into the room; return whether that piece was the last."""
+        """Store a piece, and return whether it was the last; a file for which no room is left counts as missing."""
         if "file" in piece:
             self._take_file(piece["file"], piece, redaction)
         elif "missing" in piece:

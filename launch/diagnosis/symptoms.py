@@ -63,7 +63,7 @@ def newest_run(found: List[HostReport]) -> Optional[str]:
 
 
 def run_status(found: List[HostReport]) -> Optional[RunStatus]:
-    """Return the status of the newest run that its lead wrote last.
+    """Return the status that the lead of the newest run wrote last.
 
     The result is None where the lead's host did not report a status.
     """
@@ -78,7 +78,7 @@ def _of_host(host: HostReport, status: Optional[RunStatus], run: Optional[str]) 
     for section, why in sorted(host.missing.items()):
         yield f"section {section} is missing: {why}"
     if host.run is not None and host.run != run:
-        yield f"its newest run is {host.run}: it took no part in {run}"
+        yield f"its newest run is {host.run}: this host took no part in {run}"
     elif status is not None:
         yield from _of_run(host.host, host.facts, status)
     for rule in (_processes, _kernel, _machine, _connections):

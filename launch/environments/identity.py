@@ -132,7 +132,7 @@ def _digest(path: Path) -> str:
 
 
 def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
-    """Return the lock for each version of Python on a host: {"3.7" or "*": lock}.
+    """Return the lock for each version of Python: {version: lock}, with the version "*" for all other versions.
 
     Raises:
       UsageError: a lock cannot be read.
@@ -144,7 +144,7 @@ def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
 
 
 def own_locks() -> Path:
-    """Return the folder of this project's locks: this package if installed (by setup.py), else requirements/."""
+    """Return the folder of this project's locks: this package's if setup.py has put them there, else requirements/."""
     installed = Path(__file__).parent
     return installed if (installed / "tf1.lock").is_file() else PROJECT / "requirements"
 

@@ -1,6 +1,6 @@
 """Read the hosts of the batch job around this process: those of Slurm, PBS, Grid Engine and LSF.
 
-Slurm's slots are GPUs where it knows them. A slot of PBS, Grid Engine and LSF is a place for one process.
+A slot of Slurm is a GPU where Slurm knows the GPUs. A slot of PBS, Grid Engine and LSF is a place for one process.
 """
 
 import re

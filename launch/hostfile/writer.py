@@ -105,9 +105,9 @@ def _share(slots: Optional[int], kind: str) -> str:
 
 
 def folded(names: Sequence[str]) -> List[str]:
-    """Return ``gpu[01-03]`` for three hosts, if the range has exactly their order.
+    """Return host names as ranges such as ``gpu[01-03]``, if the ranges mean exactly ``names`` in that order.
 
-    Otherwise the function returns each host separately.
+    Otherwise the function returns ``names`` unchanged.
     """
     ranges = split(fold(names))
     return ranges if _meant(ranges) == list(names) else list(names)
@@ -137,7 +137,7 @@ def refuse_invalid(text: str) -> None:
 
 
 def flow(value: Any) -> str:
-    """Return a value as YAML on one line; every text in it is quoted, except for keys and ``none``."""
+    """Return a value as YAML on one line; every text is quoted, except for keys and the text ``none``."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {flow(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list):

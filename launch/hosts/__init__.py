@@ -4,8 +4,8 @@ channel        a program on a host, with its stdin and stdout; commands, quoted 
 local_host     this machine as a host: programs are subprocesses
 rpc            run one verb of the agent; ship the code first to a host that lacks it
 relay          a connection to a port of a host, through a program there
-retry          attempts again, with pauses, where a failure may pass by itself
-closing        processes on this machine that end by themselves
+retry          further attempts, with pauses, after a failure that may be temporary
+closing        wait for processes on this machine that end because their stdin is closed
 conversation   turn the lines and failures of a channel into answers, or into the host's problem
 answer_shapes  the shape of each verb's answer, and the check of a value against it
 bundle         pack the code that a host needs; a hash identifies each bundle

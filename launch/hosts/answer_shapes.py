@@ -52,7 +52,7 @@ NUMBER = (int, float)
 TEXT = (str, None)
 
 _KNOWN = {"run": str, "lives": bool, "generation": int, "lead": TEXT, "hosts?": [str]}
-_HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str}
+_HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str, "history?": dict}
 _TENSOR: Shape = {"dtype": str, "shape": (None, [(None, int)])}
 
 TIME: Shape = {"time": NUMBER}

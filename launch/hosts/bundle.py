@@ -46,7 +46,7 @@ class Bundle:
 
     @property
     def data(self) -> bytes:
-        """Return the tar.gz file that is sent. Compression takes longer than all else in a verb, and most send none."""
+        """Return the tar.gz file to send. Only this property compresses, because most verbs send no bundle."""
         with _COMPRESSING:  # hosts are reached by threads
             return _compress(self.tar)
 
@@ -59,7 +59,7 @@ class Code:
 
     @property
     def hashes(self) -> Dict[str, str]:
-        """Return {kind: hash}."""
+        """Return the hash of each bundle: {kind: hash}."""
         return {kind: bundle.digest for kind, bundle in self.bundles.items()}
 
 

@@ -17,8 +17,8 @@ from launch.errors import HostProblem
 def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
     """Return argv as one line for a shell: sh, bash, zsh, csh, fish or nushell.
 
-    They agree on words in single quotes without a single quote, a backslash, ``!`` or a line end; the launcher's own
-    programs have none. A leading ``~/`` still means home.
+    All these shells read a word in single quotes in the same way, if the word has no single quote, no backslash, no
+    ``!`` and no line end. The launcher's own programs have no such words. A leading ``~/`` still means home.
 
     Args:
       before: commands that the shell runs first, each only after the previous one has succeeded. The commands cannot
@@ -31,9 +31,9 @@ def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
 
 
 def cause(complaint: str) -> str:
-    """Return the line of a program's or a shell's stderr that has the reason, mostly the last one; "" for none.
+    """Return the line of ``complaint``, a program's or a shell's stderr, that has the reason; "" for an empty text.
 
-    fish writes the reason above the command and a mark: ``^~~^``.
+    This is the last line. Only fish writes two more lines below the reason: the command, and a mark such as ``^~~^``.
     """
     lines = complaint.splitlines()
     if len(lines) > 2 and not lines[-1].strip(" ^~"):
@@ -177,7 +177,7 @@ class Host(ABC):
       before: commands for the shell that starts a program on the host.
 
     Attributes:
-      shell: that shell, in words.
+      shell: the name of that shell, for messages.
     """
 
     shell = "/bin/sh"
@@ -202,13 +202,13 @@ class Host(ABC):
             channel.close()
 
     def look_up(self) -> None:
-        """Read on this machine how to reach the host, before ``prepare``; several hosts in parallel."""
+        """Read this machine's settings for the host; called before ``prepare``, for several hosts in parallel."""
         return
 
     def prepare(self) -> None:
-        """Prepare for connections to several hosts in parallel; for example, ask for a passphrase.
+        """Do the part of a connection that several hosts cannot do in parallel; for example, ask for a passphrase.
 
-        Raises HostProblem.
+        Called for one host after the other, before the hosts are connected in parallel. Raises HostProblem.
         """
         return
 

@@ -1,4 +1,4 @@
-"""Processes on this machine that end by themselves, as their stdin is closed; the launcher waits for all together."""
+"""Wait for processes on this machine that end because their stdin is closed; one wait for all of them."""
 
 import contextlib
 import subprocess
@@ -10,7 +10,7 @@ END_S = 5.0
 
 
 class EndingProcesses:
-    """The processes that must end."""
+    """The processes that should end because their stdin is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +22,7 @@ class EndingProcesses:
             self._ending = [*living(self._ending), process]
 
     def close(self) -> None:
-        """Wait for all processes; end those that have not ended in time."""
+        """Wait for all processes; terminate the processes that have not ended after ``END_S`` seconds."""
         late = _outliving(self._ending, END_S)
         for process in late:
             process.terminate()  # srun then ends its step, and ssh its session; a killed one would leave them

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Words(NamedTuple):
-    """The first words of each problem's text, and the kinds of problems, which depend on the verb."""
+    """The first words of the text of each problem, and the kinds of some problems; both depend on the verb."""
 
     noise: str = ""
     broke: str = "the connection broke: "
@@ -131,7 +131,7 @@ class Conversation:
         return line
 
     def record(self, kind: Type[T], timeout_s: float) -> T:
-        """Return the next answer as a dataclass. Raises HostProblem, like ``answer``."""
+        """Return the next answer as an object of the dataclass ``kind``. Raises HostProblem, like ``answer``."""
         with noise_if_malformed(self.host, self._words.expected):
             return from_values(kind, self.answer(timeout_s))
 
@@ -167,7 +167,7 @@ class Conversation:
         self._channel.close()
 
     def noise_problem(self, what: str) -> HostProblem:
-        """Return the problem of a host whose answer is not valid."""
+        """Return the problem of a host whose answer is not valid; ``what`` is the fact, in words."""
         return HostProblem(self.host, ProblemKind.NOISE, f"{self._words.noise}{what}")
 
     @contextmanager
@@ -196,7 +196,7 @@ def as_run(host: str, values: Dict[str, Any]) -> RunStatus:
 
 @contextmanager
 def noise_if_malformed(host: str, expected: str = "a run's status") -> Iterator[None]:
-    """Turn a value of a wrong type in a host's answer into the host's problem."""
+    """In this block, turn an error about a wrong type in a host's answer into the host's problem."""
     try:
         yield
     except Malformed as error:

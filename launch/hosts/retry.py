@@ -1,4 +1,4 @@
-"""Retries of what may pass by itself.
+"""Retry an attempt whose failure may be temporary.
 
 The pauses between attempts have full jitter: each pause is uniform between zero and a bound that doubles. So clients
 that were refused at the same time do not return at the same time.
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Backoff:
-    """The pauses between attempts; no attempt begins later than ``total_s`` after the first one."""
+    """The pauses between attempts; no attempt begins more than ``total_s`` seconds after the first attempt."""
 
     total_s: float
     first_s: float = 0.25
@@ -33,9 +33,9 @@ def persist(
     chance: Callable[[], float] = random.random,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """Return the result of ``attempt``; retry after each failure that ``passes`` calls temporary.
+    """Return the result of ``attempt``; try again after each failure for which ``passes`` returns True.
 
-    ``wait`` waits the given seconds, and returns whether the caller must give up.
+    ``wait`` waits the given seconds, and returns whether the function must give up.
 
     Raises:
       Exception: the last exception of ``attempt``.

@@ -20,7 +20,7 @@ class LogLine(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """A line and the tasks that printed the line: [(task, host)]. ``time`` is the time of the first."""
+    """A line and the tasks that printed the line: [(task, host)]. ``time`` is when the first task printed the line."""
 
     time: float
     text: str
@@ -50,7 +50,7 @@ class Window:
         folded.sources.append(source)
 
     def due(self, now: float) -> List[Folded]:
-        """Return the lines that have been held back long enough."""
+        """Return the lines that have been held back long enough at the time ``now``, in seconds."""
         return self._let_go(lambda came: now - came >= self._seconds or len(self._held) > MOST)
 
     def rest(self) -> List[Folded]:

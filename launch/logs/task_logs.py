@@ -179,17 +179,24 @@ def _answers(fleet: Fleet, conversation: Conversation, until: float) -> Iterator
 
 def _must_be_before(until: float, host: str, found: str) -> None:
     if time.monotonic() >= until:
-        raise HostProblem(host, ProblemKind.SLOW, f"expected the end of its logs in time, found {found}")
+        raise HostProblem(host, ProblemKind.SLOW, f"expected its logs to end before the deadline, found {found}")
 
 
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
-    """Print the last log lines of the task that the run's cause names, if any.
+    """Print the last lines of the log of the task that made the run fail, from the attempt that failed first.
 
-    The lines are from the attempt that failed first.
+    If the status has the traceback's frames in the author's own files, the function instead prints these frames, and
+    the path of the log with the whole traceback.
     """
     task = run_end.culprit(status)
     first = None if task is None else run_end.first_failure(status, task)
-    if first is not None:
+    explained = None if task is None else run_end.author_frames(status)
+    if explained is not None:
+        lines = (explained.stack or "").splitlines()
+        for line in [f"{explained.title} failed in these lines of the job:", *lines] if lines else []:
+            say(line[:LONGEST])
+        say(f"the whole traceback is in {fleet.path_on(explained.host, explained.log)}")
+    elif first is not None:
         say(f"last lines of {fleet.path_on(first.host, first.log)}")
         for line in first.lines:
             say(f"  {line}")
@@ -199,9 +206,9 @@ def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], N
 
 
 def print_first_cause(fleet: Fleet, tasks: Sequence[AnyTask], say: Callable[[str], None]) -> None:
-    """Print a failed run's cause, and the last log lines of the task that failed first.
+    """Print the cause of a failed run, and the last log lines of the task that failed first.
 
-    The function prints nothing unless that task is one of ``tasks``.
+    The function prints nothing if the run has not failed, or that task is not one of ``tasks``.
     """
     try:
         answer = fleet.ask_lead("status", fleet.reference(fleet.lead))

@@ -116,7 +116,7 @@ class RunCollector(Collector):
 
 
 class Exporter(WebServer):
-    """Listen for scrapes while entered.
+    """Listen for scrapes inside a ``with`` block.
 
     Raises:
       CannotStart: the address is taken, or not an address of this machine.

@@ -65,7 +65,7 @@ class LeadConnection:
 class NewestAnswer:
     """The last answer of ``ask``, at most ``FRESH_S`` old; a caller waits at most ``PATIENCE_S`` for it.
 
-    Only one request is open at a time; the next one is sent after its answer.
+    Only one request is open at a time; the next request is sent after the answer to the previous one.
     """
 
     def __init__(self, ask: Callable[[], LeadAnswer], clock: Callable[[], float] = time.monotonic):

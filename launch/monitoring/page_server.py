@@ -8,7 +8,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 from launch.monitoring.newest_state import LeadAnswer
 from launch.page.run_page import as_json, document, facts
 from launch.status.run import RunStatus
-from launch.view.loss_curve import LossCurve
 
 EVERY_S = 1.0
 LOGS_EVERY_S = 3.0
@@ -68,7 +67,6 @@ class PageServer:
         steps: Callable[[RunStatus], Dict[str, Any]],
     ):
         self._token, self._get = token, get
-        self._curve = LossCurve()
         self._problem: Optional[str] = None
         self.logs, self.steps = OnDemand(logs), OnDemand(lambda: steps(self._status))
         self._take(status)
@@ -83,8 +81,7 @@ class PageServer:
 
     def _take(self, status: RunStatus) -> None:
         self._status = status
-        self._curve.add(status)
-        self._facts = facts(status, self._curve.points)
+        self._facts = facts(status)
 
     def __call__(self, environ: Dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, kind, text = self._answer(environ)
@@ -123,7 +120,7 @@ class PageServer:
 
 
 class Repeated:
-    """Call functions repeatedly while entered, each in a separate thread: [(function, seconds between)]."""
+    """Call functions repeatedly inside a ``with`` block, each in a thread: [(function, seconds between calls)]."""
 
     def __init__(self, calls: List[Tuple[Callable[[], None], float]]):
         self._over = threading.Event()

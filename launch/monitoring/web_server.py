@@ -22,23 +22,23 @@ class _Server(ThreadingMixIn, WSGIServer):
     request_queue_size = MOST_THREADS
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Return whether a thread is left to answer the client."""
+        """Return whether the server may start another thread, to answer the client."""
         return threading.active_count() < MOST_THREADS
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report a mistake of ours, and not a client that has gone."""
+        """Report an error of this program; report nothing where the client has closed the connection."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class _Answer(ServerHandler):
     def log_exception(self, exc_info: Any) -> None:
-        """Report a mistake of ours, and not a client that has gone."""
+        """Report an error of this program; report nothing where the client has closed the connection."""
         if not isinstance(exc_info[1], OSError):
             super().log_exception(exc_info)
 
     def close(self) -> None:
-        """End the answer without a line for it, which would need a status: a client that has gone has none."""
+        """End the answer without printing a line about it: after the loss of the client, no status exists to print."""
         SimpleHandler.close(self)
 
 
@@ -46,7 +46,7 @@ class _Quiet(WSGIRequestHandler):
     timeout = REQUEST_S  # without a byte
 
     def handle(self) -> None:
-        """Answer one request that arrives in time; a client that sends a byte now and then has no more time."""
+        """Answer one request that arrives completely within ``REQUEST_S`` seconds, however slowly its bytes arrive."""
         with self._in_time():
             self.raw_requestline = self.rfile.readline(LONGEST + 1)
             if len(self.raw_requestline) > LONGEST:
@@ -77,7 +77,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 class WebServer:
-    """Listen for requests to a WSGI application while entered.
+    """Listen for requests to a WSGI application inside a ``with`` block.
 
     Raises:
       CannotStart: the address is taken, or not an address of this machine.
@@ -101,6 +101,6 @@ class WebServer:
         self._server.server_close()
 
     def serve(self, over: Callable[[], bool]) -> None:
-        """Answer requests until ``over``."""
+        """Answer requests until ``over`` returns True."""
         while not over():
             self._server.handle_request()

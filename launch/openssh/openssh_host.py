@@ -31,7 +31,7 @@ _STAY = f"/bin/sh -c 'echo {_IN}; exec cat'"
 
 
 class Logins:
-    """The things that the logins to all hosts share: settings, environment, a folder for their sockets.
+    """The resources that the logins to all hosts share: settings, environment, and a folder for the logins' sockets.
 
     Args:
       environ: the environment of every ``ssh``.
@@ -48,7 +48,7 @@ class Logins:
         self._lock, self._folder, self._sockets = threading.Lock(), "", 0
 
     def socket(self) -> Path:
-        """Return the path of a new socket. Only this user can open the folder; a longer path would be too long.
+        """Return the path of a new socket, short enough for a socket, in a folder that only this user can open.
 
         Raises:
           HostProblem: no folder can be made, or the logins are closed.
@@ -101,7 +101,7 @@ class SshProcess(LocalChannel):
         return self._process.poll() is None
 
     def complaint(self) -> str:
-        """Return the last lines of stderr. Raises HostProblem where ``ssh`` itself has failed, and not the program."""
+        """Return the last lines of stderr. Raises HostProblem if ``ssh`` itself, not the program, has failed."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(COMPLAINT_S)
         found = super().complaint()

@@ -1,7 +1,7 @@
 """The reason why ``ssh`` has reached no host, from its text on stderr, and the next step.
 
-The lines of a gateway's ``ssh`` are among them. So a refusal counts before the end of a connection, which may be its
-consequence.
+The text also has the lines of a gateway's ``ssh``. So a line about a refusal counts more than a line about a connection
+that ended, because the refusal may have ended that connection.
 """
 
 import re
@@ -17,7 +17,10 @@ FAILED = 255  # the exit code of ssh for its own failures
 
 
 class Meaning(NamedTuple):
-    """A text of ``ssh``, and what it means; the pattern's groups and some commands replace the names in braces."""
+    """A pattern for a text of ``ssh``, and the problem that the text means.
+
+    In ``what`` and ``advice``, names in braces are replaced by the pattern's groups, or by commands for a person.
+    """
 
     pattern: str
     kind: ProblemKind
@@ -114,7 +117,7 @@ _MEANINGS = (
 
 
 def explain(program: SshProgram, stderr: str) -> Optional[HostProblem]:
-    """Return the problem that ``ssh`` names; None where it names none."""
+    """Return the problem that ``stderr``, the text of ``ssh``, names; None where it names no known problem."""
     text = "\n".join(map(plain, stderr.splitlines()))
     for meaning in _MEANINGS:
         found = re.search(meaning.pattern, text)
@@ -136,5 +139,5 @@ def _words(program: SshProgram, found: Match[str]) -> Dict[str, Any]:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether a failure may pass by itself: sshd has dropped the connection, and refused nothing."""
+    """Return whether a failure may be temporary: sshd has dropped the connection, and refused nothing."""
     return isinstance(error, HostProblem) and error.kind is ProblemKind.SSHD

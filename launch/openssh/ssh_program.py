@@ -21,7 +21,7 @@ NEVER_ASK = {"SSH_ASKPASS_REQUIRE": "never"}  # a gateway's ssh has no BatchMode
 
 
 def configuration(path: Optional[str]) -> List[str]:
-    """Return how to name a configuration to OpenSSH, whose home is not that of ``$HOME``."""
+    """Return the options of ``ssh`` for the configuration ``path``. ``~`` means ``$HOME``, which OpenSSH ignores."""
     home = pwd.getpwuid(os.getuid()).pw_dir
     if path == Ssh.config and os.path.expanduser("~") == home:
         return []  # with the machine's own configuration
@@ -52,10 +52,10 @@ class SshProgram(NamedTuple):
     settings: Ssh
 
     def argv(self, command: str, *options: str, level: str = "ERROR") -> List[str]:
-        """Return the argv that runs a command line there.
+        """Return the argv that runs a command line on the host.
 
         Args:
-          options: further options, which count before the others.
+          options: further options, which override the others.
           level: LogLevel; from INFO on, ``ssh`` also names a connection that ended, and prints banners.
         """
         wait = f"ConnectTimeout={math.ceil(self.settings.connect_timeout_s)}"
@@ -73,7 +73,7 @@ class SshProgram(NamedTuple):
     def accept(self, known: str = "") -> str:
         """Return the command that shows the keys of the host and its gateways, and records them if the person agrees.
 
-        ``true`` runs there.
+        On the host, the command runs only ``true``.
 
         Args:
           known: the only file of known hosts for the host; "" for those of OpenSSH.

@@ -78,19 +78,18 @@
   function loss() {
     const points = facts.points;
     if (points.length < 2) {
-      const why = values.live
-        ? "The curve begins when the page's server has seen two steps."
-        : "No curve: a run keeps its newest loss alone. `launch view` records the curve while it is open.";
-      return section("Loss", ...paragraphs([why], "soft"));
+      return section("Loss", ...paragraphs(["No curve yet: fewer than two reports have a loss."], "soft"));
     }
-    const losses = points.map((point) => point[1]);
+    const [first, last] = [points[0][0], points[points.length - 1][0]];
+    const within = (each) => each[0] >= first && each[0] <= last;
+    const heldOut = facts.held_out.filter(within);
+    const losses = [...points, ...heldOut].map((point) => point[1]).filter((each) => each !== null);
     const [bottom, top] = [Math.min(...losses), Math.max(...losses)];
     const steep = bottom > 0 && top / bottom >= STEEP;  // most of such a curve would lie on the axis
     const scaled = (value) => steep ? Math.log10(value) : value;
     const marks = [bottom, ...(steep ? powersOfTen(bottom, top) : []), top];
     const longest = Math.max(...marks.map((value) => short(value).length));
     const [wide, high, left, low] = [room(), 220, 14 + 7 * longest, 20];
-    const [first, last] = [points[0][0], points[points.length - 1][0]];
     const x = (step) => left + (wide - left - 10) * (step - first) / Math.max(1, last - first);
     const y = (value) => 10 + (high - low - 20) * (1 - (top > bottom ? (scaled(value) - scaled(bottom)) / (scaled(top) - scaled(bottom)) : 0.5));
     const shapes = marks.flatMap((value) => [
@@ -100,8 +99,18 @@
     shapes.push(drawn("text", {x: wide - 10, y: high - 4, "text-anchor": "end"}, `step ${last}`));
     const curve = "M" + points.map(([step, value]) => `${x(step)} ${y(value)}`).join("L");
     shapes.push(drawn("path", {class: "area", d: `${curve}V${y(bottom)}H${x(first)}Z`}), drawn("path", {class: "curve", d: curve}));
+    const titled = (shape, text) => { shape.append(drawn("title", {}, text)); return shape; };
+    for (const [step, kind, text] of facts.marks.filter(within)) {
+      shapes.push(titled(drawn("rect", {class: kind === "incident" ? "event" : kind, x: x(step) - 1.5, y: high - low - 6, width: 3, height: 6}), text));
+    }
+    for (const [step, value, text] of heldOut) {
+      shapes.push(titled(drawn("circle", {class: "held-out", cx: x(step), cy: value === null ? 10 : y(value), r: 4}), text));
+    }
+    const legend = [["curve", "mean loss of the chief's batches"], ...(heldOut.length ? [["held-out", "held-out data"]] : []),
+      ...["checkpoint", "formation", "incident"].filter((kind) => facts.marks.some((each) => within(each) && each[1] === kind)).map((kind) => [kind, kind])];
     return section("Loss", picture(wide, high, "loss by step", ...shapes),
-      element("p", {class: "soft"}, `Recorded since step ${first}, when the page's server began to follow the run.${steep ? " The scale is logarithmic." : ""}`));
+      element("p", {class: "legend soft"}, ...legend.map(([kind, words]) => element("span", {class: kind}, words))),
+      ...paragraphs(steep ? ["The scale is logarithmic."] : [], "soft"));
   }
 
   // The class and the words of each phase; a step has its work first, then its wait.

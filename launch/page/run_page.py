@@ -12,7 +12,7 @@ import json
 import math
 from html import escape
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.protocol.quantity import quantity
 from launch.agent.text import without_controls
@@ -30,15 +30,9 @@ MOST_FOLLOWED = 20  # consequences of one incident
 NUMBERS = [each for each in TASK_NUMBERS if each.page]
 SHOWN = ["name", "host", "state", "doing", "step", "wait_ms", "restarts", "cause", *(each.field for each in NUMBERS)]
 
-Points = Sequence[Tuple[int, float]]
 
-
-def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
-    """Return the values of a status that the page shows.
-
-    Args:
-      points: the loss at each step, as far as it was recorded: [(step, loss)].
-    """
+def facts(status: RunStatus) -> Dict[str, Any]:
+    """Return the values of a status that the page shows."""
     return {
         "run": status.run,
         "state": status.state,
@@ -50,7 +44,9 @@ def facts(status: RunStatus, points: Points = ()) -> Dict[str, Any]:
         "lines": lines(status),
         "cause": status.cause,
         "metrics": [run_text.metric(*each) for each in status.metrics.items()],
-        "points": [[step, loss] for step, loss in points if math.isfinite(loss)],
+        "points": [[*point] for point in status.history.points],
+        "held_out": held_out(status),
+        "marks": marks(status),
         "copies": copies(status),
         "incidents": [incident(each) for each in status.incidents],
         "tasks": [task(each) for each in status.tasks],
@@ -83,6 +79,25 @@ def lines(status: RunStatus) -> List[str]:
     return [*parts, *run_text.troubles(status)]
 
 
+def held_out(status: RunStatus) -> List[List[Any]]:
+    """Return each measurement on held-out data: its step, its loss where it has one, and its metrics in words."""
+    found = []
+    for each in status.history.evaluations:
+        known = dict(each)
+        step = known.pop("step", None)
+        if step is not None:
+            words = ", ".join(run_text.metric(*one) for one in known.items())
+            found.append([step, known.get("loss"), f"held-out data at step {step:.0f}: {words}"])
+    return found
+
+
+def marks(status: RunStatus) -> List[List[Any]]:
+    """Return the events of training: the step, the kind, and the event in words."""
+    of_kinds = [(step, kind) for kind, steps in status.history.marks.items() for step in steps]
+    found = [[step, kind, f"{kind} at step {step}"] for step, kind in of_kinds]
+    return [*found, *([each.step, "incident", incident_status.what(each)] for each in status.incidents if each.step)]
+
+
 def copies(status: RunStatus) -> List[str]:
     """Return lines about the newest checkpoint and its copies on other hosts."""
     found = []
@@ -94,7 +109,7 @@ def copies(status: RunStatus) -> List[str]:
 
 
 def incident(found: IncidentStatus) -> Dict[str, Any]:
-    """Return an incident: its time, the duration without progress, and its description in words."""
+    """Return the values of an incident: its time, the duration without progress, and its description in words."""
     details = [f"cause: {found.cause}"] if found.cause else []
     details += [
         f"{each.at_s:.1f} s: {each.title}: {each.cause or each.kind}" for each in found.followed[:MOST_FOLLOWED]
@@ -115,7 +130,7 @@ def incident(found: IncidentStatus) -> Dict[str, Any]:
 
 
 def task(found: TaskStatus) -> Dict[str, Any]:
-    """Return a task's row."""
+    """Return the values in a task's row of the table."""
     work_ms = None if found.step_time_ms is None else found.own_ms
     return {**{name: getattr(found, name) for name in SHOWN}, "slow": found.straggler, "work_ms": work_ms}
 
@@ -141,7 +156,7 @@ def document(
     live: bool = False,
     steps: Optional[Mapping[str, Any]] = None,
 ) -> str:
-    """Return the page.
+    """Return the page as one HTML document.
 
     Args:
       facts: the values of ``launch.page.run_page``.

@@ -14,19 +14,19 @@ from launch.plan.outlook import Balanced, Bound, Network, TaskTraffic
 
 
 class NetworkEnd(NamedTuple):
-    """A task as the network sees it."""
+    """A task and its host, as one end of the traffic between hosts."""
 
     task: str
     host: str
 
 
 def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled: Sequence[int]) -> Dict[str, int]:
-    """Return the bytes that leave or reach each task in one phase of a step: {task: bytes}.
+    """Return the bytes that leave or reach each task in one phase of a step, pull or push: {task: bytes}.
+
+    In the other phase, the same bytes move in the other direction. Bytes within a host do not count.
 
     Args:
-      pulled: bytes that a worker reads from each of ``servers``.
-
-    In the other phase, the same bytes move in the other direction.
+      pulled: the bytes that a worker reads from each of ``servers``.
     """
     asking = Counter(worker.host for worker in workers)
     at_home: Dict[str, int] = defaultdict(int)
@@ -40,9 +40,11 @@ def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled
 def bound(
     workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], moved: Mapping[str, int], overlapped: bool
 ) -> Optional[Bound]:
-    """Return the card that a step waits for, given the ``traffic``.
+    """Return the network card that a step waits for; None where no bytes leave a host.
 
-    Return None where nothing leaves a host.
+    Args:
+      moved: the result of ``traffic``.
+      overlapped: whether pulls and pushes run at the same time.
     """
     cards: Dict[Tuple[str, str], List[str]] = defaultdict(list)
     for end in servers:  # in a pull, bytes leave the servers' hosts and reach the workers' hosts
@@ -55,7 +57,7 @@ def bound(
 
 
 def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
-    """Return the seconds to transfer ``way_bytes`` in each direction.
+    """Return the seconds in which a card transfers ``way_bytes`` in each direction.
 
     With ``overlapped``, both transfers run at the same time; otherwise one follows the other.
     """
@@ -63,7 +65,7 @@ def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
 
 
 def share_of_a_ps(workers: Sequence[NetworkEnd]) -> float:
-    """Return the share of all bytes at which a ps alone on a host has as much traffic as the busiest worker's host."""
+    """Return the share of all variables with which a ps's own host has as much traffic as the busiest worker's host."""
     return max(Counter(worker.host for worker in workers).values()) / len(workers)
 
 

@@ -131,7 +131,7 @@ class PlannedContainer:
 
     Attributes:
       image: Image: a path on the hosts, or a name.
-      runtime: Program that runs the container; null where each host takes the first that has the image.
+      runtime: Program that runs the container; null where each host takes the first program that has the image.
       args: Further options of that program.
     """
 

@@ -61,12 +61,12 @@ class Plan:
         return self.python[host] if made is None else f"{self.spec.workdir}/envs/{made}/bin/python"
 
     def environment(self, task: TaskRequest) -> Dict[str, str]:
-        """Return the variables of ``task`` with ``TF_CONFIG``, whose text has the cluster and is stored only once."""
+        """Return the environment variables of ``task``, and ``TF_CONFIG`` from the one copy of the cluster's text."""
         return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
 
 
 def run_name(name: str, now: datetime) -> str:
-    """Return ``digits-20261120-155902``, in UTC, because operators of one run may be in several time zones."""
+    """Return the full name of a run that starts at ``now``, such as ``digits-20261120-155902``; the time is in UTC."""
     return f"{name}-{now.astimezone(timezone.utc):%Y%m%d-%H%M%S}"
 
 

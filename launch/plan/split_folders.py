@@ -1,4 +1,4 @@
-"""Flags of a ``command`` that name another folder on each host, in which a restart finds no whole checkpoint.
+"""Flags of a ``command`` whose path is a separate folder on each host, so that a restart finds no complete checkpoint.
 
 TensorFlow writes a variable on the ps that holds it, and the list of a checkpoint on the chief. Over several hosts a
 checkpoint is whole only in a folder that these hosts share. Without a ps, often the first worker alone writes, and the
@@ -23,10 +23,10 @@ _OF_A_HOST = re.compile(rf"\{{(?:run_folder|{STATE_FOLDER})\}}")
 
 
 class SplitFolder(NamedTuple):
-    """A flag whose folder is another one on each host.
+    """A flag of ``command`` whose path is a separate folder on each host.
 
     Attributes:
-      hosts: the hosts of the chief and of the ps, which write there; without a ps, those of all workers.
+      hosts: the hosts of the chief and of the ps, which write to that path; without a ps, the hosts of all workers.
       what: the fact in words.
       mend: the next step in words.
     """
@@ -37,9 +37,9 @@ class SplitFolder(NamedTuple):
 
 
 def split_folders(spec: Spec) -> List[SplitFolder]:
-    """Return the flags whose folder splits a checkpoint over hosts, or hides it from workers of other hosts.
+    """Return the flags whose path splits a checkpoint over hosts, or hides a checkpoint from workers of other hosts.
 
-    There are none where every ps, or without a ps every worker, is on the chief's host.
+    The list is empty where every ps, or without a ps every worker, is on the chief's host.
     """
     if spec.command is None:
         return []

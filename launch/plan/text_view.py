@@ -80,7 +80,7 @@ def tasks_table(plan: Plan) -> Table:
 
 
 def gpus_text(gpus: Any) -> str:
-    """Return ``0,1``, or ``none``; ``all`` and ``share`` as they are."""
+    """Return a task's GPUs in words: ``0,1`` or ``none``; the values ``all`` and ``share`` stay unchanged."""
     return gpus if isinstance(gpus, str) else ",".join(map(str, gpus)) or "none"
 
 
@@ -109,7 +109,7 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
 
 
 def container_line(container: Container) -> str:
-    """Return ``each task runs in /images/tensorflow.sif by apptainer``."""
+    """Return a line about the container: ``each task runs in /images/tensorflow.sif by apptainer``."""
     chosen = "apptainer" if is_image_file(container.image) else "podman or docker, whichever has the image"
     return f"each task runs in {container.image} by {container.runtime or chosen}"
 
@@ -149,7 +149,7 @@ def hook_lines(hooks: Sequence[PlannedHook], lead: str) -> List[str]:
 
 
 def ps_table(placement: Sequence[PsContent], network: Optional[Network], plan: Plan) -> Table:
-    """Return a table with a row for each ps; with many ps, for the fullest and the emptiest."""
+    """Return a table with a row for each ps; with many ps, only for the fullest and the emptiest ps."""
     hosts = {task.name: task.host for task in plan.tasks}
     moved = {task.task: task.bytes_out for task in network.tasks} if network else {}
     table = _table("ps", "host", "holds", "of the mean", "variables", "out and in a step", numbers_from=2)

@@ -54,7 +54,7 @@ class Access:
         self._ended = threading.Event()
 
     def look_up(self, name: str) -> None:
-        """Ask for the options of a host; ``prepare`` raises what is wrong with them."""
+        """Read the SSH options of a host; if they are wrong, only ``prepare`` raises the error."""
         with suppress(HostProblem):
             self._lookup(name, True)
 
@@ -201,16 +201,18 @@ def _release(transport: Optional[paramiko.Transport]) -> None:
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """Refuse a host whose key is not known."""
+    """Accept only hosts with a known key; Paramiko calls this policy for a key that it does not find itself."""
 
     def __init__(self, trust: Trust):
         self._trust = trust
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        """Accept or refuse a host's key, which Paramiko calls missing.
+        """Accept or refuse ``key``, the key of a host, by the known hosts.
 
         Raises:
-          RevokedHostKey, BadHostKeyException, UnknownHostKey: the reason.
+          RevokedHostKey: the key is revoked.
+          BadHostKeyException: the host is known by another key.
+          UnknownHostKey: no key of the host is known.
         """
         if key in self._trust.revoked:
             raise RevokedHostKey(f"the key of {hostname} is revoked")

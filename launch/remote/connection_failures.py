@@ -41,7 +41,7 @@ class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
 class Unanswered(paramiko.SSHException):  # type: ignore[misc]
     """The host accepted the connection, and then sent nothing within ``ssh.connect_timeout_s``.
 
-    ``stage`` is Paramiko's message for the part of the login that has no answer. Another try would wait as long again.
+    ``stage`` is Paramiko's message for the part of the login that has no answer. A second try would wait as long again.
     """
 
     def __init__(self, stage: str):
@@ -50,7 +50,7 @@ class Unanswered(paramiko.SSHException):  # type: ignore[misc]
 
 
 def unanswered(error: BaseException, has_banner: bool = True) -> Optional[Unanswered]:
-    """Return the silence that an error of Paramiko means; None for any other error.
+    """Return ``Unanswered`` if ``error``, from Paramiko, means that the host was silent; else None.
 
     Paramiko has one message for a banner that does not arrive, and for a connection that ends before the banner.
 
@@ -80,7 +80,7 @@ def is_dropped(error: Exception) -> bool:
 
 
 def is_full(error: Optional[BaseException]) -> bool:
-    """Return whether a gateway opens no further channel on this connection."""
+    """Return whether ``error`` means that a gateway opens no further channel on a connection."""
     return isinstance(error, paramiko.ChannelException) and error.code == NO_ROOM
 
 
@@ -111,7 +111,7 @@ def explain(name: str, error: Exception, place: Tuple[str, int], program: SshPro
     Args:
       name: the host.
       place: the dialled name and port.
-      program: the same connection by ``ssh``.
+      program: the command ``ssh`` for the same connection, for the advice.
       entry: the host's name among the known hosts.
     """
     host, port = place

@@ -1,6 +1,7 @@
 """Gateways to other hosts: each gateway is opened once, and all hosts behind it share the connection.
 
-Some gateways, such as those of Dropbear, bound the channels of a connection. Then further hosts share a further one.
+Some gateways, such as those of Dropbear, bound the channels of a connection. Further hosts then share a second
+connection, and so on.
 
 A gateway's failure is one problem, for any number of hosts behind the gateway. All these hosts have the same problem,
 which names the gateway.
@@ -64,10 +65,10 @@ class Gateways:
     """Every gateway of a run.
 
     Args:
-      open_one: opens one connection, through another one if given.
+      open_one: opens a connection to a host, through another connection if given.
       jumps: returns the gateways before a host in the SSH configuration, nearest to this machine first: ``a,user@b``;
         its second argument is False for a host that is itself a gateway.
-      hang_up: ends a connection, and what carries it.
+      hang_up: ends a connection, and the ProxyCommand that carries it, if any.
     """
 
     def __init__(self, open_one: Open, jumps: Callable[[str, bool], str], hang_up: Callable[[Any], None]):

@@ -25,15 +25,16 @@ class Trust(NamedTuple):
 
 
 class KnownHosts:
-    """The lines of some files; an unreadable file counts as empty."""
+    """The lines of all files of known hosts in ``paths``; an unreadable file counts as empty."""
 
     def __init__(self, paths: Sequence[str]):
         self._lines = [line for path in paths for line in _lines(os.path.expanduser(path))]
 
     def about(self, *names: str) -> Trust:
-        """Return the trust in a host with some names; any of the names may have an authority.
+        """Return the known keys of the host that has all of ``names``.
 
-        The keys are those of the first name, under which OpenSSH records keys.
+        The host's own keys are those of the first name, under which OpenSSH records keys. Authorities and revoked keys
+        count under any of the names.
         """
         found: Dict[str, List[paramiko.PKey]] = {"": [], AUTHORITY: [], REVOKED: []}
         for marker, patterns, rest in self._lines:

@@ -83,7 +83,7 @@ class LoginKeys:
 
         Args:
           files: the key files named for the host; missing files are skipped.
-          only: offer only these keys (IdentitiesOnly).
+          only: whether to offer only these keys (IdentitiesOnly).
           agent: the value of IdentityAgent; None where that is not given.
 
         Raises:
@@ -159,12 +159,12 @@ class LoginKeys:
 
 
 def is_of_hardware(name: str) -> bool:
-    """Return whether a kind of key is that of a security key, whose signatures Paramiko cannot make."""
+    """Return whether ``name`` is a type of security keys, with which Paramiko cannot sign."""
     return name.startswith("sk-")
 
 
 def name_of(public: Optional[bytes]) -> str:
-    """Return the kind of key of a public half; "" for none."""
+    """Return the type of a key, such as ``ssh-ed25519``, from its public half; "" for None."""
     return str(paramiko.Message(public).get_text()) if public else ""
 
 
@@ -176,7 +176,7 @@ def load(path: str, passphrase: Optional[str] = None) -> paramiko.PKey:
     """Return the key in a file, with the certificate next to it, if any.
 
     Raises:
-      Locked: the key needs a passphrase, or another one.
+      Locked: the key needs a passphrase, or ``passphrase`` is wrong.
       HostProblem: the file has no private key that can be used.
     """
     secret = passphrase.encode() if passphrase else None
@@ -201,7 +201,7 @@ def _from_pkcs8(path: str, passphrase: Optional[bytes]) -> paramiko.PKey:
 
 
 def public_part(path: str) -> Optional[bytes]:
-    """Return the public half of a key without its passphrase; None where that fails."""
+    """Return the public half of the key in the file ``path``, without its passphrase; None where that fails."""
     beside = Path(path + ".pub")
     try:
         text = (beside if beside.is_file() else Path(path)).read_text()

@@ -1,7 +1,8 @@
 """A ProxyCommand of the SSH configuration: the program whose stdin and stdout carry the connection to a host.
 
-Ctrl-C in the terminal must not reach the program, because the launcher stops a run over it. Paramiko's own class starts
-the program in the launcher's process group. That class also takes the program's end for silence, and drops its stderr.
+Ctrl-C in the terminal must not reach the program, because the launcher needs its connection to stop a run. Paramiko's
+own class starts the program in the launcher's process group. That class also treats the end of the program as silence,
+and drops the program's stderr.
 """
 
 import contextlib
@@ -68,7 +69,7 @@ class ProxyCommand(paramiko.ProxyCommand):  # type: ignore[misc]
             raise paramiko.ProxyCommandFailure(self.cmd[-1], said[-1] if said else f"exit code {code}, without output")
 
     def close(self) -> None:
-        """End the program; Paramiko's own method may signal another process once the program has been reaped."""
+        """End the program. Paramiko's own method may signal another process after the program has been reaped."""
         self.process.terminate()
 
     def release(self, reader: threading.Thread) -> None:

@@ -28,23 +28,23 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class OneHost(paramiko.SSHConfig):  # type: ignore[misc]
-    """A configuration for Fabric, which looks up the host that it dials: it has the options of one host."""
+    """A configuration for one connection of Fabric: the options of the dialled host, whatever name Fabric looks up."""
 
     def __init__(self, options: Mapping[str, Any]):
         super().__init__()
         self._options = dict(options)
 
     def lookup(self, hostname: str) -> Dict[str, Any]:
-        """Return the options."""
+        """Return the options of the one host."""
         return self._options
 
 
 class SshOptions:
-    """The options for hosts, each asked once. Threads may ask at the same time.
+    """The options for hosts; ``ssh -G`` runs once for each host. Several threads may use the object at the same time.
 
     Args:
-      path: of the configuration; None for none.
-      bound_s: seconds for an answer; a ``Match exec`` may run any command.
+      path: the path of the configuration file; None for no configuration.
+      bound_s: the seconds for an answer of ``ssh -G``, because a ``Match exec`` may run any command.
     """
 
     def __init__(self, path: Optional[str], bound_s: float):
@@ -144,7 +144,7 @@ def plain_lines(path: str) -> List[str]:
     """Return the lines of a configuration that Paramiko reads as OpenSSH does.
 
     Raises:
-      HostProblem: a line may mean another thing; the text has its file and number.
+      HostProblem: OpenSSH may read a line in another way; the text has the file and the line's number.
     """
     with open(path, errors="replace") as file:
         lines = file.readlines()

@@ -35,7 +35,7 @@ UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher co
 
 
 class Attached(Follower):
-    """Follow the run that this launcher has started, until the run has ended, or is up if ``detach``."""
+    """Follow the run that this launcher has started, until the run has ended or, with ``detach``, is up."""
 
     beat = "beat"
 
@@ -57,7 +57,7 @@ class Attached(Follower):
         return lead
 
     def begin(self) -> Optional[Conversation]:
-        """Open the first conversation; after a failure open a new one, as for a connection that breaks later.
+        """Open the first conversation; after a failure, open a new conversation as when a connection breaks later.
 
         The agents have started, so an error at this point would leave the agents behind.
         """
@@ -69,7 +69,7 @@ class Attached(Follower):
             return self.reattach()
 
     def go(self) -> RunStatus:
-        """Let the run begin, follow it to its end or until it is up, and return its last status.
+        """Let the run begin, follow it to its end (with ``detach``, until it is up), and return its last status.
 
         When ``go`` returns, the launcher starts no more agents.
         """
@@ -142,7 +142,7 @@ class Attached(Follower):
                 lead.send({"do": "kill", "reason": f"second {name} to launch up"})
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
-        """Record that an answered beat has ended a pause."""
+        """Record the end of a pause, if the lead has answered a beat."""
         self._paused = self._paused and "beat" not in change
 
     def reattach(self) -> Optional[Conversation]:
@@ -213,7 +213,7 @@ class AgentRestarts:
         self._ends = Ends()  # of the lead's agent
 
     def look(self, silent: Sequence[str]) -> List[str]:
-        """Begin tries for the hosts that are silent now, and return the news, one line each."""
+        """Begin tries for the hosts in ``silent``; return lines about a host's first try and about new failures."""
         now = self._clock()
         news: List[str] = []
         for host in [host for host in self._tries if host not in silent]:
@@ -243,7 +243,7 @@ class AgentRestarts:
         return _news(host, self._tries.pop(host))
 
     def start_lead(self) -> Optional[str]:
-        """Restart the dead agent of the lead; return None, or the reason why it stays dead: it has died too often.
+        """Restart the dead agent of the lead, and return None; if it has died too often, only return that reason.
 
         Raises:
           HostProblem: the agent cannot be started now.

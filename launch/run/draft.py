@@ -1,4 +1,4 @@
-"""A run before its start: its plan, and each agent's request with the run's generation and the behaviour after a boot.
+"""A run before its start: its plan, and each agent's request, with the run's generation and the way back after a boot.
 
 Where the run's name is taken, the launcher names the run by the next second. Hosts order the runs of a name by their
 generations. A new run's generation is one above the highest that any of its hosts knows, and at least the time in
@@ -41,8 +41,10 @@ _HEADER = re.compile(r"[\t -~]*")
 class RunStart(NamedTuple):
     """The start of a run: its spec, and whether the run resumes from a checkpoint.
 
-    ``needed``: with ``resume``, the run does not start without a checkpoint. ``source`` is the run whose checkpoint the
-    new run resumes from; None for the newest. ``detach``: the launcher leaves the run once the run is up.
+    Attributes:
+      needed: with ``resume``, whether the start fails where no host has a checkpoint.
+      source: the run whose checkpoint the new run resumes from; None for the newest checkpoint.
+      detach: whether the launcher leaves the run once the run is up.
     """
 
     spec: Spec
@@ -71,7 +73,7 @@ class Draft:
     fragile: Sequence[Fragile] = ()  # hosts whose reboot ends the run, once the launcher has left it
 
     def a_second_later(self) -> "Draft":
-        """Return the same run under the name of the next second."""
+        """Return the same run, but with a start one second later, and so with another name."""
         return self.at(self.begins + timedelta(seconds=1))
 
 
@@ -107,7 +109,7 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
 
 
 def user() -> str:
-    """Return ``anna@desk7``: the user of this process, and the name of this machine."""
+    """Return the user of this process and the name of this machine: ``anna@desk7``."""
     number = os.getuid()
     try:
         name = pwd.getpwuid(number).pw_name
@@ -129,7 +131,7 @@ class Numbered(NamedTuple):
 
     Attributes:
       is_free: whether the run's own name is free on all hosts.
-      boot_obstacles: for each host the reason why a boot would not restart its agent; None where a boot would.
+      boot_obstacles: for each host the reason why a boot would not restart its agent; None where it would.
     """
 
     requests: Dict[str, RunRequest]
@@ -138,7 +140,7 @@ class Numbered(NamedTuple):
 
 
 def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbered:
-    """Return requests that have the run's generation.
+    """Return ``requests`` with the run's generation, and facts about their hosts.
 
     Raises:
       CannotStart: a host cannot be asked.
@@ -160,7 +162,7 @@ def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbere
 def with_returns(
     plan: Plan, requests: Mapping[str, RunRequest], obstacles: Mapping[str, Optional[str]]
 ) -> Dict[str, RunRequest]:
-    """Return the requests of a detached run, whose hosts return to it after a boot unless an obstacle prevents that."""
+    """Return ``requests`` for a detached run, to which each host without an obstacle returns after a boot."""
     reasons = boot_obstacles(plan, obstacles)
     returning = [host for host in plan.hosts if host not in reasons]
     return {host: _with_return(plan, request, returning) for host, request in requests.items()}

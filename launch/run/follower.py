@@ -32,7 +32,7 @@ class Follower:
 
     Args:
       fleet: the hosts; the fleet's lead is the run's.
-      status: the status that is known before the lead sends the first one.
+      status: the status that is known before the lead sends its first status.
     """
 
     beat = "ping"
@@ -60,7 +60,7 @@ class Follower:
         return self.attach()
 
     def relay(self, lead: Conversation) -> None:
-        """Pass signals on to the lead, twice a second; a follower passes none, as a signal ends only its process."""
+        """Pass signals on to the lead; called twice a second. A follower passes none: they end only its process."""
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """React to a line that the lead has sent."""
@@ -74,14 +74,14 @@ class Follower:
         return bool(self._fleet.interrupts.received)
 
     def restart_lead(self) -> bool:
-        """Restart the lead's dead agent, and return whether the method restarted it. Raises HostProblem."""
+        """Restart the lead's dead agent, and return whether the method restarted the agent. Raises HostProblem."""
         return False
 
     def give_up(self, problem: HostProblem) -> None:
-        """React to a lead out of reach for a whole lease; ``problem`` has the reason.
+        """React to a lead that has been out of reach for a whole lease; ``problem`` has the reason.
 
         Raises:
-          CannotStart: that reason, with the advice that the run may continue.
+          CannotStart: always, with that reason, and the advice that the run may continue.
         """
         out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
         raise CannotStart([out_of_reach.with_advice("the run may continue there")])
@@ -166,7 +166,7 @@ class Follower:
             lead.send({"do": self.beat})
 
     def reattach(self) -> Optional[Conversation]:
-        """Return a new conversation within the lease; None when nothing is left to follow."""
+        """Open a new conversation before the lease ends, and return it; None when nothing is left to follow."""
         host = self._fleet.hosts[self._lead]
         problem = HostProblem(self._lead, ProblemKind.SILENT, f"no answer within {LEASE_S:.0f} s")
         while self._silent_s() < LEASE_S and not self.is_unwanted():

@@ -23,7 +23,7 @@ from cluster.protocol.outcome import GRAPH_MISTAKE
 from cluster.spec.model import Spec
 from launch.agent.linux.processes import die_with
 from launch.agent.wire.run_request import RunRequest
-from launch.agent.wire.verb_table import GRAPH
+from launch.agent.wire.typed_verbs import GRAPH
 from launch.errors import Interrupted, LaunchError
 from launch.fleet import Fleet
 from launch.hosts.bundle import Code, JobCode, unpack
@@ -37,7 +37,7 @@ LOOK_S = 0.2
 
 
 class GraphCheck:
-    """Build the graph of a plan's job in a separate process, which begins at ``with``."""
+    """Build the graph of a plan's job in a separate process, which begins with the ``with`` block."""
 
     def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
         self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
@@ -72,7 +72,9 @@ class GraphCheck:
         self._ending.close()
 
     def mistake(self, fleet: Fleet, request: RunRequest, before_asking: Callable[[], None]) -> Optional[LaunchError]:
-        """Return the mistake that this machine and the chief's host find; None without a mistake, or after a signal.
+        """Return the mistake that the chief's host finds; None without a mistake, or after a signal.
+
+        The method asks the chief's host only if this machine has found a mistake, or with ``train.warm_start``.
 
         Args:
           request: the request to the chief's host.

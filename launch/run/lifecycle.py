@@ -39,13 +39,21 @@ MARGIN_S = 2.0  # after the lease of a lost lead
 Ending = Callable[[RunStatus], List[str]]  # returns the last lines of a run
 
 
+class Display(NamedTuple):
+    """The display of a run: the view of its status, and a function that prints the lines after the view."""
+
+    view: View
+    say: Callable[..., None]
+
+
 class Ended(NamedTuple):
     """The end of a run, or the state in which the launcher left the run.
 
     Attributes:
       code: the launcher's exit code.
       status: the run's last status.
-      lead_lost_at: the time at which the launcher last received from a lost lead, by ``time.monotonic()``; else None.
+      lead_lost_at: the time at which a lost lead last sent a line, by ``time.monotonic()``; None if no lead was
+        lost, or the lead was lost during a pause.
       out_of_reach: the hosts that could not report whether anything is left there.
     """
 
@@ -55,23 +63,30 @@ class Ended(NamedTuple):
     out_of_reach: Sequence[str] = ()
 
 
-def train_with_failover(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
+def train_with_failover(
+    target: Target, start: RunStart, interrupts: Interrupts, ending: Ending, display: Optional[Display] = None
+) -> Ended:
     """Train; each time the chief's host is lost, continue with the hosts that are left.
+
+    Args:
+      display: where the run is shown; None for stdout.
 
     Raises:
       LaunchError: a run cannot start.
       Interrupted: a signal came while the lost lead may still have had its lease.
     """
     while True:
-        ended = train(target, start, interrupts, ending)
+        ended = train(target, start, interrupts, ending, display)
         following = _successor(start, ended, interrupts)
         if following is None:
             return ended
         start = following
 
 
-def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Ending) -> Ended:
-    """Start a run, follow it to its end or until it is up, take it down, and print its end.
+def train(
+    target: Target, start: RunStart, interrupts: Interrupts, ending: Ending, display: Optional[Display] = None
+) -> Ended:
+    """Start a run, follow it to its end, take it down, and print its end; a detached run only until it is up.
 
     Raises:
       LaunchError: the run cannot start.
@@ -85,15 +100,16 @@ def train(target: Target, start: RunStart, interrupts: Interrupts, ending: Endin
     graph = GraphCheck(planned.plan, planned.code, target.job(start.spec), useful)
     # The graph's process begins before the fleet loads the modules for SSH.
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
-        with for_terminal() as view:
+        shown = display or Display(for_terminal(), say)
+        with shown.view as view:
             run = _start(fleet, planned, target, start, view, graph)
             attached = Attached(fleet, run.plan, run.requests, view, start.detach)
             status = attached.go()
         if status.state == "running":
-            say(*prove_outliving(fleet, run.plan.run, run.plan.hosts))
-            _report_detached(fleet, run, target)
+            shown.say(*prove_outliving(fleet, run.plan.run, run.plan.hosts))
+            shown.say(*_detached(fleet, run, target))
             return Ended(SUCCEEDED, status)
-        out_of_reach = _take_down(fleet, run.plan, status, ending)
+        out_of_reach = _take_down(fleet, run.plan, status, ending, shown.say)
     return Ended(run_end.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
@@ -132,18 +148,18 @@ def _named(fleet: Fleet, planned: Draft, view: View, detach: bool) -> Draft:
     return replace(planned, requests=returning, fragile=fragile(planned.plan, numbered.boot_obstacles))
 
 
-def _report_detached(fleet: Fleet, run: Draft, target: Target) -> None:
-    """Print how to follow and end a detached run, and the hosts whose reboot would end the run."""
+def _detached(fleet: Fleet, run: Draft, target: Target) -> List[str]:
+    """Return how to follow and end a detached run, and the hosts whose reboot would end the run."""
 
     def named(hosts: Sequence[str]) -> str:
         return "this machine" if all(map(fleet.spec.is_here, hosts)) else fold(hosts)
 
     ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
     resumes = fleet.spec.command is None or fleet.spec.keeps_state
-    say(*run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job))
+    return run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job)
 
 
-def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending) -> List[str]:
+def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending, say: Callable[..., None]) -> List[str]:
     """End what is left of the run, print the run's end, and return the hosts that are out of reach."""
     left = take_down(
         fleet,
@@ -197,12 +213,12 @@ def _with_spares(left: List[TaskSpec], servers: int) -> List[TaskSpec]:
 
 
 def await_lease(spec: Spec, lost_at: float, interrupts: Interrupts) -> None:
-    """Wait until the lost lead's lease has ended, however late a beat reached that lead.
+    """Wait until the lost lead's lease has ended, even if the last beat reached that lead late.
 
     Where both runs save into one folder, the wait also gives the lead the time to end its tasks.
 
     Args:
-      lost_at: the time at which the launcher last received from the lead, by ``time.monotonic()``.
+      lost_at: the time at which the lead last sent a line, by ``time.monotonic()``.
 
     Raises:
       Interrupted: a signal came.

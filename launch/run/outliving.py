@@ -49,9 +49,10 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
 
 
 def ended_with_login(answers: Mapping[str, Mapping[str, Any]]) -> List[str]:
-    """Return the hosts on which a run ends with its login, by their answers to ``status``.
+    """Return the hosts on which the run ended together with its login, by the hosts' answers to ``status``.
 
-    A run that has ended by itself counts nowhere. An agent that received SIGTERM has reported that its host leaves.
+    The list is empty where the run has ended by itself. An agent that received SIGTERM at the end of its login has
+    reported that its host leaves.
     """
     known = [status_in(host, answer) for host, answer in answers.items()]
     status = next((each for each in known if each is not None), None)

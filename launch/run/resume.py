@@ -9,8 +9,9 @@ import secrets
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from cluster.protocol.typed_json import Malformed, from_values
 from cluster.spec.model import Spec
 from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest, Wanted
@@ -22,6 +23,7 @@ from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import peers
 from launch.plan.plan import Plan
+from launch.status.run_history import RunHistory
 from launch.view.console import fold
 
 HELD_S = 60.0  # for a host to look through its runs
@@ -33,7 +35,8 @@ class Held(NamedTuple):
     """The newest checkpoint that a host holds of a run.
 
     Where ``run`` is None, the checkpoint is in ``train.checkpoint.dir``. ``folder`` is the checkpoint's folder on the
-    host. Of two runs, the one with the higher ``generation`` began later.
+    host. Of two runs, the one with the higher ``generation`` began later. ``history`` is the learning curve of
+    the run; only the host that led the run has it.
     """
 
     host: str
@@ -42,6 +45,7 @@ class Held(NamedTuple):
     bytes: int
     generation: int = 0
     folder: str = ""
+    history: RunHistory = RunHistory()
 
 
 def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
@@ -64,14 +68,14 @@ def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
         )
     if spec.command is not None and source is not None:
         raise UsageError(
-            f"--run: expected the key job, found command in {spec.path}, whose {{state_folder}} is that of the name "
-            f"{spec.name}, whatever run wrote there; leave --run out"
+            f"--run: expected the key job, found command in {spec.path}, whose {{state_folder}} belongs to all "
+            f"runs of the name {spec.name}; leave --run out"
         )
     directory = spec.train.checkpoint.dir
     if source is not None and directory is not None:
         raise UsageError(
-            f"--run: expected checkpoints in the folders of runs, found train.checkpoint.dir {directory}, whose newest "
-            "one continues whatever run wrote it; leave --run out"
+            f"--run: expected checkpoints in the folders of runs, found train.checkpoint.dir {directory}, from "
+            "whose newest checkpoint --resume continues, whichever run wrote it; leave --run out"
         )
     if source is not None and name_of(source) != spec.name:
         raise UsageError(
@@ -83,8 +87,8 @@ def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
 def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
     """Return the checkpoint to continue from: the newest step of the newest run.
 
-    Only runs that left a checkpoint count. Of equal steps, the checkpoint on the chief's host is chosen. An older run
-    may have come further, but it was given up when a newer run began without ``--resume``.
+    Only runs that left a checkpoint count. Of equal steps, the checkpoint on the chief's host, ``lead``, is chosen. An
+    older run may have come further, but that run was given up when a newer run began without ``--resume``.
     """
     _, run = max(((each.generation, each.run) for each in held if each.run is not None), default=(0, None))
     eligible = [each for each in held if each.run in (None, run)]
@@ -94,7 +98,10 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
 
 
 def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
-    """Return the ignored checkpoint of the latest step; its run was given up when a newer run began."""
+    """Return the checkpoint of the highest step above the step of ``chosen``; None without such a checkpoint.
+
+    Its run was given up when a newer run began.
+    """
     further = sorted((each for each in held if each.step > chosen.step), key=lambda each: each.step)
     return further[-1] if further else None
 
@@ -125,11 +132,7 @@ def bring_newest(
     answers, problems = fleet.ask("held", asked, HELD_S)
     if problems:
         raise CannotStart(problems)
-    held = [
-        Held(host, **{key: each[key] for key in Held._fields if key in each})
-        for host in plan.hosts
-        for each in answers[host]["held"]
-    ]
+    held = [_held(host, each) for host in plan.hosts for each in answers[host]["held"]]
     found = newest(held, plan.lead)
     asked_of_lead = replace(requests[plan.lead], resume=needed or found is not None)
     if found is None and source is not None:
@@ -145,7 +148,17 @@ def bring_newest(
     if found.host != plan.lead:
         _hand_over(fleet, plan, found)
         run = found.run if directory is None else None
-    return {**requests, plan.lead: replace(asked_of_lead, resume_from=Wanted(run, found.step))}
+    curve = max((each.history for each in held if each.run == found.run), key=lambda curve: curve.step[-1:])
+    history = curve if curve.step else None
+    return {**requests, plan.lead: replace(asked_of_lead, resume_from=Wanted(run, found.step), history=history)}
+
+
+def _held(host: str, values: Mapping[str, Any]) -> Held:
+    known = {key: values[key] for key in ("run", "step", "bytes", "generation", "folder") if key in values}
+    try:
+        return Held(host, history=from_values(RunHistory, values.get("history", {})), **known)
+    except Malformed:  # of another version: a curve is not worth a refusal
+        return Held(host, **known)
 
 
 def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Callable[[str, str], str]) -> List[str]:

@@ -71,8 +71,8 @@ def read_secrets(spec: Spec, environ: Mapping[str, str]) -> Dict[str, str]:
 def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
     """Add the next step to each CannotStart that this block raises.
 
-    ``launch check`` finds every obstacle to a start. Where no SSH host among ``hosts`` is found, the file may be meant
-    for other machines, or as an example. Then the advice includes ``--local``, which trains without these hosts.
+    ``launch check`` finds every obstacle to a start. Where none of the SSH hosts in ``hosts`` is found, the file may be
+    meant for other machines, or as an example. Then the advice includes ``--local``, which trains without these hosts.
     """
     try:
         yield
@@ -84,10 +84,10 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
 
 
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
-    """Start an agent on every host; on a failure, a signal or a mistake in the job, end all of them again.
+    """Start an agent on every host; on a failure, a signal or a mistake in the job, end the agents that have started.
 
     The function returns lines about leftovers of earlier runs of the name that a host had to end first. Further lines
-    name limits that no kernel enforces.
+    name limits that a host's kernel does not enforce.
 
     Raises:
       CannotStart: an agent did not become ready; the error names every such host and the reason.

@@ -25,7 +25,7 @@ FIRST_GROUP = (f"{NODES}_HET_GROUP_0", f"{NODES}_PACK_GROUP_0")  # of a heteroge
 class Allocation:
     """A job and its nodes, which are those of group 0 in a heterogeneous job.
 
-    The nodes are () where the environment names a job without nodes, as outside the job.
+    The nodes are () where the environment names a job without its nodes, as for a process outside the job.
     """
 
     job: str
@@ -52,10 +52,10 @@ def find_allocation(environ: Mapping[str, str]) -> Allocation:
     """
     if not environ.get(JOB):
         missing = f"transport: slurm: expected an allocation of Slurm ({JOB}), found none"
-        raise HostProblem.here(missing, "start it in an sbatch script or in a shell of salloc")
+        raise HostProblem.here(missing, "start the launcher in an sbatch script or in a shell of salloc")
     if shutil.which("srun", path=environ.get("PATH")) is None:
         missing = "transport: slurm: expected srun on PATH, found none"
-        raise HostProblem.here(missing, "start it on a machine with Slurm's commands, or use transport: ssh")
+        raise HostProblem.here(missing, "start the launcher on a machine with Slurm's commands, or use transport: ssh")
     group = next(filter(None, map(environ.get, FIRST_GROUP)), "")
     return Allocation(environ[JOB], _nodes(group or environ.get(NODES, "")), bool(group))
 
@@ -131,7 +131,7 @@ _OWN = "srun: "
 
 
 def complaint_of_program(text: str) -> str:
-    """Return the stderr of a step's program, or the reason for no step, without other lines of srun."""
+    """Return ``text``, the stderr of a step, without the lines of ``srun`` that give no reason for a failed start."""
     lines = [line for line in text.splitlines() if not _END_OF_TASK.match(line)]
     return "\n".join(line for line in lines if not line.startswith(_OWN) or _REASON.match(line))
 
@@ -149,5 +149,5 @@ _LEFT: List["subprocess.Popen[bytes]"] = []  # kept, because every child must be
 
 
 def leave(srun: "subprocess.Popen[bytes]") -> None:
-    """Leave a step alone, because an agent is in it."""
+    """Let the step of ``srun`` continue, because an agent runs in the step."""
     _LEFT[:] = [*living(_LEFT), srun]

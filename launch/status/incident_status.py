@@ -35,16 +35,16 @@ class Consequence:
 
     @property
     def title(self) -> str:
-        """Return ``worker:1@gpu02``, or the host alone."""
+        """Return the affected task with its host, ``worker:1@gpu02``; for an event about a host, ``gpu02``."""
         return title_of(self.role, self.index, self.host)
 
 
 @dataclass(frozen=True)
 class Deed:
-    """An item of ``did`` of an incident.
+    """An item of ``did`` of an incident: an action of the launcher.
 
     Attributes:
-      at_s: Seconds from the start of the run to the event.
+      at_s: Seconds from the start of the run to the action.
       what: Action, in words.
     """
 
@@ -73,7 +73,8 @@ class IncidentStatus:
       signal: Name of the signal that ended the process, such as SIGKILL; null for none.
       log: Path of that attempt's log, on its host; null where there is none.
       lines: Last lines of that log.
-      stack: Stack of a frozen task; else null.
+      stack: Stack of a frozen task; or the frames of the author's own files in the traceback of a job's error, empty if
+        no frame is; else null.
       followed[]: Consequences of the incident. A long list keeps the first and the newest.
       followed_count: Number of consequences, including those that followed omits.
       did[]: Actions of the launcher. A long list keeps the first and the newest.
@@ -114,7 +115,10 @@ class IncidentStatus:
 
     @property
     def title(self) -> str:
-        """Return ``worker:1@gpu02``, ``gpu02``, or nothing."""
+        """Return the affected task with its host, ``worker:1@gpu02``.
+
+        For an incident about a host, return ``gpu02``; for an incident about the run, return "".
+        """
         return title_of(self.role, self.index, self.host)
 
 
@@ -127,7 +131,7 @@ LONGEST = 200  # characters of a cause
 
 
 def lines(incidents: Sequence[IncidentStatus], most: int = 10) -> List[str]:
-    """Return the number of incidents, then the first, the open and the newest, in lines.
+    """Return lines: the number of incidents, then the first incident, the open incidents and the newest incidents.
 
     A single incident has one line: ``1 incident: …``.
     """

@@ -1,4 +1,4 @@
-"""Removals on a host: leftovers of a run, past runs and code. The answers to look, down, sweep and prune.
+"""Removals on a host: leftovers of a run, past runs and code. A host's answers to look, down, sweep and prune.
 
 The JSON of these verbs contains parts of the answers.
 """
@@ -74,12 +74,12 @@ class _OfARun:
 # The fields of the last base class come first.
 @dataclass(frozen=True)
 class RunLeftovers(Leftovers, _OfARun):
-    """The answer to look and down; ``run`` is None where no run of the name has existed."""
+    """A host's answer to look and down; ``run`` is None where no run of the name has existed."""
 
 
 @dataclass(frozen=True)
 class RunEnded(RunLeftovers):
-    """The answer to down.
+    """A host's answer to down.
 
     Attributes:
       after: Commands of the key `after` that have failed, with the reason; null where no command has failed.
@@ -105,7 +105,7 @@ class RunningAgent:
 
     Attributes:
       run: Full name of a live run, which sweep does not touch.
-      pid: Process id of its agent.
+      pid: Process id of the run's agent.
     """
 
     run: str
@@ -114,7 +114,7 @@ class RunningAgent:
 
 @dataclass(frozen=True)
 class SweepAnswer:
-    """The answer to sweep."""
+    """A host's answer to sweep."""
 
     running: List[RunningAgent]
     found: List[SweepFinding]
@@ -122,7 +122,7 @@ class SweepAnswer:
 
 
 def nothing() -> Leftovers:
-    """Return the leftovers of a run that has left nothing on a host."""
+    """Return empty leftovers, for a run that has left nothing on a host."""
     return Leftovers([], [], [], [], [], [])
 
 
@@ -173,7 +173,7 @@ class NotRemoved:
 
 @dataclass(frozen=True)
 class PruneAnswer:
-    """The answer to prune.
+    """A host's answer to prune.
 
     Attributes:
       runs: Number of runs on the host, before the removal.

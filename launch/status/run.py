@@ -1,4 +1,4 @@
-"""The status of a run as in ``status --json``; the states of a run and of a task; a run as a host knows it.
+"""The status of a run as in ``status --json``; the states of a run and of a task; a host's record of a run.
 
 States of a task:
 
@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from cluster.task import TRAINERS
 from launch.status.incident_status import IncidentStatus
+from launch.status.run_history import RunHistory
 from launch.status.task import Number, TaskStatus
 
 RUN_STATES = ("starting", "running", "succeeded", "failed", "stopped")
@@ -32,7 +33,7 @@ def utc(moment: float) -> str:
 
 
 def is_over(recorded: Optional[Mapping[str, Any]]) -> bool:
-    """Return whether a recorded status is from a run that has ended, or was about to end."""
+    """Return whether ``recorded``, a status, is from a run that has ended, or was about to end."""
     return recorded is not None and (recorded.get("state") in ENDED or bool(recorded.get("cause")))
 
 
@@ -96,17 +97,17 @@ class EffectiveTime:
 
     @property
     def lost(self) -> Dict[str, float]:
-        """Return the seconds of the other time, by its parts."""
+        """Return the seconds of each part of the time in which no step that counts was trained."""
         parts = {"start": self.start_s, "standing": self.standing_s, "rolled_back": self.rolled_back_s}
         return {**parts, "saving": self.saving_s}
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """The workers of a program that remain once another one has exited with code 0.
+    """The workers of a program that are still there after another of its workers has exited with code 0.
 
     Attributes:
-      at_s: Seconds from the start of the run to the first such exit.
+      at_s: Seconds from the start of the run to the first exit of a worker with code 0.
       left: Workers that have exited with code 0.
       tasks: Workers that are still there.
     """
@@ -150,8 +151,8 @@ class RunStatus:
       lost_seconds: Seconds without progress, summed over all incidents.
       effective: Effective training time; null for a program whose steps are not known.
       waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
-      remaining: Workers that are still there ten seconds after another one has exited with code 0; null without such an
-        exit, for a job, and once the run has its result.
+      remaining: Workers that are still there ten seconds after another worker has exited with code 0; null without such
+        an exit, for a job, and once the run has its result.
       tasks[]: Every task of the run.
       replicas: For each host with copies of checkpoints: the step of its newest copy, null before the first.
       started: Start of the run by the clock of the chief's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00.
@@ -159,6 +160,7 @@ class RunStatus:
       updated: Time of this status, in the same format. While the run lives, it is the time of the request.
       departed: Host that was about to leave, so that the run had to save and stop; else null.
       hook_problem: Newest problem of a receiver of events, by the key on, in one line; null without a problem.
+      history: Learning curve of the run, and of the runs that it continues.
     """
 
     run: str = ""
@@ -195,6 +197,7 @@ class RunStatus:
     updated: Optional[str] = None
     departed: Optional[str] = None
     hook_problem: Optional[str] = None
+    history: RunHistory = field(default_factory=RunHistory)
 
 
 RUN_NUMBERS = (
@@ -211,7 +214,7 @@ RUN_NUMBERS = (
 
 
 def quiet_tasks(status: RunStatus) -> List[TaskStatus]:
-    """Return the tasks that do nothing: first those that train, then the rest, by the time of their standstill."""
+    """Return the tasks that do nothing: first those that train, then all others, both by the time of standstill."""
     found = [
         (task.role not in TRAINERS, task.quiet.at_s, place) for place, task in enumerate(status.tasks) if task.quiet
     ]
@@ -241,6 +244,11 @@ class RunRecord:
       incidents: Number of incidents.
       effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a program
         without progress, and as for state.
+      loss: Loss of the chief's newest step; null before the first, and as for state.
+      best: Best checkpoint so far: the step and the metric of train.best; null before the first, and as for state.
+      metrics: Metrics on the held-out data, at the end of the run, null for an undefined metric; empty before the end.
+      args: Arguments of the job's functions. For a command: the options of the chief, which begin with two dashes.
+      train: Keys of train; empty for a command.
     """
 
     run: str
@@ -258,6 +266,11 @@ class RunRecord:
     steps: Optional[int] = None
     incidents: int = 0
     effective_share: Optional[float] = None
+    loss: Optional[float] = None
+    best: Optional[Dict[str, float]] = None
+    metrics: Dict[str, Optional[float]] = field(default_factory=dict)
+    args: Dict[str, Any] = field(default_factory=dict)
+    train: Dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -276,6 +289,6 @@ class KnownRun:
 
 @dataclass(frozen=True)
 class RunsAnswer:
-    """The answer to runs: the runs of every name, newest first."""
+    """A host's answer to ``runs``: its runs of every name, newest first."""
 
     runs: List[KnownRun]

@@ -5,12 +5,12 @@ from typing import List, NamedTuple, Optional
 
 
 def name_of(role: Optional[str], index: Optional[int]) -> str:
-    """Return ``worker:1``."""
+    """Return the name of a task: ``worker:1``."""
     return f"{role}:{index}"
 
 
 def title_of(role: Optional[str], index: Optional[int], host: Optional[str]) -> str:
-    """Return ``worker:1@gpu02``; without a role, ``gpu02`` or nothing."""
+    """Return the name of a task with its host: ``worker:1@gpu02``; without a role ``gpu02``; without both ""."""
     return host or "" if role is None else f"{name_of(role, index)}@{host}"
 
 
@@ -20,11 +20,11 @@ class QuietStatus:
 
     Attributes:
       at_s: Seconds from the start of the run to the last sign of work.
-      line: Last line of the task's log; null where it has none.
+      line: Last line of the task's log; null where the log has no line.
       line_at_s: Seconds from the start of the run to that line; null as for line.
       where: Place in the task's code, as in `in train.py:31 (main)`; or `stopped by a signal`, or `held by a debugger`;
         null where it is not known.
-      stack: Stacks of the Python threads, the main thread first; null where they could not be had.
+      stack: Stacks of the Python threads, the main thread first; null where they could not be read.
     """
 
     at_s: float = 0.0
@@ -89,7 +89,7 @@ class TaskStatus:
 
     @property
     def name(self) -> str:
-        """Return ``worker:1``."""
+        """Return the name of the task: ``worker:1``."""
         return name_of(self.role, self.index)
 
     @property
@@ -104,12 +104,12 @@ class TaskStatus:
 
     @property
     def mark(self) -> str:
-        """Return ``quiet`` or ``slow`` for a task that is one of these; else nothing."""
+        """Return ``quiet`` for a quiet task, else ``slow`` for a straggler, else ""."""
         return "quiet" if self.quiet else "slow" if self.straggler else ""
 
     @property
     def title(self) -> str:
-        """Return ``worker:1@gpu02``."""
+        """Return the name of the task with its host: ``worker:1@gpu02``."""
         return title_of(self.role, self.index, self.host)
 
 
@@ -117,27 +117,26 @@ class Heading(NamedTuple):
     """The column of a number in the table of ``launch status``.
 
     Attributes:
-      place: where the column stands; a higher place is further to the right.
+      place: the order of the columns; a column with a higher place is further to the right.
       rank: of two columns, the column with the higher rank is left out first.
-      seldom: whether the column is shown only where a task has another value than at its start.
     """
 
     text: str
     place: int
     rank: int
-    seldom: bool = False
 
 
 class Number(NamedTuple):
-    """A number of a status: where it is shown, beside ``status --json``, and how.
+    """A number of a task's status: the outputs in addition to ``status --json`` that show the number, and its unit.
 
     Attributes:
-      field: the field, or property, of the status; None is an unknown number.
+      field: the field, or property, of the status; its value None means that the number is unknown.
       metric: the name in ``launch metrics``, where a name that ends in ``_total`` means a counter; empty for no metric.
       meaning: the description of the metric.
       unit: the unit of the field: ms, % or bytes; empty for a count. Metrics are in seconds, shares and bytes.
       heading: the column in ``launch status``; None for no column.
-      page: the heading of the column in ``launch view``; empty for no column, or for one that the page draws itself.
+      page: the heading of the column in ``launch view``; empty for no column, or for a column that the page draws by
+        itself.
     """
 
     field: str
@@ -156,30 +155,30 @@ TASK_NUMBERS = (
     ),
     Number(
         "wait_ms", "launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "ms",
-        Heading("waits ms", 5, 9, seldom=True),
+        Heading("waits ms", 5, 9),
     ),
     Number("straggler", "launch_task_straggler", "1 while the other workers wait for this one, else 0."),
     Number("is_quiet", "launch_task_quiet", "1 while the task does nothing, for quiet_s at least, else 0."),
     Number("restarts", "launch_task_restarts_total", "Restarts of the task.", heading=Heading("restarts", 9, 6)),
     Number(
         "dropped_gradients", "launch_task_dropped_gradients_total",
-        "Gradients of the worker that arrived too late to count.", heading=Heading("dropped", 14, 15, seldom=True),
+        "Gradients of the worker that arrived too late to count.", heading=Heading("dropped", 14, 15),
     ),
     Number(
         "bytes_in_per_second", "launch_task_received_bytes_per_second",
-        "Recent bytes per second that the task receives over TCP.", "bytes", Heading("in/s", 12, 13, seldom=True),
+        "Recent bytes per second that the task receives over TCP.", "bytes", Heading("in/s", 12, 13),
     ),
     Number(
         "bytes_out_per_second", "launch_task_sent_bytes_per_second",
-        "Recent bytes per second that the task sends over TCP.", "bytes", Heading("out/s", 13, 14, seldom=True),
+        "Recent bytes per second that the task sends over TCP.", "bytes", Heading("out/s", 13, 14),
     ),
     Number(
         "gpu_percent", "launch_task_gpu_busy_ratio", "Recent GPU utilisation of the task, 0 to 1.", "%",
-        Heading("gpu use", 7, 10, seldom=True), page="GPU, %",
+        Heading("gpu use", 7, 10), page="GPU, %",
     ),
     Number(
         "gpu_memory_bytes", "launch_task_gpu_memory_bytes", "Bytes in use on the task's GPUs, summed.", "bytes",
-        Heading("gpu memory", 8, 11, seldom=True),
+        Heading("gpu memory", 8, 11),
     ),
     Number("pid", heading=Heading("pid", 10, 8)),
 )  # fmt: skip

@@ -97,7 +97,9 @@ class _Job:
             replica.note("not carried over: it has no replicas")
             return
         if kind.lower() == "master":
-            replica.note("the role is chief, and so it is in TF_CONFIG: an Estimator's master also evaluates")
+            replica.note(
+                "the role becomes chief, also in TF_CONFIG; unlike a chief, an Estimator's master also evaluates"
+            )
         self._take_policy(replica["restartPolicy"])
         container = find_container(replica)
         if container is not None:
@@ -113,7 +115,7 @@ class _Job:
             for name, entry in environment.secrets.items():
                 if any(name in other.values for other in self._environments.values()):
                     hint = "give it another name in a copy of the manifest"
-                    entry.problem("a variable that is a Secret's in every role", f"'{name}'", hint)
+                    entry.problem("a variable that comes from a Secret in every role", f"'{name}'", hint)
                 secrets += [] if name in secrets else [name]
         return tuple(secrets)
 
@@ -134,7 +136,7 @@ class _Job:
             if len(self._policies) > 1:
                 place = next(each for policy, each in self._policies.items() if policy != NEVER)
                 hint = "restart of a hosts file is for all roles; write the same policy for all in a copy"
-                place.problem("one restartPolicy, or Never for no role", "Never for another role", hint)
+                place.problem("one restartPolicy for all roles, or none that is Never", "Never for another role", hint)
             return 0
         if entry.value is None:
             place = next(iter(self._policies.values()), self._spec)
@@ -162,7 +164,7 @@ class _Job:
         workers = self._roles.get("worker")
         if "chief" not in self._roles and workers is not None and workers.count > 1 and given != ALL_WORKERS:
             what = "the run succeeds when every worker has exited with 0, not when worker 0 has"
-            entry.note(f"{what}; success: worker:0 is the manifest's rule")
+            entry.note(f"{what}; success: worker:0 would keep the manifest's rule")
         policy = self._of_run("cleanPodPolicy")
         if policy.take() == "None":
             policy.note("tasks that still run at the end are ended after leave_s")

@@ -164,7 +164,10 @@ class ManifestEntry:
         return self.value
 
     def get(self, kinds: _Kinds, expected: str) -> Any:
-        """Return a value of these types, which counts as read; None without a value, or for another type."""
+        """Return the value, which counts as read; None if the entry has no value.
+
+        For a value whose type is not in ``kinds``, add a problem with ``expected``, and return None, too.
+        """
         return self._typed(self.take(), kinds, expected)
 
     def text(self) -> str:
@@ -187,13 +190,13 @@ class ManifestEntry:
         return value if is_right else None
 
     def problem(self, expected: str, found: Optional[str] = None, hint: str = "") -> None:
-        """Report a mistake; by default, ``found`` is the value."""
+        """Add a problem: ``expected`` and ``found`` in words, and a hint; by default, ``found`` is the value."""
         document = self.reader.document
         shown = document.found(self.path) if found is None else found
         self.reader.problems.append(document.problem(self.path, expected, shown, hint))
 
     def note(self, text: str) -> None:
-        """Report that the value has another effect under this launcher."""
+        """Add the note ``text``: the value has another effect under this launcher."""
         self.reader.noted.append((self.path, text))
 
 

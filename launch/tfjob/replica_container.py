@@ -142,7 +142,9 @@ def _add_source(variable: ManifestEntry, name: str, environment: ContainerVariab
         variable["valueFrom"].take()
         environment.secrets[name] = variable
         origin = f"key {reference.get('key')} of the Secret {reference.get('name')}"
-        variable["valueFrom"].note(f"secrets: export {name} before `launch up`; its value here is {origin}")
+        variable["valueFrom"].note(
+            f"secrets: export {name} before `launch up`; the manifest takes its value from {origin}"
+        )
 
 
 def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:

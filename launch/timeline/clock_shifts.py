@@ -73,7 +73,7 @@ def shifts(
 
 
 def bounds_of_exchange(host: Optional[ClockShift], reference: Optional[ClockShift]) -> Bounds:
-    """Return the bounds from two exchanges with the launcher."""
+    """Return the bounds of a host's shift, from the exchanges of the host and of the reference with the launcher."""
     if host is None or reference is None:
         return NONE
     middle, error_s = reference.ahead_s - host.ahead_s, reference.error_s + host.error_s
@@ -81,7 +81,7 @@ def bounds_of_exchange(host: Optional[ClockShift], reference: Optional[ClockShif
 
 
 def bounds_of_steps(steps: Mapping[int, Span], reference: Mapping[int, Span]) -> Bounds:
-    """Return the bounds from the steps that two tasks have in common."""
+    """Return the bounds of a host's shift, from the common steps of its task and of a task of the reference."""
     common = [(steps[step], reference[step]) for step in steps.keys() & reference.keys()]
     return Bounds(
         max((_given(fixed) - own.ended for own, fixed in common), default=-math.inf),

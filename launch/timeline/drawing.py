@@ -21,7 +21,7 @@ from launch.timeline.waits import LongSpan, Stall, WaitShares, gave_last, long_s
 MOST_NAMED = 6
 COARSE_S = 0.001  # a smaller error of a clock is not reported
 NONE = "a ps and a program under `command:` have no flight recorder"
-PS = "a ps runs no steps of its own: what is known of it is what workers saw of their exchange with it"
+PS = "a ps runs no steps of its own: the lines about it show the exchange that workers recorded"
 
 
 def lines(found: TimeLine) -> List[str]:
@@ -77,7 +77,7 @@ def _shares(what: str, found: WaitShares) -> Iterator[str]:
 
 
 def long_span(found: LongSpan) -> str:
-    """Return a long step, or a pause, with the events during that time."""
+    """Return a line about a long step or pause, with the other events during that time."""
     span = found.span
     meanwhile = "; ".join(f"{line.title} {each.phase} {_seconds(each)}" for line, each in found.meanwhile[:MOST_NAMED])
     what = f"step {span.step}" if span.phase == "step" else f"{span.phase} at step {span.step}"
@@ -105,7 +105,7 @@ def _has_several_ps(found: TimeLine) -> bool:
 
 
 def limits(found: TimeLine) -> List[str]:
-    """Return the gaps in the data of the time line, in a bounded number of lines."""
+    """Return a bounded number of lines about the data that the time line lacks, and about inexact times."""
     others = [line for line in found.lines if line.role != "ps"]
     torn = [
         f"{line.title}: {quantity(line.flight.torn, 'torn record')} left out"
@@ -123,7 +123,7 @@ def _first(lines: List[str]) -> List[str]:
 
 
 def clock_errors(found: TimeLine) -> List[str]:
-    """Return the errors of the hosts' clocks, compared with the clock of the time line."""
+    """Return lines about the largest errors of the hosts' times on the clock of the time line."""
     errors = {line.host: line.error_s for line in found.lines if line.spans}
     unknown = [host for host, error_s in errors.items() if math.isinf(error_s)]
     known = {host: error_s for host, error_s in errors.items() if COARSE_S <= error_s < math.inf}
@@ -136,7 +136,7 @@ def clock_errors(found: TimeLine) -> List[str]:
 
 
 def clock(seconds: float) -> str:
-    """Return ``12:03:04 UTC``."""
+    """Return a time of day in words: ``12:03:04 UTC``."""
     return time.strftime("%H:%M:%S UTC", time.gmtime(seconds))
 
 
@@ -148,7 +148,7 @@ Piece = List[Any]  # seconds before the end, seconds, phase, first step, last st
 
 
 def drawn(found: TimeLine) -> Dict[str, Any]:
-    """Return the values of a time line."""
+    """Return the values from which the page of a run draws the time line."""
     seen = stall(found)
     return {
         "lines": lines(found),

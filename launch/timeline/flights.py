@@ -44,12 +44,12 @@ class TaskLine:
 
     @property
     def name(self) -> str:
-        """Return ``worker:1``."""
+        """Return the name of the task: ``worker:1``."""
         return self.flight.task
 
     @property
     def role(self) -> str:
-        """Return ``worker``."""
+        """Return the role of the task: ``worker``."""
         return self.name.partition(":")[0]
 
     @property
@@ -59,7 +59,7 @@ class TaskLine:
 
     @property
     def title(self) -> str:
-        """Return ``worker:1@gpu02``."""
+        """Return the name of the task with its host: ``worker:1@gpu02``."""
         return f"{self.name}@{self.host}"
 
 

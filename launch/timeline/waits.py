@@ -111,7 +111,11 @@ MOST_LONG = 5
 
 
 class WaitShares(NamedTuple):
-    """The number of steps in which each worker was last, or each ps caused the longest wait; the largest first."""
+    """The number of steps that count, and by task the number of those that the task delayed, the largest first.
+
+    A worker delays a step in which it is the last to send its gradient; a ps, a step in which a worker waits longest
+    for that ps.
+    """
 
     steps: int
     counts: List[Tuple[str, int]]
@@ -131,7 +135,7 @@ def steps_of(line: TaskLine) -> List[Span]:
 
 
 def gave_last(found: TimeLine) -> WaitShares:
-    """Return how often each worker was the last to send its gradient."""
+    """Return, for each worker, the number of steps in which it was the last to send its gradient."""
     waits: Dict[int, Dict[str, float]] = {}
     lines = [line for line in found.lines if any(span.waited_s is not None for span in line.spans)]
     for line in lines:
@@ -143,7 +147,7 @@ def gave_last(found: TimeLine) -> WaitShares:
 
 
 def waited_longest_for(found: TimeLine) -> WaitShares:
-    """Return how often workers waited longest for each ps."""
+    """Return, for each ps, the number of the workers' steps in which a worker waited longest for that ps."""
     spans = [span for line in found.lines for span in steps_of(line)]
     return _shares(f"ps:{span.longest.ps}" for span in spans if span.longest is not None)
 

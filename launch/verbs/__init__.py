@@ -1,9 +1,10 @@
 """The verbs of the command line, which ``launch.cli`` groups. A module has one verb, or a few related verbs.
 
 options       the argument FILE and the options that verbs share, with their completion at the Tab key
-init          write a first job
+init          ``launch init`` and ``launch schema``: write a first job; print the schema of hosts files
 up            train the job that FILE describes
 run_program   ``launch run``: a program on hosts of the command line
+grid          train once for each combination of values
 verify        compare the distributed run with one process
 plan          show the tasks and their hosts
 check         find the obstacles to a run
@@ -14,7 +15,7 @@ logs          print tasks' logs
 board         open TensorBoard
 metrics       serve a status to Prometheus
 page          ``launch report`` and ``launch view``: print the page of a run, or serve it live
-task_changes  ``launch restart`` and ``launch drain``: restart tasks; take them out of a run, or back
+task_changes  ``launch restart`` and ``launch drain``: restart tasks; take them out of a run, or put them back
 export        write a SavedModel
 down          end a run
 sweep         find the leftovers of earlier runs

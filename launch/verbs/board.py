@@ -28,7 +28,7 @@ class _BoardServer(socketserver.ThreadingTCPServer):
 
 
 class Tunnel:
-    """Listen on 127.0.0.1 while entered, and join each connection to a new one from ``dial``.
+    """Listen on 127.0.0.1 inside a ``with`` block, and join each accepted connection to a new connection from ``dial``.
 
     Args:
       port: 0 chooses a free port; ``Tunnel.port`` has the chosen port.
@@ -86,9 +86,9 @@ ANSWER_S = 30.0
 
 
 class Board:
-    """Run TensorBoard on the host with the summaries of the newest run, while entered.
+    """Run TensorBoard on the host with the summaries of the newest run, inside a ``with`` block.
 
-    Then ``run``, the run's name, and ``dial`` are available.
+    In the block, ``run`` is the run's name, and ``dial`` connects to TensorBoard.
 
     Raises:
       HostProblem: TensorBoard cannot run on that host, or has ended.
@@ -179,7 +179,7 @@ def must_answer(port: int) -> None:
 def board(target: Target, port: int) -> int:
     """Open TensorBoard on the newest run's summaries, until Ctrl-C.
 
-    TensorBoard runs on the chief's host, beside the summaries, and ends with this command.
+    TensorBoard runs on the chief's host, which has the summaries, and ends with this command.
     The page reaches this machine through the launcher's own connection to the host.
 
     \b

@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def paths(incomplete: str, wanted: Callable[[Path], bool]) -> Iterator[str]:
-    """Yield the wanted files, and all folders, whose paths begin with the typed text."""
+    """Yield all folders, and the files for which ``wanted`` is True, whose paths begin with ``incomplete``."""
     folder, name = os.path.split(incomplete)
     try:
         found = sorted(Path(os.path.expanduser(folder or ".")).iterdir())
@@ -40,7 +40,7 @@ def _words(line: str) -> List[str]:
 
 
 class Bash(BashComplete):
-    """Complete the whole line, and return only the text after Bash's last split."""
+    """Complete the line that Bash passes; return each completion without the part before Bash's last word break."""
 
     source_template = """
 %(complete_func)s() {

@@ -35,10 +35,10 @@ DEADLINE_S = 60.0
 def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: float) -> int:
     """Collect evidence about the newest run of FILE in one archive.
 
-    From every host: versions, the run's report, plan and state, the newest steps of its tasks, the ends of all logs,
-    kernel messages, stacks and connections of its processes, memory, disks, GPUs. The command lists symptoms, and
-    which task waits for which; it changes nothing.
-    Secrets stay on the hosts.
+    The archive has from every host: versions; the run's report, plan and state; the newest steps of the run's tasks;
+    the ends of all logs; kernel messages; the stacks and connections of the run's processes; memory, disks and GPUs.
+    The command also prints symptoms, the tasks that wait, and the tasks that they wait for.
+    It changes nothing. Secrets stay on the hosts.
 
     \b
     Example:  launch diagnose hosts.yaml -o night.tar.gz

@@ -1,11 +1,17 @@
 """``launch down``"""
 
+from dataclasses import replace
+from typing import List
+
 import click
 
-from launch.errors import FOUND_WRONG, SUCCEEDED
+from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
+from launch.fleet import Fleet
+from launch.history import locate
 from launch.target import Target
 from launch.teardown import as_values, in_lines, look_and_take_down, refuse_part
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
+from launch.view.run_end import saved
 
 
 @click.command()
@@ -15,7 +21,8 @@ from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 def down(target: Target, as_json: bool) -> int:
     """End the newest run of FILE, and report leftovers per host.
 
-    Workers end before ps. With leftovers, the exit code is 4.
+    Workers end before ps. The last line names the newest checkpoint, and the command that
+    continues from it. With leftovers, the exit code is 4.
 
     \b
     Example:  launch down hosts.yaml
@@ -24,5 +31,17 @@ def down(target: Target, as_json: bool) -> int:
         if target.selects:
             refuse_part(fleet)
         left = look_and_take_down(fleet, reason="launch down")
-    tell(as_json, as_values(left), in_lines(left))
+        lines = in_lines(left) + ([] if as_json or left.problems else saved_lines(fleet, target))
+    tell(as_json, as_values(left), lines)
     return SUCCEEDED if left.clean else FOUND_WRONG
+
+
+def saved_lines(fleet: Fleet, target: Target) -> List[str]:
+    """Return a line about the checkpoint of the ended run; empty where its lead does not report one."""
+    try:
+        status = locate(fleet).status
+    except LaunchError:  # nothing more is known of a run that is down
+        return []
+    named = f"--run {fleet.run} " if fleet.run is not None else ""
+    asked = f"{named}{replace(target, local=fleet.spec.local)}"
+    return [] if status is None else saved(status, asked)

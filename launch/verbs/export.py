@@ -56,8 +56,8 @@ def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Opti
     """Return the request to the host of the run's chief, and add the job's current code to ``fleet``.
 
     Args:
-      checkpoint: the step of a checkpoint, or its path on that host; None for the newest. A live run then saves one
-        first.
+      checkpoint: the step of a checkpoint, or its path on that host; None for the newest. A live run then saves a
+        checkpoint first.
 
     Raises:
       UsageError: the file has ``command``.
@@ -104,7 +104,7 @@ def _receive(
         while True:
             answer = _next(conversation, interrupts)
             if ("data" in answer) != (left > 0):
-                raise conversation.noise_problem("expected what is left of a file, found another answer")
+                raise conversation.noise_problem("expected the rest of a file, found another answer")
             if "stage" in answer:
                 if answer["stage"] != stage:
                     stage = answer["stage"]
@@ -167,9 +167,9 @@ def _decoded(conversation: Conversation, data: str) -> bytes:
 def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool) -> int:
     """Write a SavedModel of the newest run into the new folder DIR.
 
-    Its signature has the inputs of the job's function predict, so no labels, and embedding tables are in it.
-    A run that trains saves a checkpoint first, and goes on. The chief's host builds the SavedModel from the
-    job as its file is now.
+    The signature of the SavedModel has the inputs of the job's function predict, and no labels. The SavedModel
+    contains the embedding tables. A run that trains saves a checkpoint first, and continues. The chief's host builds
+    the SavedModel from the job's current file.
 
     \b
     Example:  launch export hosts.yaml served

@@ -97,4 +97,4 @@ def _note_users(found: Hosts) -> None:
     """Print the users of hosts that one ``ssh.user`` cannot express."""
     lines = ssh_configuration(found.workers)
     if lines:
-        note("the hosts file has no user for a single host; begin ~/.ssh/config with these lines:", *lines)
+        note("a hosts file cannot name the user of a single host; begin ~/.ssh/config with these lines:", *lines)

@@ -1,4 +1,8 @@
-"""``launch init``: the files of a first job: a table, three functions, a hosts file, a script that predicts."""
+"""``launch init``: the files of a first job: a table, three functions, a hosts file, a script that predicts.
+
+``launch schema`` prints the JSON Schema that ``init`` writes beside the hosts file. An editor finds
+the schema there by its name, on any machine and without a network.
+"""
 
 import random
 import re
@@ -8,6 +12,7 @@ from typing import Dict
 
 import click
 
+from cluster.spec.schema import SCHEMA_FILE
 from launch.errors import SUCCEEDED, UsageError
 from launch.view.console import say
 
@@ -19,6 +24,7 @@ _JOB = '''\
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from cluster import Task
 
 
 def houses(held_out):
@@ -35,7 +41,7 @@ def price(x):
     return tf.squeeze(tf.matmul(scaled, weights), 1) + bias
 
 
-def inputs(task, args):
+def inputs(task: Task, args):
     """Return this worker's part of the houses, again and again, in batches."""
     mine = houses(held_out=False).shard(task.num_workers, task.worker_index)
     return mine.shuffle(1000).repeat().batch(task.batch_size, drop_remainder=True)
@@ -51,9 +57,14 @@ def optimizer(args):
     return tf.train.GradientDescentOptimizer(args.get("learning_rate", 0.05))
 
 
-def evaluate(task, args):
+def evaluate(task: Task, args):
     """Return the houses that no worker has trained on: the run ends with their loss and error."""
     return houses(held_out=True).batch(100)
+
+
+def predict(x):
+    """Return what `launch export` serves."""
+    return {"price": price(x)}
 '''
 
 _PREDICT = '''\
@@ -80,14 +91,15 @@ with tf.Graph().as_default(), tf.Session() as session:
     print(f"{session.run(prices)[0]:.0f} thousand")
 '''
 
-_HOSTS = """\
+_HOSTS = f"""\
+# yaml-language-server: $schema={SCHEMA_FILE.name}
 # 1 parameter server and 2 workers on this machine. `launch plan hosts.yaml` shows the tasks.
 name: NAME
 job: job.py
 
 cluster:
   ps: [localhost]                          # other machines: [cpu01]
-  worker: [{host: localhost, count: 2}]    # [{host: "gpu[01-04]", gpus: [0, 1]}]
+  worker: [{{host: localhost, count: 2}}]    # [{{host: "gpu[01-04]", gpus: [0, 1]}}]
 
 train:
   steps: 400
@@ -124,7 +136,9 @@ def write(folder: Path) -> Dict[str, str]:
         for each, text in files.items():
             (folder / each).write_text(text, encoding="utf-8")
     except FileExistsError:
-        raise UsageError(f"launch init: expected no {folder}, found one; name another folder") from None
+        raise UsageError(
+            f"launch init: expected a folder that does not exist yet, found {folder}; name another folder"
+        ) from None
     except OSError as error:
         raise UsageError(f"launch init: cannot write {folder}: {error.strerror}; name another folder") from error
     return files
@@ -133,7 +147,8 @@ def write(folder: Path) -> Dict[str, str]:
 def texts(name: str) -> Dict[str, str]:
     """Return the text of each file of the first job ``name``, by the file's name."""
     found = {"job.py": _JOB, "data.csv": _table(), "hosts.yaml": _HOSTS, "predict.py": _PREDICT, "README.md": _README}
-    return {file: text.replace("NAME", name) for file, text in found.items()}
+    written = {file: text.replace("NAME", name) for file, text in found.items()}
+    return {**written, SCHEMA_FILE.name: SCHEMA_FILE.read_text(encoding="utf-8")}
 
 
 def _table() -> str:
@@ -161,4 +176,17 @@ def init(name: str) -> int:
     folder = Path(name)
     files = write(folder)
     say(f"wrote {folder}: {', '.join(files)}", f"train it with `launch up {shlex.quote(str(folder / 'hosts.yaml'))}`")
+    return SUCCEEDED
+
+
+@click.command()
+def schema() -> int:
+    """Print the JSON Schema of hosts files, for editors.
+
+    The first line of a hosts file names the schema: # yaml-language-server: $schema=hosts.schema.json
+
+    \b
+    Example:  launch schema > hosts.schema.json
+    """
+    say(SCHEMA_FILE.read_text(encoding="utf-8").rstrip("\n"))
     return SUCCEEDED

@@ -65,7 +65,7 @@ def logs(
     """Print the task logs of the newest run, sorted by time.
 
     TASK is worker:1, ps:* or a host. Equal lines of many tasks become one line with a count.
-    If the run has failed, its first cause comes first.
+    If the run has failed, the first lines are about the first cause of the failure.
 
     \b
     Example:  launch logs hosts.yaml worker:* gpu02 --since 10m

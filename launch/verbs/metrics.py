@@ -20,7 +20,7 @@ from launch.view.console import note, say
 def metrics(target: Target, port: int, address: str) -> int:
     """Serve the newest run's status to Prometheus, until Ctrl-C.
 
-    When another run of FILE starts, its status follows, except with --run.
+    When another run of FILE starts, the command serves that run's status, except with --run.
 
     \b
     Example:  launch metrics hosts.yaml --port 9476

@@ -21,21 +21,76 @@ from launch.verbs.completion import paths
 from launch.view.console import say
 
 YAML = (".yaml", ".yml")
+HERE = "hosts.yaml"  # the hosts file where none is named
 
 
 def complete_hosts_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """Return YAML files, and folders that may contain them."""
-    return list(paths(incomplete, lambda path: path.suffix in YAML))
+    """Return YAML files and folders; for a verb about tasks, also the tasks of the file ``HERE``."""
+    files = list(paths(incomplete, lambda path: path.suffix in YAML))
+    of_tasks = any(each.name == "patterns" for each in ctx.command.params)
+    return files + (complete_task(ctx, param, incomplete) if of_tasks else [])
 
 
 def complete_host_list(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[CompletionItem]:
-    """Return any file, and the second word of ``launch import tfjob``."""
+    """Complete an argument by files, and by ``tfjob``, the second word of the verb ``import tfjob``."""
     words = [CompletionItem("tfjob")] if "tfjob".startswith(incomplete) else []
     return [*words, CompletionItem(incomplete, type="file")]
 
 
+class HostsFile(click.Argument):
+    """The argument FILE, which may be left out where this folder has the file ``HERE``."""
+
+    def consume_value(self, ctx: click.Context, opts: Any) -> Any:
+        """Return FILE; a first word that can be no hosts file belongs to the next argument."""
+        word, rest = opts.get(self.name), self._next(ctx)
+        if rest is not None and isinstance(word, str) and not is_file(word) and not ctx.resilient_parsing:
+            given = opts.get(rest.name)
+            if rest.nargs == 1 and not isinstance(given, str):
+                opts[rest.name] = word
+                del opts[self.name]
+            elif rest.nargs != 1:
+                opts[rest.name] = (word, *(given if isinstance(given, tuple) else ()))
+                del opts[self.name]
+        return super().consume_value(ctx, opts)
+
+    def _next(self, ctx: click.Context) -> Optional[click.Argument]:
+        """Return the verb's other argument; None without one."""
+        return next((each for each in ctx.command.params if isinstance(each, click.Argument) and each != self), None)
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word of the command line means a file, and not a task, a host or a folder."""
+    return word.endswith((*YAML, ".py")) or Path(word).is_file()
+
+
+# A file named without its verb, or a job instead of its hosts file.
+PYTHON_FILE = """\
+FILE: expected a hosts file, found the Python file {file}
+for a job, type `launch {verb} {here}`, once that file has the lines
+  job: {name}
+  cluster: {{ps: [localhost], worker: [localhost, localhost]}}
+for a script that trains by itself, type `launch run -H localhost -- python {file}`"""
+
+
+def refuse_other_files(verb: str, file: str) -> None:
+    """Refuse a FILE that is Python code, and a missing FILE that the user has not named.
+
+    Raises:
+      UsageError: FILE is such a file; the text has the command to type instead.
+    """
+    path = Path(file)
+    if path.suffix == ".py":
+        here = shlex.quote(str(path.with_name(HERE)))
+        raise UsageError(PYTHON_FILE.format(file=shlex.quote(file), verb=verb, here=here, name=path.name))
+    if file == HERE and not path.exists():
+        raise UsageError(
+            f"FILE: expected a hosts file, or {HERE} in this folder, found neither; name a file, or write a first job "
+            "with `launch init NAME`"
+        )
+
+
 def shell_words(flag: str, text: str) -> List[str]:
-    """Return the words of a command that a flag has as one text.
+    """Return the words of ``text``, a command that is the value of ``flag``.
 
     Raises:
       UsageError: the text is no command of a shell.
@@ -47,7 +102,7 @@ def shell_words(flag: str, text: str) -> List[str]:
 
 
 def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """Return the tasks, roles and hosts of the file that the line names before.
+    """Return the tasks, roles and hosts of the hosts file that is named earlier on the command line.
 
     For a file that cannot be read, the list is empty.
     """
@@ -61,7 +116,7 @@ def complete_task(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def complete_override(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
-    """Return ``train.steps=``, for every key outside the items of a role."""
+    """Return each key with an equals sign, such as ``train.steps=``, except for the keys in an item of a role."""
     return [f"{key}=" for key in keys() if key.startswith(incomplete) and not key.startswith("entry.")]
 
 
@@ -78,7 +133,9 @@ SET = click.option(
     shell_complete=complete_override,
 )  # fmt: skip
 _OPTIONS = (
-    click.argument("file", metavar="FILE", type=click.Path(), shell_complete=complete_hosts_file),
+    click.argument(
+        "file", cls=HostsFile, metavar="[FILE]", default=HERE, type=click.Path(), shell_complete=complete_hosts_file
+    ),
     LOCAL,
     SET,
     click.option(
@@ -93,7 +150,7 @@ _OPTIONS = (
 
 
 def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
-    """Pass FILE and the options about it to a verb, as its first argument: a ``Target``."""
+    """Add the argument FILE and its options to ``verb``, which gets them as its first argument: a ``Target``."""
 
     @functools.wraps(verb)
     def called(
@@ -105,6 +162,7 @@ def with_hosts_file(verb: Callable[..., int]) -> Callable[..., int]:
         run: Optional[str] = None,  # for a verb with ``OF_RUN``
         **options: Any,
     ) -> int:
+        refuse_other_files(str(click.get_current_context().info_name), file)
         return verb(Target(file, local, overrides, include, exclude, run), **options)
 
     for option in reversed(_OPTIONS):

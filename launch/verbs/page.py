@@ -38,7 +38,7 @@ def _is_not_chief(task: AnyTask) -> Tuple[bool, bool]:
 
 
 def last_lines(fleet: Fleet, tasks: Sequence[AnyTask], patience_s: float = PATIENCE_S) -> Dict[str, Any]:
-    """Return ``lines``, the last lines by time, and ``missing``, the reasons why some lines are missing."""
+    """Return {"lines": the last log lines of ``tasks`` by time, "missing": the reasons why lines are missing}."""
     lines: List[str] = []
     problems = print_logs(
         fleet, tasks, lambda line: lines.append(clean(line)), raw=True, tail=lines_of_each(len(tasks)),

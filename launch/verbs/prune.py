@@ -9,8 +9,8 @@ import click
 
 from cluster.protocol.quantity import quantity
 from cluster.protocol.typed_json import to_values
+from launch.agent.wire.typed_verbs import PRUNE
 from launch.agent.wire.verb_requests import PruneRequest
-from launch.agent.wire.verb_table import PRUNE
 from launch.errors import FOUND_WRONG, SUCCEEDED, CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.status.removals import PruneAnswer, Removable
@@ -25,7 +25,9 @@ ANSWER_S = 600.0  # for a host to look through its runs, and to remove some
 # The fields of the last base class come first.
 @dataclass(frozen=True)
 class HostPruned(PruneAnswer, AnyHost):
-    """A host that has answered.
+    """A host that has answered ``prune``.
+
+    The reference puts the words of ``going.*`` before the meaning of each field of the items in ``going``.
 
     Attributes:
       going.*: Goes:
@@ -63,7 +65,7 @@ class Pruned(NamedTuple):
 
 
 def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
-    """Ask every host for the folders to remove by its rules; with ``remove``, the hosts remove them.
+    """Ask every host for the folders that are beyond its bounds; with ``remove``, the hosts remove these folders.
 
     Hosts that are this machine share one folder, and receive one request.
     """
@@ -85,7 +87,10 @@ def as_values(pruned: Pruned, remove: bool) -> Dict[str, Any]:
 
 
 def in_lines(pruned: Pruned, remove: bool) -> List[str]:
-    """Return lines about each host; hosts with equal lines share them."""
+    """Return lines about the folders that each host removes, and about the runs that stay.
+
+    Hosts with equal lines share a line.
+    """
     return by_host(((host, line) for host, answer in pruned.answers.items() for line in _lines(answer, remove)), [])
 
 
@@ -118,9 +123,9 @@ def _were(remove: bool) -> str:
 def prune(target: Target, as_json: bool, remove: bool) -> int:
     """Show past runs and code that are beyond the bounds of FILE.
 
-    The key keep has the bounds for runs of FILE's name; runs of other names have those that their newest began
-    with. Runs that live, that another needs, and the newest of a name always stay. Hosts also apply the bounds
-    by themselves, whenever a run starts.
+    The key keep has the bounds for runs of FILE's name. For runs of another name, the bounds are those with which
+    the newest run of that name began. Live runs, runs that another run needs, and the newest run of each name always
+    stay. Hosts also apply the bounds by themselves, whenever a run starts.
 
     \b
     Example:  launch prune hosts.yaml

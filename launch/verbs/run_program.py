@@ -29,7 +29,7 @@ SOURCE = "`launch run`, which replaces this file"
 
 
 def complete_program(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[CompletionItem]:
-    """Return any file."""
+    """Complete PROGRAM by files."""
     return [CompletionItem(incomplete, type="file")]
 
 
@@ -54,8 +54,8 @@ def run(
 ) -> int:
     """Run PROGRAM as workers on hosts, without a hosts file.
 
-    Print and write the file that `launch up` would need, and do what `launch up` does with it. Later
-    verbs take that file. Its folder is shipped: by default, the current folder.
+    The command writes and prints a hosts file for PROGRAM, and trains as `launch up` does with that file. Later
+    verbs take the file. The folder of the file is shipped to the hosts: by default, the current folder.
 
     \b
     Example:  launch run -H gpu01:2,gpu02:2 -- python train.py --rank={index}
@@ -79,7 +79,7 @@ def _write(path: Path, text: str) -> None:
     """Write the hosts file; replace only a file that this verb has written."""
     before = text_of(path) if path.exists() else ""
     if before and not before.startswith(f"# From {SOURCE}"):
-        raise UsageError(f"{path}: expected no file, or one of `launch run`, found another; see --save")
+        raise UsageError(f"{path}: expected no file, or a file that `launch run` wrote, found another; see --save")
     expected = unfit_for_name(path.stem)
     if expected is not None:
         raise UsageError(f"--save: expected {expected} before .yaml, found {path.stem!r}")
@@ -91,7 +91,7 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path}: expected a file that can be written, found {reason}; see --save") from None
     left = sorted(set(gone) - set(_hosts(path)))
     if left:
-        note(f"{path} no longer names {fold(left)}: verbs about earlier runs there need a file that does; see --save")
+        note(f"{path} no longer names {fold(left)}: verbs about earlier runs there need a file with them; see --save")
 
 
 def _hosts(path: Path) -> Tuple[str, ...]:

@@ -1,41 +1,34 @@
-"""``launch runs``: a row for each run, with the run's problems below the row."""
+"""``launch runs``: a row for each run, with the run's problems below the row; with ``--compare``, two runs."""
 
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 import click
 
 from cluster.protocol.quantity import quantity
-from launch.errors import SUCCEEDED, CannotStart
-from launch.history import as_values, list_runs
+from cluster.protocol.typed_json import part_of, to_values
+from launch.curve import comparison_page
+from launch.curve.comparison import ComparedRun, RunsComparison, differing, in_words, lines, result
+from launch.errors import SUCCEEDED, CannotStart, UsageError
+from launch.fleet import Fleet
+from launch.history import Listing, as_values, list_runs, status_of, unknown
 from launch.status.run import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
-from launch.view.console import GAP, Column, cut, fitting, fold, of_duration, width
-from launch.view.run_text import elapsed
+from launch.view.console import Column, cut, fold, note, of_duration, table, width
+from launch.view.run_text import ABSENT, amount, elapsed, metric, step_of
 
 INDENT = "  "
+WIDTH = 100  # of a comparison outside a terminal
 
 
 def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
     """Return the table of runs in lines of at most ``width`` characters; None for no limit."""
-    cells = [[column.cell(run) for column in COLUMNS] for run in runs]
-    natural = [max([len(column.heading), *(len(row[at]) for row in cells)]) for at, column in enumerate(COLUMNS)]
-    # The last column has no gap after it.
-    given = fitting(COLUMNS, natural, None if width is None else width + GAP)
-    found = [_row([column.heading for column in COLUMNS], given)]
-    for run, row in zip(runs, cells):
-        found.append(_row(row, given))
-        found += [cut(f"{INDENT}{text}", width) for text in _trouble(run)]
+    head, *rows = table(COLUMNS, runs, width)
+    found = [head]
+    for run, row in zip(runs, rows):
+        found.append(row)
+        found += [cut(f"{INDENT}{text}", width) for text in [*_trouble(run), *_own(run, runs)]]
     return found
-
-
-def _row(cells: Sequence[str], given: Sequence[int]) -> str:
-    shown = [
-        cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
-        for column, text, width in zip(COLUMNS, cells, given)
-        if width
-    ]
-    return (" " * GAP).join(shown).rstrip()
 
 
 def _trouble(run: RunRecord) -> Iterator[str]:
@@ -48,23 +41,31 @@ def _trouble(run: RunRecord) -> Iterator[str]:
         yield "; ".join(parts)
 
 
+def _own(run: RunRecord, runs: Sequence[RunRecord]) -> Iterator[str]:
+    """Yield a line with the arguments of a run that differ among the runs of its name, where any do."""
+    of_name = [each for each in runs if each.name == run.name and each.lead is not None]
+    if run in of_name:
+        values = [(name, each[of_name.index(run)]) for name, each in differing(of_name).items()]
+        if values:
+            yield ", ".join(f"{name} {in_words(value)}" for name, value in values)
+
+
 def _started(run: RunRecord) -> str:
-    return "-" if run.started is None else f"{run.started[5:10]} {run.started[11:16]}"
+    return ABSENT if run.started is None else f"{run.started[5:10]} {run.started[11:16]}"
 
 
 def _took(run: RunRecord) -> str:
     seconds = elapsed(run)
-    return "-" if seconds is None else of_duration(seconds)
+    return ABSENT if seconds is None else of_duration(seconds)
 
 
-def _steps(run: RunRecord) -> str:
-    if run.global_step is None:
-        return "-"
-    return f"{run.global_step}/{run.steps}" if run.steps else f"{run.global_step}"
+def _result(run: RunRecord) -> str:
+    found = result(run)
+    return ABSENT if found is None else metric(*found)
 
 
 def _effective(run: RunRecord) -> str:
-    return "-" if run.effective_share is None else f"{100 * run.effective_share:.0f} %"
+    return ABSENT if run.effective_share is None else f"{100 * run.effective_share:.0f} %"
 
 
 COLUMNS: Sequence[Column[RunRecord, str]] = (
@@ -72,28 +73,67 @@ COLUMNS: Sequence[Column[RunRecord, str]] = (
     Column("state", 1, lambda run: run.state or "unknown"),
     Column("started", 2, _started),
     Column("took", 4, _took, is_number=True),
-    Column("steps", 3, _steps, is_number=True),
-    Column("effective", 6, _effective, is_number=True),
-    Column("by", 5, lambda run: run.user or "-", least=6),
+    Column("steps", 3, lambda run: step_of(run.global_step, run.steps), is_number=True),
+    Column("loss", 5, lambda run: amount(run.loss), is_number=True, shown_for=lambda run: run.loss is not None),
+    Column("result", 6, _result, shown_for=lambda run: result(run) is not None),
+    Column("effective", 8, _effective, is_number=True),
+    Column("by", 7, lambda run: run.user or ABSENT, least=6),
 )
+
+
+def compared(fleet: Fleet, found: Listing, names: Sequence[str]) -> List[ComparedRun]:
+    """Return the records of two runs with their learning curves.
+
+    Raises:
+      UsageError: no host knows a run of one of these names; or the file does not name the host that led such a run.
+      CannotStart: no host knows one of the runs, and some hosts did not answer; or the host that led one of the runs is
+        out of reach.
+    """
+    known = {run.run: run for run in found.runs}
+    missing = next((name for name in names if name not in known), None)
+    if missing is not None and found.problems:
+        raise CannotStart(found.problems)
+    if missing is not None:
+        raise UsageError(unknown(fleet, missing, list(known), "--compare"))
+    statuses = [(known[name], status_of(fleet, known[name])) for name in names]
+    return [part_of(ComparedRun, run, history=status.history) for run, status in statuses]
+
+
+def _compare(fleet: Fleet, found: Listing, names: Sequence[str], as_json: bool, as_page: bool) -> None:
+    runs = compared(fleet, found, names)
+    for problem in found.problems:
+        note(str(problem))
+    if as_page:
+        click.echo(comparison_page.document(runs), nl=False)
+    else:
+        tell(as_json, to_values(RunsComparison(runs, differing(runs))), lines(runs, width() or WIDTH))
 
 
 @click.command()
 @with_hosts_file
+@click.option("--compare", metavar="A B", nargs=2, help="Compare two runs: curves, results, arguments that differ.")
+@click.option("--page", "as_page", is_flag=True, help="With --compare: print one HTML file.")
 @JSON
-def runs(target: Target, as_json: bool) -> int:
+def runs(target: Target, compare: Optional[Tuple[str, str]], as_page: bool, as_json: bool) -> int:
     """List every run on the hosts of FILE, of any name, newest first.
 
-    A row has the run's state, its start and duration, its steps, the share of effective training time where the
-    terminal has room for it, and who started it. Below it are the number of incidents and the first cause. Times
-    are in UTC, by the clock of the host that led the run. Hosts that cannot be asked are named, and the exit code
-    is 3 then.
+    A row has the run's state, its start and duration, its steps, its last loss, the metric that train.best names,
+    and the user who started the run. Below the row are the number of incidents, the first cause, and the arguments
+    that differ from other runs of the name. Times are in UTC, by the clock of the host that led the run. If hosts
+    cannot be asked, the command names them, and the exit code is 3. --compare draws the losses of two runs in one
+    picture.
 
     \b
     Example:  launch runs hosts.yaml
+              launch runs hosts.yaml --compare digits-20261120-155902 digits-20261121-100210
     """
+    if as_page and (not compare or as_json):
+        raise UsageError("--page: expected --compare and no --json; write the page with `--compare A B --page > FILE`")
     with target.reach_hosts() as fleet:
         found = list_runs(fleet)
+        if compare:
+            _compare(fleet, found, compare, as_json, as_page)
+            return fleet.interrupts.exit_code(otherwise=SUCCEEDED)
         none = [] if found.runs else [f"no run has been on {fold(fleet.hosts)}"]
         tell(as_json, as_values(found, list(fleet.hosts)), none or table_lines(found.runs, width()))
         if found.problems:

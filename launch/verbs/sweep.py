@@ -6,8 +6,8 @@ from typing import Any, Dict, List, NamedTuple, Union
 import click
 
 from cluster.protocol.typed_json import to_values
+from launch.agent.wire.typed_verbs import SWEEP
 from launch.agent.wire.verb_requests import SweepRequest
-from launch.agent.wire.verb_table import SWEEP
 from launch.errors import FOUND_WRONG, SUCCEEDED, HostProblem
 from launch.fleet import Fleet
 from launch.status.removals import RunningAgent, SweepAnswer, SweepFinding, nothing
@@ -20,7 +20,9 @@ ANSWER_S = 120.0
 
 @dataclass(frozen=True)
 class HostSwept(AnyHost):
-    """A host that has answered.
+    """A host that has answered ``sweep``.
+
+    The reference puts the word of ``found.*`` before the meaning of each field of the items in ``found``.
 
     Attributes:
       found.*: Found:

@@ -39,8 +39,8 @@ class Change(NamedTuple):
 def follow(look: Callable[[], Change], timeout_s: float, pause: Callable[[], None], late: str) -> Change:
     """Wait until nothing is pending, at most ``timeout_s`` seconds.
 
-    ``look`` returns the change according to the newest status, and ``pause`` waits between two looks. After a timeout,
-    each pending name followed by ``late`` is a problem.
+    ``look`` returns the change according to the newest status, and ``pause`` waits between two calls of ``look``. After
+    ``timeout_s``, a problem of the change is a line for each pending name: the name followed by ``late``.
     """
     until = time.monotonic() + timeout_s
     while True:
@@ -131,9 +131,9 @@ def _other_run(run: str, now: RunStatus) -> str:
 def restart(target: Target, patterns: Tuple[str, ...]) -> int:
     """Restart tasks of a run in place.
 
-    TASK is worker:1, ps:* or a host. The command returns when the tasks are up again. It counts in
-    the task's restarts, not against restart.max. A worker loses nothing. A ps loses its variables:
-    training goes back to the last checkpoint, or to step 0 without one.
+    TASK is worker:1, ps:* or a host. The command returns when the tasks are up again. Such a
+    restart counts in the task's restarts, but not against restart.max. A worker loses nothing. A ps loses its
+    variables: training goes back to the last checkpoint, or to step 0 without a checkpoint.
 
     \b
     Example:  launch restart hosts.yaml worker:1
@@ -152,7 +152,7 @@ def restart(target: Target, patterns: Tuple[str, ...]) -> int:
 
 
 def drained(run: str, now: RunStatus) -> Change:
-    """Return the progress of a change of the run's tasks: done once the run trains with it."""
+    """Return the progress of a drain, also with ``--back``: done once the run ``run`` trains with the changed tasks."""
     formation = now.formation
     if now.run != run:
         return Change([], [], [_other_run(run, now)])
@@ -176,11 +176,11 @@ def _trains(status: RunStatus) -> bool:
 @OF_RUN
 @click.option("--back", is_flag=True, help="Let these tasks train again; a spare, for the first time.")
 def drain(target: Target, patterns: Tuple[str, ...], back: bool) -> int:
-    """Take tasks out of a run that trains, or back.
+    """Take tasks out of a run that trains, or put them back.
 
     TASK is ps:1, worker:2 or a host. The run needs the key elastic. New processes load while
-    the old ones train. Then the chief saves, and training goes on from that very step, with
-    the variables on the ps that are left. The command returns when it does.
+    the old ones train. Then the chief saves a checkpoint, and training continues from exactly
+    that step, with the variables on the ps that are left. The command returns when training has continued.
 
     \b
     Example:  launch drain hosts.yaml cpu02

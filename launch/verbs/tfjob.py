@@ -32,8 +32,9 @@ def import_tfjob(
 ) -> int:
     """Print a hosts file from a TFJob manifest of Kubernetes.
 
-    HOSTS are those for the tasks, such as gpu[01-04],cpu01. Each gets one task after the other. Without HOSTS, every
-    task has a placeholder that no host can have. What a hosts file cannot express is listed on stderr.
+    HOSTS are the hosts for the tasks, such as gpu[01-04],cpu01. Tasks are assigned to the hosts in turn. Without HOSTS,
+    every task has a placeholder that no host can have as its name. Values that a hosts file cannot express are listed
+    on stderr.
 
     \b
     Example:  launch import tfjob tfjob.yaml 'gpu[01-04]' > hosts.yaml
@@ -57,7 +58,7 @@ def import_tfjob(
 def manifest(target: Target, image: str, python: str) -> int:
     """Print a TFJob manifest for the program of FILE.
 
-    The image has to hold the files that the program needs. What a TFJob cannot express is listed on stderr.
+    The image has to hold the files that the program needs. Keys that a TFJob cannot express are listed on stderr.
 
     \b
     Example:  launch manifest hosts.yaml --image registry/train:1 > tfjob.yaml

@@ -1,6 +1,5 @@
 """``launch up``"""
 
-import time
 from typing import List
 
 import click
@@ -24,23 +23,24 @@ from launch.view import run_end
 def up(target: Target, detach: bool, resume: bool) -> int:
     """Train FILE, with a live view; the exit code is the run's.
 
-    Ship the code, start every task, show progress, wait, tear down. Ctrl-C stops the run in
-    order; a second Ctrl-C kills it.
+    The command ships the code, starts every task, shows the progress until the run ends, and takes the run down.
+    Ctrl-C stops the run in order; a second Ctrl-C kills the run.
 
     \b
     Example:  launch up hosts.yaml --set train.steps=100
     """
     if target.run is not None and not resume:
-        raise UsageError("--run: expected --resume beside it, found none; a new run gets a name of its own")
+        raise UsageError(
+            "--run: expected --resume together with --run, found no --resume; a new run gets a name of its own"
+        )
     return train(target, detach, resume)
 
 
 def train(target: Target, detach: bool, resume: bool = False) -> int:
     """Start a run, follow it unless it is detached, and return its exit code."""
-    began = time.monotonic()
 
     def ending(status: RunStatus) -> List[str]:
-        return run_end.ending(status, time.monotonic() - began, str(target), bool(target.local))
+        return run_end.ending(status, str(target), bool(target.local))
 
     spec = target.spec()
     if resume:

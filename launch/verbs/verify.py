@@ -95,7 +95,7 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
         return ["not compared with plain TensorFlow: the log of the chief has the reason"]
     lines = [f"equals plain TensorFlow, but for rounding, in {quantity(metrics[_PLAIN], 'step')}"]
     if metrics.get(_BY_PARTS):
-        lines.append("batch statistics differ by design: each tower's part has its own, also there")
+        lines.append("batch statistics differ by design: each tower's part has its own on both sides")
     if metrics.get(_NOT_FINITE):
         lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
     if metrics.get(_NOT_FULL):
@@ -128,11 +128,11 @@ def _named(metrics: Mapping[str, int], beginning: str, text: str) -> List[str]:
 def verify(target: Target, steps: int) -> int:
     """Train, and compare each step with one process, bit by bit.
 
-    All train on the same batches. One process is equal bit by bit; the author's functions in
-    plain TensorFlow, with the whole batch, are equal but for rounding. Exit code 0: every variable
-    was equal after every step. Exit code 1: the report names the first step and variable that
-    differ, and what that looks like. Tasks compute on CPUs, never restart, and neither read nor
-    write a checkpoint.
+    The run, one process and plain TensorFlow train on the same batches. The run must equal the one
+    process bit by bit. It must equal plain TensorFlow, with the author's functions and the whole
+    batch, but for rounding. Exit code 0: every variable was equal after every step. Exit code 1: the
+    report names the first step and variable that differ, and the probable mistake, if known. Tasks
+    compute on CPUs, never restart, and neither read nor write a checkpoint.
 
     \b
     Example:  launch verify hosts.yaml --steps 20

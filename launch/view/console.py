@@ -61,6 +61,32 @@ def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: 
     return given
 
 
+def needed(columns: Sequence[Column[Row, Cell]], rows: Sequence[Row]) -> List[Column[Row, Cell]]:
+    """Return the columns that some row needs."""
+    return [column for column in columns if column.shown_for is None or any(map(column.shown_for, rows))]
+
+
+def table(columns: Sequence[Column[Row, str]], rows: Sequence[Row], width: Optional[int] = None) -> List[str]:
+    """Return the headings and a line for each row, of at most ``width`` characters; None for no limit.
+
+    A column that no row needs is left out.
+    """
+    columns = needed(columns, rows)
+    cells = [[column.heading for column in columns], *([column.cell(row) for column in columns] for row in rows)]
+    natural = [max(len(line[at]) for line in cells) for at in range(len(columns))]
+    given = fitting(columns, natural, None if width is None else width + GAP)  # no gap after the last column
+    return [_line(columns, line, given) for line in cells]
+
+
+def _line(columns: Sequence[Column[Any, str]], cells: Sequence[str], given: Sequence[int]) -> str:
+    shown = [
+        cut(text, width).rjust(width) if column.is_number else cut(text, width).ljust(width)
+        for column, text, width in zip(columns, cells, given)
+        if width
+    ]
+    return (" " * GAP).join(shown).rstrip()
+
+
 def cut(text: str, width: Optional[int]) -> str:
     """Return a text of at most ``width`` characters; a text that is cut ends with an ellipsis."""
     return text if width is None or len(text) <= width else f"{text[: max(0, width - 1)]}…"
@@ -119,7 +145,7 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def of_bytes(number: float) -> str:
-    """Return ``27.1 MB``; a thousand bytes are a kB."""
+    """Return a number of bytes in words, such as ``27.1 MB``; a kB is a thousand bytes."""
     for unit in _BYTES:
         if number < 999.5 or unit == _BYTES[-1]:
             break
@@ -128,13 +154,13 @@ def of_bytes(number: float) -> str:
 
 
 def of_seconds(seconds: float) -> str:
-    """Return ``1.35 s``, ``217 ms``."""
+    """Return a short duration in words, such as ``1.35 s`` or ``217 ms``."""
     scale, unit = next(((scale, unit) for scale, unit in _SECONDS if seconds >= 0.9995 * scale), _SECONDS[-1])
     return f"{_three(seconds / scale)} {unit}"
 
 
 def of_duration(seconds: float) -> str:
-    """Return ``7.7 s``, ``1:23``, ``2:03:04``, or ``3 d 02:03``."""
+    """Return a duration in words, such as ``7.7 s``, ``1:23``, ``2:03:04`` or ``3 d 02:03``."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -63,7 +63,7 @@ class HostProgress:
             self._tell()
 
     def look(self) -> None:
-        """Print the progress, if the last change came too soon after the previous line."""
+        """Print a change that has not been printed yet, because it came too soon after the previous line."""
         with self._lock:
             self._tell()
 

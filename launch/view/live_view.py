@@ -5,24 +5,24 @@ their rank. The name of a task is never cut. Outside a terminal, ``plain_view`` 
 """
 
 import sys
-from collections import Counter
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, Optional, Sequence
+from dataclasses import replace
+from typing import Any, Iterable, Iterator, List, Optional, Sequence
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from launch.agent.text import without_controls
-from launch.status import incident_status
-from launch.status.run import RunStatus
-from launch.status.task import TASK_NUMBERS, Heading, Number, TaskStatus
-from launch.view import run_text
-from launch.view.console import GAP, Column, fitting, make_console, of_bytes, unechoed
-from launch.view.loss_curve import LossCurve, sparkline
+from launch.status.run import ENDED, RunStatus
+from launch.view import run_end, run_text
+from launch.view.console import make_console, unechoed
 from launch.view.plain_view import View
+from launch.view.robust_scale import sparkline
+from launch.view.run_text import explains
+from launch.view.task_table import COLOURS, count_left_out, divided, task_table
+from launch.view.watch_keys import HELP, Choices
 
 BAR_WIDTH = 60
 SPARKLINE_WIDTH = 40
@@ -30,90 +30,28 @@ MOST_INCIDENTS = 3
 INCIDENTS_SHARE = 0.4  # of the lines, at most; at least one incident is shown
 LEAST_ROWS = 3
 BELOW = 1  # the line of the cursor
-COLOURS = {"running": "green", "succeeded": "green", "failed": "red", "lost": "red", "restarting": "yellow"}
-URGENCY = {"failed": 0, "lost": 0, "restarting": 1, "stopped": 3, "starting": 3}
-
-
-def task_table(tasks: Sequence[TaskStatus], width: Optional[int] = None, most: Optional[int] = None) -> Table:
-    """Return a table with one row for each task.
-
-    Args:
-      width: the most characters of a line; None for no limit.
-      most: the most rows; None for all tasks. With more tasks, the table has the tasks in trouble first, and counts the
-        rest.
-    """
-    rows = list(tasks) if most is None or len(tasks) <= most else sorted(tasks, key=_urgency)[: max(1, most - 1)]
-    columns = [c for c in COLUMNS if c.shown_for is None or any(map(c.shown_for, rows))]
-    natural = [max([len(c.heading), *(c.cell(task).cell_len for task in rows)]) for c in columns]
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    shown = [(c, given) for c, given in zip(columns, fitting(columns, natural, width)) if given]
-    for column, given in shown:
-        justify: Any = "right" if column.is_number else "left"
-        table.add_column(column.heading, justify=justify, width=given, no_wrap=True, overflow="ellipsis")
-    for task in rows:
-        table.add_row(*(column.cell(task) for column, _ in shown))
-    return table
-
-
-def left_out(tasks: Sequence[TaskStatus], most: Optional[int]) -> List[str]:
-    """Return a line about the tasks that a table of ``most`` rows leaves out: ``… and 176 more: 176 running``."""
-    if most is None or len(tasks) <= most:
-        return []
-    rest = sorted(tasks, key=_urgency)[max(1, most - 1) :]
-    states = Counter(task.state for task in rest)
-    return [f"… and {len(rest)} more: {', '.join(f'{number} {state}' for state, number in states.items())}"]
-
-
-def _urgency(task: TaskStatus) -> int:
-    return URGENCY.get(task.state, 2 if task.mark else 4)
-
-
-def _state(task: TaskStatus) -> Text:
-    mark = f" ({task.mark})" if task.mark else ""
-    doing = f": {task.doing}" if task.doing else ""
-    return Text.assemble((task.state, COLOURS.get(task.state, "")), (mark, "yellow"), doing)
-
-
-def _column(number: Number, heading: Heading) -> Column[TaskStatus, Text]:
-    """Return the column of a number."""
-    field, text = number.field, TEXTS.get(number.unit, str)
-
-    def cell(task: TaskStatus) -> Text:
-        value = getattr(task, field)
-        return Text("-" if value is None else text(value))
-
-    def is_news(task: TaskStatus) -> Any:
-        return getattr(task, field) != getattr(TaskStatus, field)
-
-    return Column(heading.text, heading.rank, cell, is_number=True, shown_for=is_news if heading.seldom else None)
-
-
-TEXTS: Mapping[str, Callable[[Any], str]] = {"ms": "{:.1f}".format, "%": "{:.0f} %".format, "bytes": of_bytes}
-PLACES: Mapping[int, Column[TaskStatus, Text]] = {
-    0: Column("task", 0, lambda task: Text(task.name)),
-    1: Column("host", 2, lambda task: Text(task.host), least=12),
-    2: Column("state", 1, _state, least=17),
-    6: Column("gpus", 5, lambda task: Text(",".join(map(str, task.gpus)) or "cpu")),
-    11: Column("address", 12, lambda task: Text(task.address)),  # as Text: rich would read an IPv6 address as markup
-    99: Column("cause", 7, lambda task: Text(task.cause or ""), least=20, shown_for=lambda task: bool(task.cause)),
-    **{each.heading.place: _column(each, each.heading) for each in TASK_NUMBERS if each.heading},
-}
-COLUMNS = [PLACES[place] for place in sorted(PLACES)]
 
 
 class Picture:
     """A picture of a run, which rich draws.
 
     Args:
-      losses: the losses so far, for the curve.
       height: the available lines; None for as many as the picture needs.
       wide: whether every column is shown in full, however long a line becomes.
+      watch: the viewer's choices by keys; None where the picture takes no keys.
+      log: the lines of the log that the viewer has chosen.
     """
 
     def __init__(
-        self, status: RunStatus, losses: Sequence[float] = (), height: Optional[int] = None, wide: bool = False
+        self,
+        status: RunStatus,
+        height: Optional[int] = None,
+        wide: bool = False,
+        watch: Optional[Choices] = None,
+        log: Sequence[str] = (),
     ):
-        self._status, self._losses, self._height, self._wide = status, losses, height, wide
+        self._status, self._height, self._wide = status, height, wide
+        self._watch, self._log, self._foot = watch or Choices(), log, [] if watch is None else [watch.foot]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Draw the head, the problems, and the table of tasks in the remaining lines."""
@@ -122,9 +60,21 @@ class Picture:
         most = None
         if self._height is not None:
             used = sum(_lines(console, options, part) for part in above)
-            most = max(LEAST_ROWS, self._height - used - 1 - BELOW)
-        yield task_table(self._status.tasks, None if self._wide else options.max_width, most)
-        yield from map(Text, left_out(self._status.tasks, most))
+            most = max(LEAST_ROWS, self._height - used - 1 - BELOW - len(self._foot))
+        if self._watch.helps or self._watch.log is not None:
+            lines = HELP if self._watch.helps else self._log[-most:] if most else self._log
+            yield from (Text(line, no_wrap=True, overflow="ellipsis") for line in lines)
+        else:
+            yield from self._table(None if self._wide else options.max_width, most)
+        yield from (Text(line, style="reverse", no_wrap=True, overflow="ellipsis") for line in self._foot)
+
+    def _table(self, width: Optional[int], most: Optional[int]) -> Iterator[RenderableType]:
+        status, ended = self._status, self._status.state in ENDED
+        rows, rest = divided(self._watch.arranged(status.tasks), most, self._watch.rank(status))
+        # The cause of a run that has ended stands below its picture.
+        known = [replace(task, cause=None) if ended and explains(status, task) else task for task in rows]
+        yield task_table(known, width)
+        yield from map(Text, count_left_out(rest))
 
     def _head(self, width: int) -> Iterator[RenderableType]:
         status = self._status
@@ -140,7 +90,8 @@ class Picture:
         yield from _texts([*run_text.evaluation(status), *run_text.metrics(status)])
 
     def _curve(self, width: int) -> List[str]:
-        bars = sparkline(self._losses, min(SPARKLINE_WIDTH, width - len("loss ")))
+        losses = [point.loss for point in self._status.history.points]
+        bars = sparkline(losses, min(SPARKLINE_WIDTH, width - len("loss ")))
         return [f"loss {bars}"] if bars else []
 
     def _troubles(self, console: Console, options: ConsoleOptions) -> List[RenderableType]:
@@ -151,7 +102,7 @@ class Picture:
 
     def _incidents(self, console: Console, options: ConsoleOptions) -> Sequence[RenderableType]:
         for most in range(MOST_INCIDENTS, 0, -1):
-            parts = list(_texts(incident_status.lines(self._status.incidents, most)))
+            parts = list(_texts(run_end.what_happened(self._status, most)))
             lines = sum(_lines(console, options, part) for part in parts)
             if self._height is None or lines <= INCIDENTS_SHARE * self._height:
                 break
@@ -174,7 +125,6 @@ class LiveView(View):
         self._console = make_console()
         self._live = Live(console=self._console, refresh_per_second=4)
         self._terminal = ExitStack()
-        self._curve = LossCurve()
 
     def __enter__(self) -> "View":
         self._draw()
@@ -200,9 +150,7 @@ class LiveView(View):
         self._console.print(Text(without_controls(text)))
 
     def show(self, status: RunStatus) -> None:
-        self._curve.add(status)
-        losses = [loss for _, loss in self._curve.points]
-        self._live.update(Picture(status, losses, self._console.height))
+        self._live.update(Picture(status, self._console.height))
 
 
 def for_terminal() -> View:

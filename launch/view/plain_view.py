@@ -14,6 +14,7 @@ from launch.view.run_text import (
     NEWS,
     count,
     evaluation,
+    explains,
     formation,
     progress,
     quietness,
@@ -45,11 +46,11 @@ class View:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Restore the terminal for other programs."""
+        """Leave the terminal to other programs in this block; this view has not changed the terminal."""
         yield
 
     def note(self, text: str) -> None:
-        """Print a separate line."""
+        """Print ``text`` as a separate line, with the seconds since the view began."""
         print(f"[{time.monotonic() - self._began:6.1f} s] {without_controls(text)}", file=self._output, flush=True)
 
     def show(self, status: RunStatus) -> None:
@@ -59,7 +60,7 @@ class View:
 
     def _news(self, status: RunStatus) -> List[str]:
         lines = [
-            f"{task.title} {task.state}: {task.cause}"
+            f"{task.title} {task.state}" + ("" if explains(status, task) else f": {task.cause}")
             for task in status.tasks
             if task.cause and self._is_new(task.title, (task.state, task.cause, task.restarts))
         ]

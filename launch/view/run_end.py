@@ -9,10 +9,11 @@ from launch.status import incident_status
 from launch.status.incident_status import IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
-from launch.view.run_text import best, hook_problem, metrics, warnings
+from launch.view.console import of_duration
+from launch.view.run_text import best, elapsed, hook_problem, metrics, warnings
 
 
-def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -> List[str]:
+def ending(status: RunStatus, asked: str, local: bool = False) -> List[str]:
     """Return the last lines of ``launch up``.
 
     Args:
@@ -30,13 +31,14 @@ def ending(status: RunStatus, seconds: float, asked: str, local: bool = False) -
         lines += [f"{line}: {at}{status.best_checkpoint}" for line in best(status) if status.best_checkpoint]
         lines += [f"ended early: {status.ended_early}"] if status.ended_early else []
         head += f": step {status.global_step}"
-    lines.append(f"{head}, after {seconds:.1f} s")
-    return lines + metrics(status)
+    seconds = elapsed(status)
+    took = "" if seconds is None else f", after {of_duration(seconds)}"
+    return [*lines, f"{head}{took}", *metrics(status)]
 
 
 def saved(status: RunStatus, asked: str) -> List[str]:
-    """Return a line with the newest checkpoint of a run that was cut off, and the command that continues from it."""
-    if status.steps is None or status.global_step is None:
+    """Return a line with the newest checkpoint of a failed or stopped run, and the command that resumes from it."""
+    if status.state not in ("failed", "stopped") or status.steps is None or status.global_step is None:
         return []
     if status.checkpoint_step is None:
         return ["no checkpoint was saved"]
@@ -46,11 +48,11 @@ def saved(status: RunStatus, asked: str) -> List[str]:
     return [f"saved: the checkpoint of step {step} on {host}{loses}; continue with `launch up --resume {asked}`"]
 
 
-def what_happened(status: RunStatus) -> List[str]:
-    """Return lines about the run's incidents; none where the cause already explains the only incident."""
+def what_happened(status: RunStatus, most: int = 10) -> List[str]:
+    """Return lines about at most ``most`` incidents of the run; no line if the cause already explains the only one."""
     incidents = status.incidents
     plain = len(incidents) == 1 and not incidents[0].followed and not incidents[0].did
-    return [] if plain and status.state == "failed" else incident_status.lines(incidents)
+    return [] if plain and status.state == "failed" else incident_status.lines(incidents, most)
 
 
 def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: bool, slurm_job: str = "") -> List[str]:
@@ -58,7 +60,7 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
 
     Args:
       asked: the argument with which other verbs find the run.
-      fragile: the hosts whose reboot ends the run, and the reason why no agent is restarted there; "" for no text.
+      fragile: pairs of hosts whose reboot ends the run, and the reason why a boot restarts no agent there, or "".
       resumes: whether the launcher knows the run's checkpoints.
       slurm_job: the Slurm job that has the hosts; "" for none.
     """
@@ -102,6 +104,12 @@ def culprit(status: RunStatus) -> Optional[TaskStatus]:
     if cause is None:
         return None
     return next((task for task in status.tasks if _which(task) == _which(cause)), None)
+
+
+def author_frames(status: RunStatus) -> Optional[IncidentStatus]:
+    """Return the incident that made the run fail, if it has the frames of the author's own files; else None."""
+    cause = _fatal(status)
+    return None if cause is None or cause.kind == "frozen" or cause.stack is None else cause
 
 
 def first_failure(status: RunStatus, task: TaskStatus) -> Optional[IncidentStatus]:

@@ -14,10 +14,11 @@ MOST_NAMED = 3
 LEAST_LOST_S = 0.1
 MOST_METRICS = 12  # in a line
 LONGEST_LINE = 120  # characters of a log's line
+ABSENT = "-"  # in the place of a value that does not exist
 
 
 def head(status: RunStatus) -> str:
-    """Return ``digits-20261121-100210  running  1:23, about 2:10 left``."""
+    """Return the first line about a run: ``digits-20261121-100210  running  1:23, about 2:10 left``."""
     parts = [f"{status.run}  {status.state}"]
     elapsed_s = elapsed(status)
     if elapsed_s is not None:
@@ -25,6 +26,16 @@ def head(status: RunStatus) -> str:
         after = "after " if status.state in ENDED else ""
         parts.append(after + of_duration(elapsed_s) + (f", about {of_duration(left_s)} left" if left_s else ""))
     return "  ".join(parts)
+
+
+def amount(value: Optional[float]) -> str:
+    """Return a loss or another number in four digits."""
+    return ABSENT if value is None else f"{value:.4g}"
+
+
+def step_of(step: Optional[int], steps: Optional[int]) -> str:
+    """Return a step and the last step as ``120/2000``; only the step where the last step is not known."""
+    return ABSENT if step is None else f"{step}/{steps}" if steps else f"{step}"
 
 
 def elapsed(status: Union[RunStatus, RunRecord]) -> Optional[float]:
@@ -44,6 +55,11 @@ def _moment(text: str) -> datetime:
     return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
 
 
+def explains(status: RunStatus, task: TaskStatus) -> bool:
+    """Return whether the cause of the run contains the cause of ``task``."""
+    return bool(task.cause) and (task.cause or "") in (status.cause or "")
+
+
 def left(status: RunStatus) -> Optional[float]:
     """Return the remaining seconds at the recent rate; None where the rate is unknown or no step is left."""
     if status.state != "running" or not status.steps or status.global_step is None or not status.steps_per_second:
@@ -52,9 +68,9 @@ def left(status: RunStatus) -> Optional[float]:
 
 
 def progress(status: RunStatus) -> str:
-    """Return ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``.
+    """Return a run's progress in words: ``step 840/2000 (42 %), 31.2 steps/s, 3994 examples/s, loss 0.21``.
 
-    Asynchronous workers may take a few steps beyond the last one.
+    Asynchronous workers may take a few steps beyond ``steps``, the last step of the run.
     """
     step, steps = status.global_step or 0, status.steps
     parts = [f"step {step}" if not steps else f"step {step}/{steps} ({min(100, 100 * step // steps)} %)"]
@@ -108,7 +124,10 @@ def metric(name: str, value: Optional[float]) -> str:
 
 
 def evaluation(status: RunStatus) -> List[str]:
-    """Return ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``; empty before the evaluator's first report."""
+    """Return a line with the evaluator's newest report; empty before the first report.
+
+    Example: ``evaluator: step 800, loss 0.0812, accuracy 97.6 %``.
+    """
     found = dict(status.evaluation or {})
     step = found.pop("step", None)
     where = "an unknown step" if step is None else f"step {step:.0f}"
@@ -181,7 +200,7 @@ def slowness(status: RunStatus) -> List[str]:
 
 
 def quietness(status: RunStatus) -> List[str]:
-    """Return a line for each worker that does nothing, the first to stand still first, and one for all other tasks.
+    """Return a line for each worker that does nothing, in the order of their standstills, and a line with all others.
 
     Example: ``quiet for 5:10: worker:1@gpu02, in train.py:31 (main), last line 5:12 ago: step 840``.
     """
@@ -204,7 +223,7 @@ def _quiet(task: TaskStatus, status: RunStatus) -> str:
 
 
 def remaining(status: RunStatus) -> List[str]:
-    """Return a line with the workers that remain once another one has exited with code 0.
+    """Return a line with the workers that are still there after another worker has exited with code 0.
 
     Example: ``worker:0 left with exit code 0, 3:20 ago; still there: worker:1, worker:2``.
     """

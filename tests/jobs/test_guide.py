@@ -30,6 +30,13 @@ def test_the_whole_job_of_the_guide_learns(tmp_path: Path) -> None:
     assert outcome.metrics["accuracy"] > 0.9
 
 
+def test_the_keras_model_of_the_page_for_those_who_move_trains(tmp_path: Path) -> None:
+    job = types.ModuleType("moved")
+    job.__file__ = str(tmp_path / "moved.py")
+    exec((ROOT / "docs" / "moving.md").read_text().split("```python\n")[1].split("```")[0], job.__dict__)
+    assert train_alone(job, tmp_path, {"seed": 0}, steps=5, batch_size=8, towers=2).succeeded
+
+
 @pytest.mark.parametrize("alternative", ["", "exponential", "cosine"])
 def test_the_args_of_the_guide_make_an_optimizer(alternative: str) -> None:
     text = re.sub(rf"# (decay: {{kind: {alternative})", r"\1", block("yaml")) if alternative else block("yaml")

@@ -7,17 +7,20 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Set
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.protocol.messages import Exited, Lost
 from launch.agent.supervision.quietness import REMAIN_S
 from launch.check.report import as_values as verdict_values
 from launch.check.report import judge
 from launch.cli import verbs
+from launch.curve.comparison import ComparedRun, RunsComparison
 from launch.diagnosis.collect import HostReport
 from launch.diagnosis.summary import as_values as diagnose_values
 from launch.diagnosis.symptoms import Diagnosis
 from launch.environments.builder import SetupOutcome
 from launch.environments.builder import as_values as setup_values
 from launch.errors import HostProblem, ProblemKind
+from launch.grid.points import GridPoint, GridReport
 from launch.history import Listing
 from launch.history import as_values as runs_values
 from launch.status.removals import NotRemoved, PruneAnswer, Removable, Spared
@@ -105,6 +108,12 @@ def of_runs(launch: Launcher, folder: Path) -> Iterator[Answer]:
     """Of a host that knows a run, and one that is off."""
     run = RunRecord("r-20261120-120000", "r", hosts=["a"])
     yield runs_values(Listing([run], [HostProblem("b", ProblemKind.UNREACHABLE, "is off")]), ["a", "b"])
+    yield to_values(RunsComparison([ComparedRun("r-20261120-120000", "r")], {"rate": [0.1]}))
+
+
+def of_grid(launch: Launcher, folder: Path) -> Iterator[Answer]:
+    """Of a grid of one point that has not begun."""
+    yield to_values(GridReport("loss", "min", None, [GridPoint("r.1", {"args.rate": 0.1})]))
 
 
 def of_sweep(launch: Launcher, folder: Path) -> Iterator[Answer]:
@@ -165,6 +174,7 @@ SAMPLES: Dict[str, Callable[[Launcher, Path], Iterator[Answer]]] = {
     "setup": of_setup,
     "diagnose": of_diagnose,
     "export": of_export,
+    "grid": of_grid,
 }
 RUNNING = ("plan", "status", "down")  # what their samples come from starts processes
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from launch.cli import VERBS, cli, load, main, module_of
+from launch.cli import HELP, VERBS, cli, load, main, module_of
 from tests.support import ROOT
 
 TAB = """
@@ -93,9 +93,24 @@ def test_every_verb_has_its_own_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "advice"),
     [("stauts", "did you mean status?"), ("upp", "did you mean up?"), ("dwon", "did you mean down?"),
-     ("zebra", "see `launch -h`")],
+     ("zebra", "see `launch -h`"), ("start", "did you mean up?"), ("stop", "did you mean down?"),
+     ("ls", "did you mean runs?"), ("my.yml", "type `launch up my.yml`"),
+     ("t.py", "type `launch up`, with a hosts file that names it, or `launch run -H localhost -- python t.py`")],
 )  # fmt: skip
 def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(typed: str, advice: str) -> None:
     ran = CliRunner().invoke(cli, [typed, "hosts.yaml"], prog_name="launch")
     assert ran.exit_code == 2
     assert f"expected a verb, found '{typed}'; {advice}" in ran.output
+
+
+def test_a_hosts_file_in_the_verbs_place_is_answered_with_the_command_that_was_meant() -> None:
+    ran = CliRunner().invoke(cli, ["hosts.yaml", "down"], prog_name="launch")
+    assert "expected a verb, found 'hosts.yaml'; type `launch down hosts.yaml`" in ran.output
+
+
+def test_the_help_is_whole_in_a_small_terminal_and_names_every_verb() -> None:
+    lines = CliRunner().invoke(cli, ["-h"], prog_name="launch").output.splitlines()
+    assert lines == HELP.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) <= 24 - 2  # with the command, and the next prompt
+    words = set(HELP.replace(",", " ").replace("(", " ").replace(")", " ").split())
+    assert {word for verb in VERBS for word in verb.split()} <= words

@@ -93,7 +93,7 @@ def show(run: RunStatus) -> str:
     with redirect_stdout(printed):
         print_status(run, wide=True)
         View().show(run)
-        lines = [*run_end.ending(run, 3.0, "r.yaml"), *run_end.what_happened(run), *run_end.saved(run, "r.yaml")]
+        lines = [*run_end.ending(run, "r.yaml"), *run_end.what_happened(run), *run_end.saved(run, "r.yaml")]
         print(json.dumps(run_page.facts(run)), json.dumps(to_values(run)), run_end.exit_code(run, ()), *lines)
     return printed.getvalue()
 

@@ -57,11 +57,9 @@ def test_every_verb_explains_itself_with_an_example(verb: str) -> None:
     assert all(each.help for each in command.params if isinstance(each, click.Option))
 
 
-def test_launch_h_shows_the_summary_of_every_verb_whole_at_80_columns() -> None:
-    shown = cli.get_help(click.Context(cli, info_name="launch", terminal_width=80, **cli.context_settings))
+def test_the_summary_of_every_verb_is_the_beginning_of_its_help() -> None:
     for name, verb in verbs().items():
-        summary = inspect.cleandoc(verb.help or "").split("\n\n")[0]
-        assert re.search(rf"^  {name} +{re.escape(summary)}$", shown, re.MULTILINE), summary
+        assert VERBS[name] == inspect.cleandoc(verb.help or "").split("\n\n")[0]
 
 
 def test_every_meaning_is_a_whole_text() -> None:

@@ -1,6 +1,7 @@
 """Frames of a screen as one SVG file, animated by CSS: it needs no script and nothing from elsewhere.
 
-Equal rows are drawn once, and used by every frame that shows them.
+Equal rows are drawn once, and used by every frame that shows them. The animation begins with the last frame, which a
+reader that does not animate shows, too.
 """
 
 import itertools
@@ -41,9 +42,10 @@ def animation(frames: Sequence[Frame], title: str) -> str:
         "<style>",
         "text{font:14px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#d0d7de;white-space:pre}",
         f"g.f{{visibility:hidden;animation-duration:{duration:.2f}s;animation-iteration-count:infinite;"
-        "animation-timing-function:step-end}",
+        f"animation-timing-function:step-end;animation-delay:-{frames[-1].at_s:.2f}s}}",
         *moments,
-        f"@media (prefers-reduced-motion){{g.f{{animation:none!important}}#f{len(frames) - 1}{{visibility:visible}}}}",
+        f"#f{len(frames) - 1}{{visibility:visible}}",
+        "@media (prefers-reduced-motion){g.f{animation:none!important}}",
         "</style>",
         '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',
         "<defs>", *(f'<g id="{name}">{_row(row)}</g>' for row, name in drawn.items()), "</defs>",

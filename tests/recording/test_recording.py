@@ -77,6 +77,11 @@ def test_an_animation_draws_equal_rows_once_and_every_frame_has_its_time() -> No
     assert "@keyframes f1{0%{visibility:hidden}14.286%{visibility:visible}28.571%{visibility:hidden}}" in text
 
 
+def test_an_animation_begins_with_its_last_frame_and_is_it_where_nothing_moves() -> None:
+    text = animation([Frame(float(number), Terminal(2, 1).screen) for number in range(3)], "launch")
+    assert "animation-delay:-2.00s" in text and "}}\n#f2{visibility:visible}\n" in text
+
+
 def test_a_command_is_recorded_in_a_terminal_of_80_by_24_until_its_end() -> None:
     code = "import os, sys; print(sys.stdout.isatty(), *os.get_terminal_size(1)); print('\\u2713 end')"
     frames = record([sys.executable, "-c", code])

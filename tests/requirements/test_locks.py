@@ -6,6 +6,7 @@ import sys
 from typing import Dict, Set
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support import ROOT
 
@@ -62,11 +63,13 @@ def test_the_first_runtime_is_tensorflow_115_as_documented() -> None:
     assert pins("tf1")["tensorflow-gpu"] == {"1.15.0"}
 
 
-def test_the_launchers_packages_are_the_projects_dependencies() -> None:
-    line = re.search(r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
-    assert line is not None
-    dependencies = {name.lower() for name in re.findall(r'"([^"]+)"', line.group(1))}
-    assert dependencies == named(text("launcher.in")) - {"pip", "setuptools"}
+def test_the_projects_dependencies_are_the_launchers_packages_in_a_range_that_has_every_locked_version() -> None:
+    found = re.search(r"^dependencies = \[(.*?)^\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    ranges = {each.name.lower(): each.specifier for each in map(Requirement, re.findall(r'"([^"]+)"', found.group(1)))}
+    assert set(ranges) == named(text("launcher.in")) - {"pip", "setuptools"}
+    locked = {(name, version) for lock in ("tf1", "tf2") for name in ranges for version in pins(lock)[name]}
+    assert [(name, version) for name, version in sorted(locked) if not ranges[name].contains(version)] == []
 
 
 def test_the_environment_of_this_run_lacks_nothing_and_has_no_conflict() -> None:

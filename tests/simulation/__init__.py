@@ -18,6 +18,7 @@ promises   what must hold after every event
 orders     what must hold as an agent obeys
 outcomes   what must hold once a history is over
 world      one history, from the launcher's go to the end
+short      the same, of which training ends soon after a fault
 operators  who starts and ends the run
 launcher   the product's launchers
 mutants    agents with a mistake in them, which histories must find
@@ -36,6 +37,7 @@ programs   what a task reads and writes
 disks      files in memory, and what is synced of them
 handles    open files
 paths      paths of such files
+saved      checkpoints as files
 disk_faults  changes of files that fail, and records that are damaged
 damage     what becomes of a record
 network    connections

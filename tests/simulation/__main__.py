@@ -32,7 +32,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         _shorten(each.seed, each.why or "", options)
     print("\n".join(met.report(total.met)))
     if options.coverage:
-        print("\n".join(lines.report(total.lines)))
+        print("\n".join(["lines, branches", *lines.report(total.lines)]))
     print(total)
     return int(bool(total.broken))
 
@@ -48,7 +48,7 @@ def _options(argv: Optional[List[str]]) -> argparse.Namespace:
         "--tries", type=int, default=shorten.TRIES, help=f"histories to make a failure short ({shorten.TRIES}; 0: none)"
     )
     parser.add_argument("--write", action="store_true", help=f"append its test to {shorten.FOUND.name}")
-    parser.add_argument("--coverage", action="store_true", help="list the agents' lines that no history has run")
+    parser.add_argument("--coverage", action="store_true", help="list lines that no history has run")
     return parser.parse_args(argv)
 
 

@@ -71,7 +71,8 @@ def _power(machine: Machine) -> None:
 
 def records(machine: Machine) -> List[str]:
     """Return the records that the agents of a host have written by now."""
-    return sorted(machine.disk.names(f"{machine.folder.own}/[!.]*"))
+    found = machine.disk.names(f"{machine.folder.own}/[!.]*")
+    return sorted(each for each in found if not each.startswith(f"{machine.folder.replica}/"))
 
 
 def _damaged(end: Callable[[Machine], None]) -> Callable[[Fault, Any], None]:

@@ -1,6 +1,7 @@
-"""Which lines and branches of the agents' functions histories run, by Python's own tracing."""
+"""Which lines and branches of the functions of agents and launchers histories run, by Python's own tracing."""
 
 import sys
+import threading
 from contextlib import contextmanager
 from dis import findlinestarts
 from inspect import CO_OPTIMIZED
@@ -15,6 +16,9 @@ FOLDERS = {
     "launch/agent/service": ("lead", "publication", "member", "member_links", "agent", "recovery", "keeping"),
     "launch/agent/protocol": ("gate", "links", "silence"),
     "launch/agent/supervision": ("*",),
+    "launch/run": ("attached", "follower", "lifecycle", "outliving", "resume", "start"),  # lifecycle has failover
+    "launch": ("teardown",),
+    "launch/agent/checkpoints": ("resume",),
 }
 
 
@@ -32,14 +36,16 @@ class Lines:
     @contextmanager
     def traced(self) -> Iterator[None]:
         """Note what runs inside."""
+        threading.settrace(self._begin)  # those of launchers
         sys.settrace(self._begin)
         try:
             yield
         finally:
             sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
 
     def _begin(self, frame: FrameType, event: str, value: Any) -> Any:
-        """A function begins, or goes on: trace it if it is an agent's."""
+        """A function begins, or goes on: trace it if it is in one of the modules."""
         seen = _TRACED.get(frame.f_code.co_filename)
         if seen is None:
             return None
@@ -65,7 +71,7 @@ _TRACED = {str(path): path.relative_to(ROOT).as_posix() for path in files()}
 
 
 def report(lines: Lines) -> Iterator[str]:
-    """For each file the share of its functions' lines that have run, and what never did; then that of branches."""
+    """For each file the shares of its functions' lines and branches that have run, and what never did; then of all."""
     whole = missed = branches = untaken = 0
     for file in _TRACED.values():
         text, steps = (ROOT / file).read_text(), lines.run.get(file, set())
@@ -75,7 +81,8 @@ def report(lines: Lines) -> Iterator[str]:
         whole, missed = whole + len(own), missed + len(never)
         branches, untaken = branches + of.number, untaken + of.never
         notes = [f"never {_ranges(never)}"] * bool(never) + of.words
-        yield f"{_share(len(own), len(never))} {file}{': ' + '; '.join(notes) if notes else ''}"
+        shares = f"{_share(len(own), len(never))} {_share(of.number, of.never)}"
+        yield f"{shares} {file}{': ' + '; '.join(notes) if notes else ''}"
     yield f"{_share(branches, untaken)} of {branches} branches"
     yield f"{_share(whole, missed)} of {whole} lines"
 

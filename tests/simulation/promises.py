@@ -43,7 +43,7 @@ class Promises:
     def __init__(self, world: Any):
         self._world = world
         self._step, self._advanced_at = -1, 0.0
-        self._deserted_at = self._read_at = 0.0
+        self._deserted_at = self._read_at = world.agenda.now
         self._unkept_at: Dict[str, float] = {}
         self._reported = 0  # the newest step that the lead knew at that time
         self._writer: Any = None  # the supervisor of that lead

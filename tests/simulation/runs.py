@@ -1,7 +1,7 @@
 """The run of a seed: its hosts, tasks and settings, and what the launcher asks its agents for."""
 
 from random import Random
-from typing import List, NamedTuple, Sequence
+from typing import List, NamedTuple, Optional, Sequence
 
 from launch.agent.supervision.formation import form
 from launch.agent.wire.run_request import GRACE_S, JOIN_S, LOST_S, STAY_S, RunPlan, RunRequest, TaskPlan, TaskRequest
@@ -48,13 +48,13 @@ def run_of(seed: int, random: Random) -> Shape:
     return of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
 
 
-def plan_of(of: Shape) -> RunPlan:
+def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:
     """The lead's knowledge of such a run."""
     hosts = [f"h{index}" for index in range(of.hosts)]
     patient = dict.fromkeys(hosts[1:], RETURN_S) if of.returns and not of.elastic else {}
     rejoin_s = (ELASTIC_REJOIN_S if of.elastic else RETURN_S) if of.returns else None
     return RunPlan(
-        RUN, "r", hosts, _tasks(of, hosts), steps=STEPS, restart_max=4, control="h0:2000", frozen_s=None,
+        RUN, "r", hosts, _tasks(of, hosts), steps=steps or STEPS, restart_max=4, control="h0:2000", frozen_s=None,
         min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s, restart_together=of.together,
     )  # fmt: skip
 

@@ -72,6 +72,11 @@ def test_lines_that_no_history_has_run_are_listed() -> None:
     assert [each for each in report if each.endswith("silence.py")] == []
     (silence,) = (each for each in report if "silence.py: never " in each)
     assert 0 < float(silence.split()[0]) < 100 and report[-1].endswith(" lines")
+    listed = {each.split()[4].rstrip(":") for each in report[:-2]}
+    agents = {
+        f"launch/agent/{path}.py" for path in ("service/lead", "service/member", "service/keeping", "protocol/gate")
+    }
+    assert {*agents, "launch/run/follower.py", "launch/run/lifecycle.py"} <= listed
 
 
 def test_the_ways_of_conditions_that_were_never_taken_are_listed() -> None:

@@ -23,34 +23,35 @@ from tests.simulation.faults import Fault
 from tests.simulation.operators import Operators
 from tests.simulation.promises import Promises
 from tests.simulation.runs import TOGETHER_FROM
+from tests.simulation.short import short
 from tests.simulation.verdict import failure
-from tests.simulation.world import World
 
 PLAIN = 17459  # a run of several hosts; its faults are not used here
 ELASTIC = 2498  # of four hosts, attached
 RETURNING = 19271  # one of five hosts that a boot brings back
+WAITING = [Fault(60.0, "gone", "h3"), Fault(70.0, "stop")]
 DETACHED = 30181  # an elastic one of five hosts, which its launcher leaves
 Replace = Callable[[Any, str, Any], None]
 
 
 def broken(seed: int, *faults: Fault) -> str:
-    return failure(World(seed, list(faults))) or ""
+    return failure(short(seed, *faults)) or ""
 
 
 def test_two_processes_of_a_task() -> None:
-    world = World(PLAIN, [])
+    world = short(PLAIN)
     world.agenda.add(60.0, lambda: world.machines["h1"].begin("worker:0", 9, world.cluster))
     assert (failure(world) or "").startswith("I1: 2 processes of one task: worker:0 attempt 0 on h0, ")
 
 
 def test_a_process_that_starts_beside_its_former_one() -> None:
-    world = World(PLAIN, [])
+    world = short(PLAIN)
     world.agenda.add(60.0, lambda: world.machines["h0"].begin("worker:0", 9, world.cluster))
     assert (failure(world) or "").startswith("I3: worker:0 starts on h0 while worker:0 attempt 0 on h0 lives")
 
 
 def test_a_process_that_another_lead_has_ordered() -> None:
-    world = World(PLAIN, [])
+    world = short(PLAIN)
 
     def begin() -> None:
         world.machines["h1"].begin("worker:9", 9, world.cluster).lead = "another"
@@ -61,7 +62,7 @@ def test_a_process_that_another_lead_has_ordered() -> None:
 
 def test_steps_that_are_lost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Stalls._lost_anew
-    monkeypatch.setattr(Stalls, "_lost_anew", lambda self, last, begun: 2 * lost(self, last, begun))
+    monkeypatch.setattr(Stalls, "_lost_anew", lambda *of: 2 * lost(*of))
     assert broken(DETACHED, Fault(100.0, "crash", "ps:0")).startswith("I5: ")
 
 
@@ -72,14 +73,14 @@ def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Operators, "_down", lambda self, request, again: None)
-    assert broken(PLAIN, Fault(30.0, "freeze", "worker:0", 1.0)).startswith("I7: ")
+    assert broken(PLAIN, Fault(30.0, "freeze", "worker:0", 1.0), Fault(60.0, "stop")).startswith("I7: ")
 
 
 def test_a_run_that_waits_for_a_boot_as_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert broken(RETURNING, Fault(423.0, "gone", "h3")) == ""
+    assert broken(RETURNING, *WAITING) == ""
     newly_lost = Silences.newly_lost
     monkeypatch.setattr(Silences, "newly_lost", lambda self, now, spared, awaits_boots: newly_lost(self, now, spared))
-    assert broken(RETURNING, Fault(423.0, "gone", "h3")).startswith("I7: 150 s after its end was asked for, ")
+    assert broken(RETURNING, *WAITING).startswith("I7: 150 s after its end was asked for, ")
 
 
 def test_steps_that_nobody_counts_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,21 +115,21 @@ def test_a_success_that_shows_another_step(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("launch.agent.supervision.supervisor.run_status", shown)
     monkeypatch.setattr(Promises, "_the_status_is_new", lambda self: None)
-    assert broken(PLAIN).startswith("I11: step 1500, saved 1500, is shown as (7, 1500)")
+    assert broken(PLAIN).startswith("I11: step 225, saved 225, is shown as (7, 225)")
 
 
 def test_two_faults_cost_what_each_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    crashes = [Fault(100.0, "crash", "worker:1"), Fault(300.0, "crash", "worker:1")]
-    assert failure(World(PLAIN, crashes)) is None
+    crashes = [Fault(60.0, "crash", "worker:1"), Fault(260.0, "crash", "worker:1")]
+    assert failure(short(PLAIN, *crashes)) is None
     monkeypatch.setattr(restart_policy, "pause_s", lambda failures, backoff_s: 1.0 + 9.0 * failures)
     found = broken(PLAIN, *crashes)
-    assert found.startswith("I13: 100.0 crash worker:1, 300.0 crash worker:1: ") and "a pause of 6.0 s" in found
+    assert found.startswith("I13: 60.0 crash worker:1, 260.0 crash worker:1: ") and "a pause of 6.0 s" in found
 
 
 def test_a_task_that_leaves_late_pauses_longer_where_another_fault_ends_it() -> None:
     """Its three seconds were no fault of the run: found by seed 214087."""
     faults = [Fault(210.0, "late", "worker:0"), Fault(330.0, "crash", "worker:0")]
-    assert failure(World(214087, faults)) is None
+    assert failure(short(214087, *faults)) is None
 
 
 def test_an_incident_that_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ def test_a_status_that_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_two_processes_of_one_attempt() -> None:
-    world = World(PLAIN, [])
+    world = short(PLAIN)
     world.agenda.add(60.0, lambda: world.machines["h1"].begin("worker:9", 7, world.cluster))
     world.agenda.add(60.0, lambda: world.machines["h2"].begin("worker:9", 7, world.cluster))
     assert (failure(world) or "").startswith("I5: worker:9 starts on h2 as attempt 7 once more")
@@ -190,6 +191,6 @@ def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_worker_that_starts_beside_former_ones_where_all_restart_together(monkeypatch: pytest.MonkeyPatch) -> None:
     faults = [Fault(50.0, "stubborn", "worker:0", 60.0), Fault(60.0, "crash", "worker:1")]
-    assert failure(World(TOGETHER_FROM, faults)) is None
+    assert failure(short(TOGETHER_FROM, *faults)) is None
     monkeypatch.setattr(Together, "_hold", lambda together, waiting: None)
     assert broken(TOGETHER_FROM, *faults).startswith("I3: worker:1 is ordered to start while worker:0 attempt 0")

@@ -10,11 +10,12 @@ import pytest
 from launch.agent.protocol.silence import WAKING_S
 from tests.simulation.faults import Fault
 from tests.simulation.names import NAMES
+from tests.simulation.short import short
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(4)
+SEEDS = range(1, 4)
 ATTACHED = 3  # a run of four hosts whose launcher stays
 WITH_SLEEP = 2498  # an elastic run of four hosts
 SLEEP = [Fault(244.4, "sleep", "h2", 35.6)]
@@ -48,12 +49,12 @@ def test_a_run_without_faults_trains_to_its_end() -> None:
 
 def test_workers_that_are_prepared_for_a_formation_are_no_former_ones_of_it() -> None:
     """An elastic run whose workers restart together: the promise took them for such."""
-    assert failure(World(1000023, [Fault(6.2, "drain", "worker:2"), Fault(30.0, "stop")])) is None
+    assert failure(short(1000023, Fault(6.2, "drain", "worker:2"), Fault(30.0, "stop"))) is None
 
 
 def test_a_host_that_was_suspended_ends_its_tasks_before_it_gets_them_again() -> None:
     """Its silence is as long as the lead's count, which went on: found by a seed."""
-    world = World(WITH_SLEEP, SLEEP)
+    world = short(WITH_SLEEP, *SLEEP)
     assert failure(world) is None
     killed = [
         entry.at for entry in world.history if entry.host == "h2" and "no message from the lead for 10 s" in entry.text
@@ -69,63 +70,63 @@ def test_a_host_that_wakes_and_has_a_new_link_at_once_still_ends_its_tasks() -> 
         Fault(31.303362166670393, "cut out", "h2", 12.901705043078229),
         Fault(35.539232576520625, "sleep", "h2", 33.34359207356689),
     ]
-    assert failure(World(30014, faults)) is None
+    assert failure(short(30014, *faults)) is None
 
 
 def test_a_lead_that_ends_before_it_has_written_of_a_start_uses_no_attempt_again() -> None:
     """The real launcher has shown it first."""
-    assert failure(World(30181, [Fault(1.15, "agent", "h0")])) is None
+    assert failure(short(30181, Fault(1.15, "agent", "h0"))) is None
 
 
 @pytest.mark.parametrize(("seed", "kind"), [(19271, "power"), (147, "reboot")])
 def test_a_lead_that_a_boot_starts_uses_no_attempt_again(seed: int, kind: str) -> None:
     """A power cut undoes what was not synced, and leaves the status in pieces."""
-    assert failure(World(seed, [Fault(76.54307419253237, kind, "h0", 20.0)])) is None
+    assert failure(short(seed, Fault(76.54307419253237, kind, "h0", 20.0))) is None
 
 
 def test_a_host_on_which_a_killed_process_hangs_joins_when_that_is_gone() -> None:
     """Else the lead gives it the same task again, beside the one that hangs: found by a seed."""
-    assert failure(World(101862, [Fault(10.0, "cut in", "h2", 10.0), Fault(10.0, "stuck", "ps:1", 50.0)])) is None
+    assert failure(short(101862, Fault(10.0, "cut in", "h2", 10.0), Fault(10.0, "stuck", "ps:1", 50.0))) is None
 
 
 def test_a_save_at_the_first_step_after_a_return_hides_none_of_the_steps_that_are_lost() -> None:
-    assert failure(World(108314, [Fault(90.0, "save", "h5", 0.0), Fault(90.0, "crash", "ps:1", 0.0)])) is None
+    assert failure(short(108314, Fault(90.0, "save", "h5", 0.0), Fault(90.0, "crash", "ps:1", 0.0))) is None
 
 
 def test_what_hosts_report_of_before_a_cut_hides_no_step_that_is_lost() -> None:
-    assert failure(World(115470, [Fault(159.2, "cut in", "h0", 66.0)])) is None
+    assert failure(short(115470, Fault(159.2, "cut in", "h0", 66.0))) is None
 
 
 def test_what_tasks_report_that_a_host_s_return_has_ended_hides_no_step_that_is_lost() -> None:
     cut, sleep = Fault(210.0, "cut", "h2", 120.0), Fault(245.6132134391261, "sleep", "h0", 120.0)
-    assert failure(World(200223, [cut, sleep])) is None
+    assert failure(short(200223, cut, sleep)) is None
 
 
 def test_a_stop_before_the_chief_has_reported_its_first_step_need_not_save_it() -> None:
-    assert failure(World(205115, [Fault(4.372046366157019, "stop", "h1", 3.0)])) is None
+    assert failure(short(205115, Fault(4.372046366157019, "stop", "h1", 3.0))) is None
 
 
 def test_a_host_dials_again_when_a_process_that_hung_as_the_lead_restarted_has_ended() -> None:
     stuck = [Fault(100.0, "stuck", "worker:2", 30.0), Fault(100.0, "agent", "h0", 0.0)]
-    assert failure(World(208077, stuck)) is None
+    assert failure(short(208077, *stuck)) is None
 
 
 def test_what_the_return_of_a_host_costs_is_in_its_incident() -> None:
     frozen = [Fault(315.0, "cut in", "h2", 30.0), Fault(350.0, "freeze", "worker:0", 0.0)]
-    assert failure(World(207465, frozen)) is None
+    assert failure(short(207465, *frozen)) is None
 
 
 def test_a_lead_that_ends_before_anybody_trains_again_hides_no_step_that_is_lost() -> None:
-    assert failure(World(114077, [Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0)])) is None
+    assert failure(short(114077, Fault(110.0, "agent", "h0", 0.0), Fault(114.0, "stopped", "h0", 10.0))) is None
 
 
 def test_a_cut_before_any_host_has_joined_is_an_incident_of_the_hosts() -> None:
     """Its kind is ``not-started``, as of a task that cannot start."""
-    assert failure(World(235408, [Fault(0.07, "cut", "h0", 116.0)])) is None
+    assert failure(short(235408, Fault(0.07, "cut", "h0", 116.0))) is None
 
 
 def test_what_the_restart_of_a_ps_has_cost_is_in_its_incident_when_its_host_is_lost_before_it_serves() -> None:
-    assert failure(World(237564, [Fault(284.0, "crash", "ps:0", 0.0), Fault(288.0, "stopped", "h1", 10.0)])) is None
+    assert failure(short(237564, Fault(284.0, "crash", "ps:0", 0.0), Fault(288.0, "stopped", "h1", 10.0))) is None
 
 
 def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() -> None:
@@ -141,20 +142,20 @@ def test_a_chief_that_returns_when_the_others_have_done_their_part_ends_too() ->
 def test_servers_that_were_to_end_for_the_next_formation_may_end_first() -> None:
     """Their order comes when the run begins to end; it has a second of grace."""
     faults = [Fault(0.0, "leave", "h1"), Fault(0.0, "leave", "h3"), Fault(10.0, "cut out", "h2", 30.0)]
-    assert failure(World(107292, faults)) is None
+    assert failure(short(107292, *faults)) is None
 
 
 @pytest.mark.parametrize("after_s", [4.5, 9.5])
 def test_an_agent_that_freezes_in_a_silence_is_killed_before_its_host_is_lost(after_s: float) -> None:
     """Its keeper's patience is what is left of the silence, not the whole of it again: found by a double fault."""
     faults = [Fault(100.0, "cut", "h2", 60.0), Fault(100.0 + after_s, "stopped", "h2", 60.0)]
-    assert failure(World(WITH_SLEEP, faults)) is None
+    assert failure(short(WITH_SLEEP, *faults)) is None
 
 
 def test_a_member_that_does_not_count_its_suspension_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that does not count its suspension has a process beside the next formation, by one fault."""
     monkeypatch.setattr(World, "since_boot", lambda self: self._here().time())
-    assert (failure(World(WITH_SLEEP, SLEEP)) or "").startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
+    assert (failure(short(WITH_SLEEP, *SLEEP)) or "").startswith("I1: 2 formations: ps:0 attempt 1 on h1, ")
 
 
 LAUNCHER_GONE = [Fault(100.0, "launcher"), Fault(102.0, "sleep", "h0", 60.0)]
@@ -162,7 +163,7 @@ LAUNCHER_GONE = [Fault(100.0, "launcher"), Fault(102.0, "sleep", "h0", 60.0)]
 
 def test_a_lead_that_was_suspended_past_its_lease_kills_the_run_soon_after_it_wakes() -> None:
     """The launcher has given the run up meanwhile, and its successor may save into the same folder."""
-    world = World(ATTACHED, LAUNCHER_GONE)
+    world = short(ATTACHED, *LAUNCHER_GONE)
     assert failure(world) is None
     woken = next(entry.at for entry in world.history if entry.text == "wakes")
     ends = [entry.at for entry in world.history if entry.host == "h0" and " ends: " in entry.text]
@@ -170,7 +171,7 @@ def test_a_lead_that_was_suspended_past_its_lease_kills_the_run_soon_after_it_wa
 
 
 def test_a_launcher_on_a_machine_that_was_suspended_renews_its_lease_after_waking() -> None:
-    world = World(ATTACHED, [Fault(102.0, "sleep", "h0", 20.0)])
+    world = short(ATTACHED, Fault(102.0, "sleep", "h0", 20.0))
     assert failure(world) is None and world.training.step == world.plan.steps
 
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Dict, List, Set, Tuple
+from typing import Callable, Dict, List, Optional, Set, Tuple
 
 from cluster.protocol.save_request import HOLD_S
 from launch.agent.wire.run_request import RunPlan
@@ -36,6 +36,11 @@ class Training:
     _known: int = 0
     _depth: int = 0  # below what the lead knew, since it knew of anything newer
     _holders: Tuple[int, ...] = ()
+    on_disk: bool = False  # whether checkpoints are files
+    copy: Callable[[int], None] = lambda step: None  # called before each is written, with the step of the one before
+    earlier: List[Process] = field(default_factory=list)  # processes of earlier runs
+    passed_over: int = 0  # steps between a checkpoint that lacked a file, and the one that training began with
+    began_with: Optional[int] = None  # the checkpoint that the run began with
 
     def look(self, seconds: float) -> None:
         """Let so many seconds of training pass."""
@@ -49,7 +54,14 @@ class Training:
 
     def living(self, task: str) -> List[Process]:
         """Processes of a task that have not ended."""
-        return [each for each in self.processes if each.task == task and each.code is None]
+        return [each for each in [*self.earlier, *self.processes] if each.task == task and each.code is None]
+
+    def begin_anew(self) -> None:
+        """Another run of these tasks begins."""
+        self.earlier, self.processes = [*self.earlier, *self.processes], []
+        self.step, self.saved, self.steps_lost, self.known_lost, self.falls, self.passed_over = 0.0, 0, 0, 0, 0, 0
+        self.stood_s, self._stands_s, self._known, self._depth = 0.0, 0.0, 0, 0
+        self._holders, self.began_with = (), None
 
     def _groups(self) -> Dict[str, List[Process]]:
         found: Dict[str, List[Process]] = {}
@@ -83,7 +95,7 @@ class Training:
         holders = tuple(sorted(each.pid for each in group if each.task.startswith("ps")))
         if holders != self._holders:  # begins with the checkpoint
             self._holders = holders
-            self._go_back()
+            self._go_back(chief)
         if chief is None or self.now() < chief.held_until:
             return
         chief.program.look_for_request()
@@ -108,9 +120,16 @@ class Training:
                     each.is_done = True
                     each.table.after(0.5 * (each.pid % 5), partial(self._succeed, each))
 
-    def _go_back(self) -> None:
+    def _go_back(self, chief: Optional[Process]) -> None:
         """Let training begin with the checkpoint."""
-        lost, known = int(self.step) - self.saved, self.known()
+        known = self.known()
+        if self.on_disk and chief is not None:
+            self.saved, newest = chief.program.restore()
+            if newest > self.saved:
+                self.passed_over, known = self.passed_over + newest - self.saved, max(known, newest)
+            self.began_with = self.saved if self.began_with is None else self.began_with
+            self.step = max(self.step, float(newest))
+        lost = int(self.step) - self.saved
         if known > self._known:
             self._known, self._depth = known, 0
         self.steps_lost += lost
@@ -121,7 +140,10 @@ class Training:
         self.step = float(self.saved)
 
     def _save(self, chief: Process) -> None:
-        self.saved = chief.checkpoint = int(self.step)
+        if self.on_disk:
+            self.copy(self.saved)
+        if not self.on_disk or chief.program.save(int(self.step)):
+            self.saved = chief.checkpoint = int(self.step)
 
     def _succeed(self, process: Process) -> None:
         """Let a process end that has taken the last step, some later than others."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
@@ -9,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
 from tests.simulation import faults as happenings
-from tests.simulation import outcomes
+from tests.simulation import outcomes, saved
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import OFF_S, UP_S, Machine
@@ -19,7 +20,7 @@ from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import plan_of, request_of, run_of
+from tests.simulation.runs import FURTHER_FROM, RUN, plan_of, request_of, run_of
 from tests.simulation.training import Training
 
 TICK_S, LOOK_S = 0.5, 0.5
@@ -35,14 +36,15 @@ class Entry(NamedTuple):
 
 
 class World:
-    """A world by its seed; ``faults`` are those of the seed, or others in their place."""
+    """A world by its seed; ``faults`` are those of the seed, or others in their place. Training takes ``steps``."""
 
-    def __init__(self, seed: int, faults: Optional[Sequence[Fault]] = None):
+    def __init__(self, seed: int, faults: Optional[Sequence[Fault]] = None, steps: Optional[int] = None):
         self.seed, self._random = seed, Random(seed)
         self.shape = run_of(seed, self._random)
         self.agenda = Agenda()
         self.network = Network(self.agenda, Random(seed + 1), self.shape.delay_s)
         self.history: List[Entry] = []
+        self.run_name = RUN
         self.errors: List[str] = []
         self.is_detached = self.shape.detached
         self.asked_at: Optional[float] = None
@@ -53,7 +55,7 @@ class World:
         self._pids = 0
         self.is_news = False
         self.launcher_left_at: Optional[float] = None
-        self.plan = plan_of(self.shape)
+        self.plan = plan_of(self.shape, steps)
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
@@ -61,7 +63,8 @@ class World:
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)
-        self.training.known = self._known_step
+        self.training.known, self.training.on_disk = self._known_step, seed >= FURTHER_FROM
+        self.training.copy = self._copy
         self.loops: List[AgentLoop] = []
         self.promises, self.orders = Promises(self), Orders(self)
         self.operators: Any = operators_of(self)
@@ -142,12 +145,27 @@ class World:
         self.asked_at = self.agenda.now if self.asked_at is None else self.asked_at
         self.operators.end(request)
 
+    def begin_anew(self, run: str) -> None:
+        """Another run begins, to which the promises apply from now on."""
+        self.run_name = run
+        self.training.begin_anew()
+        self.asked_at, self.launcher_left_at, self.is_killing = None, None, False
+        self.promises, self.machines["h0"].led_since = Promises(self), self.agenda.now
+
+    def _copy(self, step: int) -> None:
+        """Copy a checkpoint to another host, which may be out of reach."""
+        source, target = self.machines["h0"], self.machines["h1"]
+        is_there = step in saved.complete(source.disk, source.folder.checkpoint)
+        if is_there and self.network._passes("h0", "h1") and source.folder.run == target.folder.run:
+            with suppress(OSError):
+                saved.write(target.disk, target.folder.replica, step)
+
     # -- what the parts of the world ask
 
     def supervisor(self) -> Any:
         """The lead's, if there is a lead."""
-        life = self.machines["h0"].life
-        return life.agent._supervisor if life is not None and isinstance(life.agent, Lead) else None
+        life, is_current = self.machines["h0"].life, self.machines["h0"].folder.run == self.run_name
+        return life.agent._supervisor if life is not None and isinstance(life.agent, Lead) and is_current else None
 
     def new_pid(self) -> int:
         """A number that no other process has."""

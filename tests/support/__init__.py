@@ -5,11 +5,13 @@ browser       Chromium without a window, and what a page asks for and complains 
 clocks        a clock that moves only when a test moves it
 containers    a stand-in for runtimes of containers, and the real podman
 fast          which test modules take milliseconds
+few_values    the first value of each test, for CI
 hosts         fake hosts: network namespaces with a real sshd each
 instructions  how many instructions of Python run
 launch        the launcher as a process, and fakes of everything that it talks to
 nightly       values of parameters that only `make nightly` tests
 order         the order of test files: the longest first
+rewriting     the asserts of a clean checkout, rewritten once for all processes of pytest
 skips         skipped tests, counted and explained at the end
 sources       modules as they are written: their names and their imports
 slurm         Slurm on fake hosts, and stand-ins for srun

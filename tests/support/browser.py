@@ -24,6 +24,8 @@ OPTIONS = (
 )  # fmt: skip
 # The browser reads fd 3 and writes fd 4: one socket, which the shell gets as its stdin.
 SHELL = 'exec "$0" "$@" 3<&0 4>&0 </dev/null'
+# Other tests add networks to this machine, and take them away: Chromium then ends what it is loading.
+NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
 KEYS = {"Tab": 9, "Enter": 13, " ": 32}
 Values = Dict[str, Any]
 
@@ -123,7 +125,10 @@ class Page:
 
     def open(self, url: str) -> None:
         """Load a page, and return when its script has run."""
-        failed = self.call("Page.navigate", url=url).get("errorText")
+        for _ in range(3):
+            failed = self.call("Page.navigate", url=url).get("errorText", "")
+            if failed != NETWORK_CHANGED:
+                break
         assert not failed, f"{url}: {failed}"
         loaded = "new Promise((done) => document.readyState === 'complete' ? done(0) : addEventListener('load', done))"
         self.evaluate(f"{loaded}.then(() => 0)")
@@ -155,8 +160,12 @@ class Page:
         return [each["request"]["url"] for each in self._events("Network.requestWillBeSent")]
 
     def complaints(self) -> List[str]:
-        """Return what the page has written to the console, and the errors that nothing caught."""
-        written = [f"{each['entry']['level']}: {each['entry']['text']}" for each in self._events("Log.entryAdded")]
+        """Return what the page has written to the console, and the errors that nothing caught.
+
+        A request that ended because this machine's networks changed is none: a page asks again.
+        """
+        entries = [each["entry"] for each in self._events("Log.entryAdded")]
+        written = [f"{each['level']}: {each['text']}" for each in entries if NETWORK_CHANGED not in each["text"]]
         printed = [str(each["args"]) for each in self._events("Runtime.consoleAPICalled")]
         return [*written, *printed, *(str(each) for each in self._events("Runtime.exceptionThrown"))]
 

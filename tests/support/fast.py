@@ -87,7 +87,7 @@ def _imported(body: Sequence[ast.stmt]) -> Iterator[str]:
             yield from (f"{node.module}.{each.name}" for each in node.names)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
             yield from _imported([*node.body, *node.orelse])
-        elif isinstance(node, ast.Try):
+        elif isinstance(node, (ast.Try, ast.With)):
             yield from _imported(node.body)
 
 

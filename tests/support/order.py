@@ -10,14 +10,18 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 SECONDS = {
+    "simulation/test_world.py": 240,
+    "simulation/mutants/test_mutants.py": 200,
     "launch/end_to_end/test_on_hosts.py": 120,
     "differential/constructions/test_sample.py": 110,
     "cluster/checkpoints/test_live_save.py": 105,
     "launch/end_to_end/test_leftovers_on_hosts.py": 102,
     "launch/end_to_end/test_elastic_on_hosts.py": 94,
     "launch/end_to_end/test_quiet_runs.py": 90,
+    "simulation/launcher/test_launcher.py": 80,
     "launch/agent/test_agents.py": 72,
     "launch/end_to_end/test_in_podman.py": 71,
+    "simulation/test_disks.py": 70,
     "launch/environments/test_setup_on_hosts.py": 70,
     "cluster/test_training.py": 70,
     "launch/end_to_end/test_foreign_programs_on_hosts.py": 70,
@@ -65,6 +69,8 @@ SECONDS = {
     "cluster/steps/test_stock_worker.py": 32,
     "cluster/steps/test_sync_worker.py": 32,
     "launch/run/test_restart.py": 31,
+    "simulation/test_many.py": 30,
+    "simulation/test_shorten.py": 30,
     "test_tutorial.py": 30,
     "cluster/training/test_local_steps.py": 30,
     "cluster/steps/test_every_death.py": 30,

@@ -1,4 +1,4 @@
-"""A model's examples that count once, in training: an extension of its graph."""
+"""The extension of a model's graph for training on examples that count once."""
 
 from typing import Any, List, Optional
 
@@ -14,17 +14,17 @@ from cluster.steps.extension import Extension
 
 
 def note_source(source: Source) -> None:
-    """Note that a dataset of the current graph has its batches from ``source``."""
+    """Note that a dataset of the current graph gets its batches from ``source``."""
     tf.add_to_collection(SOURCES, source)
 
 
 def sources(graph: Any) -> List[Source]:
-    """Return the source of each dataset that was made in a graph."""
+    """Return the source of each dataset of ``cluster.shards`` in ``graph``."""
     return list(graph.get_collection(SOURCES))
 
 
 class DataOnce(Extension):
-    """The shards of one model's dataset, with their places on the servers."""
+    """The extension for the shards of one model's dataset, whose progress is on the servers."""
 
     answers = ("train.epochs",)
 
@@ -34,10 +34,10 @@ class DataOnce(Extension):
         self._places: Any = None
 
     def refuse(self, model: ModelGraph) -> None:
-        """Refuse shards that are used in a way, or with settings, for which examples would not count once.
+        """Refuse settings, and uses of the dataset of ``cluster.shards``, with which examples would not count once.
 
         Raises:
-          JobError: they are.
+          JobError: ``model`` has such a setting or use.
         """
         job, train = model.job, model.train
         settings = {
@@ -53,14 +53,14 @@ class DataOnce(Extension):
         job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", is_whole)
 
     def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
-        """Make the places on the servers."""
+        """Create the variables on the servers that have the progress of the shards."""
         kind = OwnPlaces if model.train.mode == "async" else Places
         self._places = kind(self._sources[0], model.place, model.task, global_step, model.train.epochs)
         self.agreed = self.saved = self._places.saved
         self._task = model.task
 
     def worker(self, parts: StepParts) -> Optional[BaseWorker]:
-        """Return the worker whose steps move the places."""
+        """Return the worker whose steps advance the progress of the shards."""
         if isinstance(self._places, OwnPlaces):
             return OnceAsyncWorker(parts, HoldGate(self._task), self._places)
         return OnceWorker(parts, self._places)

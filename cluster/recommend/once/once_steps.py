@@ -1,13 +1,13 @@
-"""Steps in which every example counts once, whichever worker dies in one; ``shard_places`` has the places.
+"""Steps in which every example counts once, even if a worker dies; ``shard_places`` has the progress of shards.
 
 A synchronous step loses and repeats no example:
 
     worker i   notes the place of its batch, pushes its gradient, and passes the gate
-    chief      takes the gradients, when all N have passed the gate
-    chief      checks the places, notes the step as begun, updates the variables
-    chief      moves the places, counts the step, sends the tokens
+    chief      takes the gradients, when all N workers have passed the gate
+    chief      checks the noted places, notes the step as begun, updates the variables
+    chief      advances the progress of the shards, counts the step, sends the tokens
 
-In asynchronous training, where ``own_places`` has the rules, a death may let the examples of one batch count twice.
+In asynchronous training, the death of a process may let the examples of one batch count twice; see ``own_places``.
 """
 
 import time
@@ -33,10 +33,10 @@ _GATE = "token_sync/gate"
 
 
 class OnceSyncOptimizer(TokenSyncOptimizer):
-    """A ``TokenSyncOptimizer`` whose steps move the ``places`` of what they have trained.
+    """A ``TokenSyncOptimizer`` whose steps advance the progress in ``places`` by the batches that they train.
 
-    It keeps the gradients of the workers apart. The *gate* is an accumulator that each worker gives to when it has
-    pushed everything: the chief takes nothing before all have, so a chief that dies before has changed nothing.
+    It keeps the gradients of workers apart. Each worker gives to the *gate*, an accumulator, once it has pushed all its
+    gradients. The chief takes none before all workers have: a chief that dies earlier has changed nothing.
     """
 
     def __init__(self, parts: StepParts, places: Places):
@@ -72,13 +72,13 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
 
 
 class OnceWorker(SyncWorker):
-    """Take the steps of one worker; their batches come from shards, whose places move with the steps.
+    """Take the synchronous steps of one worker, whose batches come from shards; each step advances their progress.
 
-    Two rules are other than in a ``SyncWorker``:
+    Two rules differ from a ``SyncWorker``; the predecessor of a worker is the former process of its task:
 
-    * A worker that is not sure whether its predecessor gave a gradient gives it, of the same batch. The servers use
-      one of the two.
-    * A chief whose predecessor may have applied a part of a step does not skip the rest. It refuses to join.
+    * If a worker is not sure whether its predecessor gave a gradient, it gives the gradient of the same batch again.
+      The servers use one of the two gradients.
+    * If the predecessor of a chief may have applied only a part of a step, the chief refuses to join.
 
     ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
     """
@@ -95,17 +95,17 @@ class OnceWorker(SyncWorker):
         return [*super().needed, *self._places.state]
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Free all shards, then do as a ``SyncWorker``."""
+        """Free all shards, then join as the chief, as a ``SyncWorker`` does; return the global step."""
         session.run(self._places.open)
         step = super().open(session, steps, is_new)
         self.has_ended = bool(session.run(self._places.has_ended))
         return step
 
     def join(self, session: Any, steps: int) -> int:
-        """Take this worker's place among others; return the global step.
+        """Join the other workers, and return the global step.
 
         Raises:
-          TornStepError: a chief finds that its predecessor has applied a part of a step.
+          TornStepError: this worker is the chief, and its predecessor has begun a step without counting it.
         """
         if self._optimizer.is_chief and session.run(self._places.is_torn):
             raise TornStepError
@@ -116,21 +116,21 @@ class OnceWorker(SyncWorker):
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Let the batches come from where the servers are.
+        """Start the reading of batches, from the progress that the servers have.
 
         Raises:
-          tf.errors.AbortedError: a step was counted since this worker joined.
-          TrainingError: the servers' places are those of other files.
+          tf.errors.AbortedError: a step was begun or counted since this worker joined.
+          TrainingError: the servers have the progress of other files.
         """
         super().begin_reading(session)
         self._places.begin(session, self._local, self._era)
 
     def stop_reading(self) -> None:
-        """End the reading for this session, which closes only when nothing in it waits for a batch."""
+        """End this session's reading of batches: a session closes only when no operation in it waits for a batch."""
         self._places.source.new_life()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient and wait for the step; see ``SyncWorker.step``."""
+        """Give one gradient, and wait until the chief has counted the step; see ``SyncWorker.step``."""
         self._was_late = False
         source = self._places.source
         try:
@@ -151,14 +151,14 @@ class OnceWorker(SyncWorker):
 
     def _has_given(self, session: Any, options: Any = None) -> Any:
         """Return who has given all gradients of the current step, as bool [1, workers]."""
-        return session.run([self._optimizer.contributions], options=options)[0].reshape([1, -1]) > self._local
+        return session.run([self._optimizer.contributions], options=options)[0].reshape([1, -1]) > self._stamp
 
     def _rejoin_as_chief(self, session: Any, step: int, steps: int) -> int:
         session.run(self._optimizer.announce)
         if self._optimizer.num_workers == 1:
             return self.open(session, steps)
         wait_for(f"the other workers' gradients of step {step}", lambda: self._others_gave(session))
-        has_given = bool(session.run(self._optimizer.contributions)[0] > step)
+        has_given = bool(session.run(self._optimizer.contributions)[0] > self._stamp)
         if not self._is_whole(np.asarray(session.run(self._optimizer.accumulated)), has_given):
             raise TornStepError
         if has_given:
@@ -185,11 +185,12 @@ _ASK_MS = 5000
 class OnceAsyncWorker(AsyncWorker):
     """Take the asynchronous steps of one worker, whose batches come from shards.
 
-        worker   computes a gradient of what the servers have when the step begins
-        worker   notes the place of its batch; the servers apply the gradient; the place moves
-        worker   without a shard waits, until it gets one or all is trained
+        worker   computes a gradient from the values that the servers have when the step begins
+        worker   notes the place of its batch; the servers apply the gradient, and advance the progress of the shard
+        worker   if it has no shard, waits until it gets one, or until all shards are trained
 
-    Steps do not overlap, however large the model: the next gradient is computed when the place of the last has moved.
+    Steps do not overlap, however large the model is. A worker computes its next gradient only after the progress of the
+    shard includes its last batch.
 
     ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
     """
@@ -224,38 +225,38 @@ class OnceAsyncWorker(AsyncWorker):
         return bool(session.run(self._places.is_open))
 
     def close(self, session: Any) -> None:
-        """Keep workers out as the chief, while variables are initialised or restored."""
+        """As the chief, keep workers from joining while variables are initialised or restored."""
         super().close(session)
         session.run(self._places.close)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Free all shards, join as the chief, and let workers join."""
+        """Free all shards, join as the chief, and let workers join; return the global step."""
         session.run(self._places.open)
         step = self.join(session, steps)
         session.run(self._places.admit)
         return step
 
     def join(self, session: Any, steps: int) -> int:
-        """Do as an ``AsyncWorker``; a chief also ends the save that its predecessor has left."""
+        """Join as an ``AsyncWorker`` does; a chief also ends a save that its predecessor left unfinished."""
         self._places.recall_if_paused(session)
         step = super().join(session, steps)
         self.has_ended = bool(session.run(self._places.has_ended))
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Let the batches come from where the servers are. Raises TrainingError if those places are of other files."""
+        """Start to read batches from the servers' progress. Raises TrainingError if that is of other files."""
         super().begin_reading(session)
         self._places.begin_life(session, self._life)
 
     def stop_reading(self) -> None:
-        """End the reading for this session, which closes only when nothing in it waits for a batch."""
+        """End this session's reading of batches: a session closes only when no operation in it waits for a batch."""
         self._places.source.new_life()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Apply one gradient, or wait a moment where this worker has no shard; see ``AsyncWorker.step``.
+        """Apply one gradient, or wait a moment if this worker has no shard; see ``AsyncWorker.step``.
 
         Raises:
-          tf.errors.AbortedError: the servers do not take the batch: they know of another place; join again.
+          tf.errors.AbortedError: the servers refuse the batch: it does not follow a shard's progress; join again.
         """
         source = self._places.source
         try:
@@ -286,7 +287,7 @@ class OnceAsyncWorker(AsyncWorker):
         return self._step, float(loss), fetched
 
     def owes(self, session: Any) -> bool:
-        """Return whether a step that lasts is this worker's own: no save holds it up.
+        """Return whether a step that takes long is due to this worker, and not to a hold or a save of the chief.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -295,5 +296,5 @@ class OnceAsyncWorker(AsyncWorker):
         return super().owes(session) and not session.run(self._places.is_paused, options=options)
 
     def paused(self, session: Any) -> ContextManager[Any]:
-        """Return a context in which the chief saves, and no worker applies a gradient."""
+        """Return a context, for a save of the chief, in which no worker applies a gradient."""
         return self._places.paused(session)

@@ -1,19 +1,22 @@
-"""Places that each worker moves by itself, in asynchronous training.
+"""The progress of shards in asynchronous training, where each worker advances the progress of its own shards.
 
     worker   computes its gradient
-    worker   takes its turn and notes the row of its batch, if the batch follows the progress of its shard
+    worker   takes its turn, and notes the row of its batch if the batch follows the progress of its shard
     servers  update the variables
-    worker   moves the progress by its row, clears the row, gives its turn back
+    worker   advances the progress by its row, clears the row, gives its turn back
 
-A row that a worker finds when it joins is of a batch whose gradient may have been applied, in whole or in part, by a
-process that died. The batch is trained again: it may count twice, is never lost, and the log names it. What a dead
-process has left on its way moves nothing, because the row is not there any more.
+A worker that joins may find a row that a dead process of this worker has noted. The dead process may have applied the
+gradient of that batch in whole or in part. So the worker trains the batch again, and the log names the batch: it may
+count twice, but is never lost. Operations that the dead process has sent, and that run later, advance no progress,
+because its row is cleared.
 
-A worker that died keeps its shards for its next process. The others train one epoch more of their shards, then wait.
+The shards of a worker that died stay with its next process. The other workers train one more epoch of their shards,
+then wait.
 
-The chief saves while no worker is between noting and clearing: it takes every turn that it finds until then, and gives
-each worker its turn when it has saved. A turn is an element of a queue, which waits without a thread. Each worker has a
-queue of its own. So a turn that is lost with a worker blocks nobody else, and its next process gets another.
+The chief saves while no worker is between noting and clearing a row. To reach this state, the chief takes every turn
+that it finds; after the save, it gives each worker its turn. A turn is an element of a queue, which waits without a
+thread. Each worker has a queue of its own. So a turn that is lost with a worker blocks no other worker, and the
+worker's next process gets a new turn.
 """
 
 import contextlib
@@ -33,10 +36,11 @@ from cluster.recommend.once.shard_places import (
     Places,
     tickets_of,
     variable,
+    write_if,
 )
 from cluster.recommend.once.source import Beginning, Source
 from cluster.runtime.devices import ps_device
-from cluster.runtime.server_state import kept, locked, take_all
+from cluster.runtime.server_state import copied, kept, locked, take_all
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.variables.masters import SCOPE
@@ -46,13 +50,15 @@ _POLL_S = 0.002
 
 
 class Turns:
-    """The turns of all workers to apply a gradient, made on the current device.
+    """The queues with the workers' turns to apply a gradient, created on the current device.
 
     Args:
-      worker: the index of this one.
+      workers: the number of workers.
+      worker: the index of this worker.
+      is_chief: whether this worker is the chief, which needs the queues of all workers.
 
     Attributes:
-      paused: a variable that is not saved: whether a save is under way, 1 or 0.
+      paused: a variable that checkpoints do not have: 1 during a save, otherwise 0.
     """
 
     def __init__(self, workers: int, worker: int, is_chief: bool):
@@ -61,24 +67,24 @@ class Turns:
         self._all = [self._own if each == worker else _queue(each) for each in range(workers if is_chief else 0)]
 
     def take(self) -> Any:
-        """Make the operation that waits for this worker's turn, and takes it."""
+        """Make the operation that waits for this worker's turn, and takes the turn."""
         return self._own.dequeue().op
 
     def give_back(self, number: Any) -> Any:
-        """Make the operation that gives this worker's turn back; ``number`` is 1, or 0 for none."""
+        """Make the operation that puts this worker's turn back if ``number`` is 1, and no turn if ``number`` is 0."""
         return _put(self._own, number)
 
     def renew(self) -> Any:
-        """Make the operation that gives this worker one turn, or none during a pause, whatever it had."""
+        """Make the operation after which this worker has one turn, or none during a pause, whatever it had before."""
         with tf.control_dependencies([take_all(self._own)]):
             return _put(self._own, 1 - self.paused.read_value())
 
     def collect(self) -> Any:
-        """Chief: take all turns that are there; return how many each worker had, int32 [workers]."""
+        """As the chief, take all turns that are in the queues; return the number from each queue, int32 [workers]."""
         return tf.stack([tf.size(take_all(each)) for each in self._all])
 
     def give(self, numbers: Any) -> List[Any]:
-        """Chief: make the operations that give each worker so many turns, int64 [workers], 0 or 1."""
+        """As the chief, make the operations that give each worker the turns in ``numbers``, int64 [workers], 0 or 1."""
         return [_put(each, number) for each, number in zip(self._all, tf.unstack(numbers, len(self._all)))]
 
 
@@ -91,13 +97,14 @@ def _put(queue: Any, number: Any) -> Any:
 
 
 class OwnPlaces(Places):
-    """The state of all shards, of which each worker moves its own.
+    """The state of all shards, where each worker advances the progress of its own shards.
 
     Attributes:
-      close: the chief runs it before it gives the variables other values: no worker joins, and none notes a row.
-      admit: the chief runs it after ``open``: workers may join.
-      is_open: whether they may.
-      is_paused: whether the chief saves, 1 or 0.
+      close: the operation that the chief runs before it gives the variables other values. Afterwards, no worker joins,
+        and no worker notes a row.
+      admit: the operation that the chief runs after ``open``. Afterwards, workers may join.
+      is_open: whether workers may join.
+      is_paused: 1 while the chief saves, otherwise 0.
     """
 
     most_ahead = 1
@@ -121,12 +128,14 @@ class OwnPlaces(Places):
     # -- in a step
 
     def note_own(self, life: Any, after: Sequence[Any]) -> Any:
-        """Make the operation that waits for this worker's turn, and notes its row; gradients may be applied after it.
+        """Make the operation that waits for this worker's turn, and then notes the row of the worker's batch.
 
-        It fails unless ``life`` is the worker's newest, and the batch follows the progress of a shard that it has.
+        Gradients may be applied after this operation. It fails unless ``life`` is the worker's newest life, and the
+        batch follows the progress of a shard that the worker has.
 
         Args:
-          after: the gradients.
+          life: the number of the session's life.
+          after: the gradients, which must be computed before.
         """
         with tf.device(ps_device(0)):
             with tf.control_dependencies(after):
@@ -145,10 +154,16 @@ class OwnPlaces(Places):
         is_own = tf.equal(self._owner.read_value()[row[SHARD]], self._worker)
         is_newest = tf.equal(self._lives.read_value()[self._worker], row[STAMP])
         is_right = tf.reduce_all([follows, is_own, is_newest])
-        return [is_right, self._write(self._pending, self._worker, row, is_right)]
+        return [is_right, write_if(is_right, self._pending, self._worker, row)]
 
     def move_own(self, after: Sequence[Any]) -> Any:
-        """Make the operation that moves the progress by this worker's row, and gives its turn back."""
+        """Make the operation that advances the progress by this worker's row, clears the row, and gives the turn back.
+
+        If the worker's row is no longer there, the operation changes nothing.
+
+        Args:
+          after: the operations that apply the gradients.
+        """
         with tf.device(ps_device(0)):
             opened, (is_there, _) = locked(self._mutex, [self._row, *after], self._move_if_there)
             with tf.control_dependencies([opened]):
@@ -159,34 +174,29 @@ class OwnPlaces(Places):
         is_there = tf.reduce_all(tf.equal(self._pending.read_value()[self._worker], row))
         moved = tf.stack([row[EPOCH] + is_last, row[END] * (1 - is_last)])
         # First the progress: a shard that is free has it already.
-        written = self._write(self.progress, row[SHARD], moved, is_there)
+        written = write_if(is_there, self.progress, row[SHARD], moved)
         with tf.control_dependencies([written]):
             is_free = tf.logical_and(is_there, is_last > 0)
-            freed = self._write(self._owner, row[SHARD], tf.constant(FREE, tf.int64), is_free)
+            freed = write_if(is_free, self._owner, row[SHARD], tf.constant(FREE, tf.int64))
         with tf.control_dependencies([freed]):
-            return [is_there, self._write(self._pending, self._worker, tf.fill([6], _FREE), is_there)]
-
-    @staticmethod
-    def _write(variable: Any, index: Any, value: Any, is_so: Any) -> Any:
-        """Make the operation that writes one row of a variable if ``is_so``, and touches nothing otherwise."""
-        number = tf.cast(is_so, tf.int32)
-        indices = tf.reshape(tf.cast(index, tf.int64), [1])[:number]
-        return tf.scatter_update(variable, indices, value[tf.newaxis][:number]).op
+            return [is_there, write_if(is_there, self._pending, self._worker, tf.fill([6], _FREE))]
 
     # -- outside of steps
 
     def begin_life(self, session: Any, life: int) -> None:
-        """Let the source's batches come, from where the servers are; from here on only ``life`` notes rows.
+        """Start the reading of the source's batches, from the progress that the servers have.
+
+        From then on, only the life with the number ``life`` notes rows.
 
         Raises:
           tf.errors.DeadlineExceededError: the server does not answer in time.
-          TrainingError: the checkpoint is of other files.
+          TrainingError: the servers have the progress of other files.
         """
-        _, files, owner, own, progress = self._answer_to(session, life, self._found)
+        files, owner, own, progress, *_ = self._answer_to(session, life, self._found)
         self._check_files(files)
         if own[SHARD] != FREE:
             print(
-                f"{_in_words(own)} may count twice: this worker's process before ended while it applied them",
+                f"{_in_words(own)} may count twice: this worker's previous process ended while it applied them",
                 flush=True,
             )
         tickets = tickets_of(owner == self._worker, progress, int(own[SHARD]))
@@ -202,7 +212,7 @@ class OwnPlaces(Places):
     def _make_pause(self, workers: int) -> None:
         def pause() -> List[Any]:
             with tf.control_dependencies([tf.assign(self._turns.paused, 1).op]):
-                return [tf.maximum(self._lives.read_value(), 0)]  # a new tensor: the variable changes
+                return [copied(self._lives)]
 
         def resume() -> List[Any]:
             with tf.control_dependencies([tf.assign(self._turns.paused, 0).op]):
@@ -226,13 +236,17 @@ class OwnPlaces(Places):
             self._seen = [collected, self._lives.read_value(), self._pending.read_value()]
 
     def recall_if_paused(self, session: Any) -> None:
-        """Let workers join again that wait for the end of a save, as the chief that follows the one that saved."""
+        """As the chief, end a save that an earlier chief left unfinished, so that waiting workers can join again."""
         if self._is_chief and session.run(self.is_paused):
             session.run(self._recall)
 
     @contextlib.contextmanager
     def paused(self, session: Any) -> Iterator[None]:
-        """Chief: inside, no worker applies a gradient; the log names what a dead one may have applied in part."""
+        """As the chief, enter a context in which no worker applies a gradient.
+
+        If a worker does not finish its batch in time, for example because it has died, the log names this batch: it may
+        count twice.
+        """
         before = session.run(self._pause)
         taken = np.zeros(len(before), bool)
         try:
@@ -260,7 +274,7 @@ class OwnPlaces(Places):
         for worker, row in enumerate(rows):
             if row[SHARD] != FREE:
                 print(
-                    f"{_in_words(row)} may count twice in a run that goes on from the checkpoint that is saved now:"
+                    f"{_in_words(row)} may count twice in a run that continues from the checkpoint of this save:"
                     f" worker {worker} has been applying them for more than {_APPLYING_S:.0f} s",
                     flush=True,
                 )

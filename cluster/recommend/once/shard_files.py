@@ -1,7 +1,7 @@
 """Cut files into shards, and read a shard's records in batches. Plain Python: no graph, no session.
 
-The records of a shard come in an order that is a function of the file, of ``seed`` and of the epoch. So a place in a
-shard is one number: how many of its records have been trained.
+The order of a shard's records is a function of the file, of ``seed`` and of the epoch. So one number is enough for the
+progress of a shard in an epoch: how many of its records have been trained.
 """
 
 import gzip
@@ -18,7 +18,10 @@ Read = Callable[[str], Iterable[bytes]]  # the records of a file, by its path
 
 
 class Shard(NamedTuple):
-    """A file, or the lines of it that begin in the bytes from ``begin`` to ``end``, which is left out."""
+    """A file, or those of its lines that begin at byte ``begin`` or later, and before byte ``end``.
+
+    ``end`` is None for the end of the file.
+    """
 
     path: str
     begin: int = 0
@@ -26,7 +29,10 @@ class Shard(NamedTuple):
 
 
 class ShardPlace(NamedTuple):
-    """The part of a shard that one batch has: records ``begin`` to ``end``; of no shard, if that is -1."""
+    """The part of a shard that one batch has: in ``epoch``, the records from ``begin`` to before ``end``.
+
+    ``shard`` is the index of the shard, or -1 for a batch without a record that counts.
+    """
 
     shard: int
     epoch: int
@@ -44,7 +50,10 @@ class Ticket(NamedTuple):
 
 
 class RecordBatch(NamedTuple):
-    """The records of one step, always as many; the first ``real`` ones count, and copies of a real one follow."""
+    """The records of one worker's batch, always the same number.
+
+    Only the first ``real`` records count. The others are copies of one record, which fill the batch.
+    """
 
     records: List[bytes]
     real: int
@@ -55,9 +64,9 @@ NOTHING = ShardPlace(-1, 0, 0, 0, False)  # of a batch without a record that cou
 
 
 def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
-    """Return the shards of text files: ranges of about ``shard_bytes`` that end with a line; gzipped files whole.
+    """Return the shards of the text files at ``paths``: ranges of whole lines, of about ``shard_bytes`` bytes each.
 
-    Files without a byte have no shard.
+    A gzipped file is one shard. An empty file has no shard.
 
     Raises:
       OSError: a file cannot be read.
@@ -67,7 +76,7 @@ def cut_lines(paths: Sequence[str], shard_bytes: int) -> List[Shard]:
 
 
 def whole_files(paths: Sequence[str]) -> List[Shard]:
-    """Return one shard for each file that has a byte.
+    """Return one shard for each file at ``paths`` that is not empty.
 
     Raises:
       OSError: a file cannot be read.
@@ -79,7 +88,7 @@ def whole_files(paths: Sequence[str]) -> List[Shard]:
 def _checked(found: Iterator[Shard], paths: Sequence[str]) -> List[Shard]:
     shards = list(islice(found, MOST_SHARDS + 1))
     if len(shards) > MOST_SHARDS:
-        raise ValueError(f"shards: expected at most {MOST_SHARDS:,}, found more; use larger ones, or fewer files")
+        raise ValueError(f"shards: expected at most {MOST_SHARDS:,}, found more; use larger shards, or fewer files")
     if not shards:
         raise ValueError(f"shards: expected at least one file with records, found none among {len(paths)} files")
     return shards
@@ -109,7 +118,7 @@ def _line_starts(path: str, size: int, shard_bytes: int) -> Iterator[int]:
 
 
 def read_lines(shard: Shard) -> Iterator[bytes]:
-    """Yield the lines of a shard, without their ends."""
+    """Yield the lines of ``shard``, without their line ends."""
     with _opened(shard.path) as file:
         file.seek(shard.begin)
         left = shard.end - shard.begin if shard.end is not None else None
@@ -126,10 +135,10 @@ def _opened(path: str) -> IO[bytes]:
 
 @dataclass(frozen=True)
 class Reader:
-    """The records of shards.
+    """A reader of the records of ``shards``, in batches of ``batch_size`` records.
 
-    ``read`` yields the records of a shard in the order of the file. ``shuffle`` is how many consecutive records are put
-    in another order together; 0 for the order of the file.
+    ``read`` yields the records of a shard in the order of the file. ``shuffle`` is the number of consecutive records
+    that are shuffled together; 0 for the order of the file. ``seed`` is the seed of the shuffled order.
     """
 
     shards: Sequence[Shard]
@@ -139,7 +148,7 @@ class Reader:
     seed: int = 0
 
     def records(self, shard: int, epoch: int) -> Iterator[bytes]:
-        """Yield the records of a shard in the order that they have in an epoch."""
+        """Yield the records of the shard with the index ``shard``, in their order in ``epoch``."""
         given = iter(self.read(self.shards[shard]))
         if not self.shuffle:
             yield from given
@@ -151,10 +160,13 @@ class Reader:
             block = list(islice(given, self.shuffle))
 
     def batches(self, ticket: Ticket) -> Iterator[RecordBatch]:
-        """Yield what is left of a shard in an epoch, in batches of one size; no batch has records of two shards.
+        """Yield, in batches, the records of the ticket's shard in the ticket's epoch, from the ticket's ``begin`` on.
+
+        Every batch has ``batch_size`` records, and none has records of two shards: copies, which do not count, fill the
+        last batch.
 
         Raises:
-          ValueError: the shard has fewer records than were trained before, or none.
+          ValueError: the shard has no record from ``begin`` on, because its file has changed.
         """
         records, begin = self.records(ticket.shard, ticket.epoch), ticket.begin
         skipped = sum(1 for _ in islice(records, begin))
@@ -172,7 +184,7 @@ class Reader:
             real, begin = following, end
 
     def empty(self) -> RecordBatch:
-        """Return a batch of which no record counts; its records are copies of the very first.
+        """Return a batch in which no record counts: all are copies of the first record of the first shard.
 
         Raises:
           ValueError: the first shard has no record.
@@ -186,7 +198,10 @@ class Reader:
         return real + real[:1] * (self.batch_size - len(real))
 
     def digest(self) -> int:
-        """Return a number that is equal only for equal names and sizes of files, ranges and order of records."""
+        """Return a hash of 63 bits of the data and their order.
+
+        The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``.
+        """
         sizes = {path: os.path.getsize(path) for path in {shard.path for shard in self.shards}}
         files = [(os.path.basename(each.path), sizes[each.path], each.begin, each.end) for each in self.shards]
         return _number(files, self.shuffle, self.seed)

@@ -1,20 +1,21 @@
-"""The progress of each shard, on ``ps:0``: saved and restored with the variables, moved as part of a step.
+"""The progress of each shard, on ``ps:0``: saved and restored with the variables, advanced as part of a step.
 
-    progress   for each shard: the epochs that are done, and the records of the next one that are. In checkpoints
-    owner      for each shard: the worker that has it, or FREE. Not in checkpoints: a chief that opens frees all
-    pending    for each worker: which part of which shard its gradient of this step is of
-    begun      the step that is being applied, or the last one that was
-    lives      for each worker: the number by which its newest session asks for shards
+    progress   for each shard: its finished epochs, and the trained records of its next epoch; in checkpoints
+    owner      for each shard: the worker that has it, or FREE; not in checkpoints: a chief that opens frees all shards
+    pending    for each worker: the part of a shard in its batch of this step
+    begun      the step that is being applied, or the last step that was applied
+    lives      for each worker: the number of its newest life, the only life that gets shards
 
 One step of N workers:
 
     worker i   notes its row of ``pending``, then gives its gradient
-    chief      has the gradients of all: checks that every row follows the progress, and notes the step as begun
-    chief      updates the variables, moves the progress by all rows, and counts the step
+    chief      has the gradients of all workers: checks that every row follows the progress, and notes the step as begun
+    chief      updates the variables, advances the progress by all rows, and counts the step
 
-A chief that dies between noting and counting leaves a step that is half done. ``is_torn`` shows that; then variables
-and progress come back together, from the newest checkpoint. A batch is a function of its place. So a worker that dies
-after it noted its row is followed by one that gives the same batch. The servers use each gradient once.
+If a chief dies after it has noted a step and before it has counted the step, the step is half done, and ``is_torn`` is
+true. Then variables and progress come back together, from the newest checkpoint. A batch is a function of its place. So
+if a worker dies after it has noted its row, its next process gives the gradient of the same batch. The servers use each
+gradient once.
 """
 
 import time
@@ -27,7 +28,7 @@ from cluster.recommend.once.shard_files import NOTHING, Ticket
 from cluster.recommend.once.source import Beginning, Source
 from cluster.recommend.tables.row_keys import mix
 from cluster.runtime.devices import ps_device
-from cluster.runtime.server_state import kept, locked
+from cluster.runtime.server_state import copied, kept, locked
 from cluster.runtime.tf_compat import tf
 from cluster.task import Task
 from cluster.variables.masters import SCOPE
@@ -42,17 +43,21 @@ class Places:
     """The state of all shards, in the graph of one worker.
 
     Args:
-      place: of the batch of a step, int64 [5]: a ``shard_files.Place``. Who fetches it takes the batch.
-      global_step: the one that counts, on ``ps:0``.
+      source: the batches of the worker.
+      place: the ``shard_files.ShardPlace`` of a step's batch, int64 [5]. A session that fetches it takes the batch.
+      task: the task of the worker.
+      global_step: the global step on ``ps:0``.
       epochs: how often each shard is trained; None for no limit.
 
     Attributes:
-      saved: the variables of a checkpoint, which the chief initialises.
-      state: variables that are not saved; ``open`` gives them values.
-      open: frees all shards. The chief runs it when ``saved`` have their values, and before others join.
+      saved: the variables that checkpoints have; the chief initialises them.
+      state: variables that checkpoints do not have; ``open`` gives them values.
+      open: the operation that frees all shards. The chief runs it when ``saved`` have their values, and before other
+        workers join.
       has_ended: whether every shard has been trained in all epochs, and the step of the last record is counted.
-      is_torn: whether a step was begun and not counted; of use only while no chief takes steps.
-      most_ahead: how many epochs further a shard may be that is given out than the last of all; None for no limit.
+      is_torn: whether a step was begun and not counted; valid only while no chief takes steps.
+      most_ahead: the number of epochs by which a shard that a worker gets may be ahead of the shard with the fewest
+        finished epochs; None for no limit.
     """
 
     most_ahead: Optional[int] = None  # in a synchronous step no worker goes on without the others
@@ -83,9 +88,9 @@ class Places:
         return tf.greater(self._begun.read_value(), self._global_step.read_value())
 
     def has_ended_now(self) -> Any:
-        """Return whether all is trained, read on the server after the current control dependencies.
+        """Return ``has_ended`` as a new tensor, which the server reads after the current control dependencies.
 
-        The progress is read first, because it moves before its step is counted.
+        The server reads the progress before the global step, because a step advances the progress before it is counted.
         """
         with tf.device(ps_device(0)):
             done = tf.reduce_all(self.progress.read_value()[:, 0] >= self._epochs)
@@ -95,18 +100,22 @@ class Places:
     # -- outside of steps
 
     def begin(self, session: Any, step: int, era: int) -> None:
-        """Let the source's batches come, from where the servers are.
+        """Start the reading of the source's batches, from the progress that the servers have.
+
+        Args:
+          step: the global step when this worker joined.
+          era: the era of the worker's gradients; see ``TokenSyncOptimizer``.
 
         Raises:
-          tf.errors.AbortedError: the global step is not ``step`` any more; join again.
+          tf.errors.AbortedError: the global step is no longer ``step``, or the next step was begun; join again.
           tf.errors.DeadlineExceededError: the server does not answer in time.
-          TrainingError: the checkpoint is of other files.
+          TrainingError: the servers have the progress of other files.
         """
         life = time.time_ns()
-        found_step, files, owner, own, progress = self._answer_to(session, life, self._found)
+        files, owner, own, progress, begun, found_step = self._answer_to(session, life, self._found)
         self._check_files(files)
-        if found_step != step:
-            raise tf.errors.AbortedError(None, None, "a step was counted meanwhile")
+        if found_step != step or begun > step:
+            raise tf.errors.AbortedError(None, None, "a step was begun or counted meanwhile")
         # Where the row is of this step, the first batch must be the one that was noted.
         noted = int(own[SHARD]) if own[STAMP] == step + era else None
         tickets = tickets_of(owner == self._worker, progress, noted)
@@ -127,23 +136,26 @@ class Places:
         return session.run(question, {self._life: life}, options=tf.RunOptions(timeout_in_ms=_OTHERS_MS))
 
     def _look_up(self) -> List[Any]:
-        """Begin a life; return the global step, the files, the owners, the own row of pending, and the progress.
+        """Begin a life; return the files, the owners, the own row of pending, the progress, ``begun``, the global step.
 
+        Where neither of the last two, which are read last, is after a step, that step has moved nothing of the others.
         From here on a question of an earlier life, which may still be on its way, gets no shard.
         """
 
         def work() -> List[Any]:
-            read = [self._global_step, self._files, self._owner, self._pending, self.progress]
-            found: List[Any] = tf.tuple([tf.maximum(each.read_value(), tf.int64.min) for each in read])
-            found[3] = tf.identity(found[3][self._worker])
+            read = (self._files, self._owner, self._pending, self.progress)
+            files, owner, pending, progress = map(copied, read)
+            found = [files, owner, pending[self._worker], progress]
             with tf.control_dependencies(found):
-                begun = tf.scatter_update(self._lives, self._worker, self._life).op
-            with tf.control_dependencies([begun]):
-                return [*found, begun, *self._clear()]
+                found += [copied(self._begun), copied(self._global_step)]
+            with tf.control_dependencies(found):
+                alive = tf.scatter_update(self._lives, self._worker, self._life).op
+            with tf.control_dependencies([alive]):
+                return [*found, alive, *self._clear()]
 
-        opened, (step, files, owner, own, progress, *_) = locked(self._mutex, [self._life], work)
+        opened, (files, owner, own, progress, begun, step, *_) = locked(self._mutex, [self._life], work)
         with tf.control_dependencies([opened]):
-            return [tf.identity(each) for each in (step, files, owner, own, progress)]
+            return [tf.identity(each) for each in (files, owner, own, progress, begun, step)]
 
     def _clear(self) -> List[Any]:
         """Make the operations by which a life begins, beside that which counts it."""
@@ -161,8 +173,8 @@ class Places:
     def _first_free(self, seed: Optional[int]) -> List[Any]:
         """Return the answer of ``_hand_out``, and the operation that notes the owner."""
         is_newest = tf.equal(self._lives.read_value()[self._worker], self._life)
-        owner = tf.identity(self._owner.read_value())
-        with tf.control_dependencies([owner]):  # a shard that is free has its progress already
+        owner = copied(self._owner)  # the chief frees shards meanwhile: it moves the places of a step without the lock
+        with tf.control_dependencies([owner]):  # a shard that is free has its progress already, and keeps it
             progress = self.progress.read_value()
             epochs, begins = progress[:, 0], progress[:, 1]
         may = tf.logical_and(tf.logical_and(tf.equal(owner, FREE), epochs < self._epochs), is_newest)
@@ -172,10 +184,9 @@ class Places:
             may = tf.logical_and(may, first_epoch <= tf.reduce_min(epochs) + self.most_ahead)
         shard = tf.argmin(tf.where(may, self._order(seed, first_epoch), tf.fill([self._number], tf.int64.max)))
         found = may[shard]
-        given = tf.where(found, tf.constant(self._worker, tf.int64), owner[shard])
         answer = tf.stack([tf.where(found, shard, tf.constant(FREE, tf.int64)), epochs[shard], begins[shard]])
         with tf.control_dependencies([answer]):
-            return [answer, tf.scatter_update(self._owner, shard, given).op]
+            return [answer, write_if(found, self._owner, shard, tf.constant(self._worker, tf.int64))]
 
     def _order(self, seed: Optional[int], epoch: Any) -> Any:
         """Return for each shard its rank in an epoch, int64 [shards]: drawn by the seed, or that of the files."""
@@ -187,28 +198,38 @@ class Places:
     # -- in a step
 
     def note(self, stamp: Any) -> Any:
-        """Make the operation that notes this worker's row of the step; its gradient may be given afterwards."""
+        """Make the operation that notes this worker's row of the step with ``stamp``.
+
+        The worker may give its gradient after this operation.
+        """
         row = tf.concat([[stamp], self.place], 0)
         with tf.device(ps_device(0)):
             return tf.scatter_update(self._pending, self._worker, row).op
 
     def begin_step(self, stamp: Any, after: Sequence[Any]) -> Tuple[Any, Any]:
-        """Make, on the chief, what checks the rows of all workers and notes the step as begun.
+        """As the chief, make the operation that checks the rows of all workers and notes the step as begun.
+
+        Args:
+          stamp: the stamp that all rows of the step must have.
+          after: the gradients of all workers, which must be there before the rows are read.
 
         Returns:
-          The operation, and the rows, which ``move`` needs.
+          The operation, and the rows, int64 [workers, 6], which ``move`` needs.
         """
         with tf.device(ps_device(0)):
             stamp = tf.identity(stamp)
             with tf.control_dependencies(after):
-                rows = tf.maximum(self._pending.read_value(), FREE)  # a new tensor: the variable changes
+                rows = copied(self._pending)
             progress = self.progress.read_value()
             with tf.control_dependencies(_checks(rows, progress, stamp)):
                 next_step = self._global_step.read_value() + 1
                 return tf.assign(self._begun, next_step).op, rows
 
     def move(self, rows: Any) -> Any:
-        """Make, on the chief, the operation that moves the progress by the rows of a step."""
+        """As the chief, make the operation that advances the progress by ``rows``, the rows of one step.
+
+        The operation also frees the shards of which no record of the epoch is left.
+        """
         with tf.device(ps_device(0)):
             real = tf.boolean_mask(rows, rows[:, SHARD] >= 0)
             is_last = real[:, IS_LAST]
@@ -219,15 +240,31 @@ class Places:
 
 
 def variable(name: str, shape: List[int], value: int) -> Any:
-    """Return a variable of int64 beside the places, on the current device; it has ``value`` at first."""
+    """Return an int64 variable for the state of shards, on the current device.
+
+    Args:
+      name: the last part of the variable's name.
+      value: the first value of every element.
+    """
     return kept(f"{SCOPE}/shards/{name}", shape, tf.int64, value)
 
 
+def write_if(is_so: Any, variable: Any, index: Any, value: Any) -> Any:
+    """Make the operation that writes ``value`` to the row ``index`` of ``variable`` if ``is_so``, and else nothing."""
+    number = tf.cast(is_so, tf.int32)
+    indices = tf.reshape(tf.cast(index, tf.int64), [1])[:number]
+    return tf.scatter_update(variable, indices, value[tf.newaxis][:number]).op
+
+
 def tickets_of(is_own: Any, progress: Any, first: Optional[int]) -> List[Ticket]:
-    """Return tickets for the shards that are a worker's own: that of ``first``, then the others as they came.
+    """Return a ticket for each shard that a worker has.
+
+    The ticket of the shard ``first`` comes first. The others follow by epoch, record and index of the shard.
 
     Args:
-      is_own: bool [shards]. progress: int64 [shards, 2].
+      is_own: whether the worker has each shard, bool [shards].
+      progress: the finished epochs, and the trained records of the next epoch, of each shard, int64 [shards, 2].
+      first: the index of a shard; None for no particular one.
     """
     shards = np.flatnonzero(is_own).tolist()
     shards.sort(key=lambda shard: (shard != first, *progress[shard].tolist(), shard))

@@ -1,8 +1,8 @@
-"""The batches of one worker, out of the shards that it gets. Plain Python; it asks for shards by a function.
+"""The batches of one worker, made of the shards that it gets. Plain Python; a function asks the servers for shards.
 
-A worker reads ahead: batches wait for their step. So what a worker has *read* is no place that anything may rely on;
-the place that a step carries to the servers is. A session that is given up drops what was read for it. The next one
-begins a new *life*, from the places that the servers have.
+A worker reads ahead: batches wait for their step. So the number of records that a worker has *read* is not the progress
+of a shard; only a step advances the progress, on the servers. A session that is given up drops the batches that were
+read for it. The next session begins a new *life*, from the progress that the servers have.
 """
 
 import threading
@@ -16,9 +16,10 @@ _AHEAD = 2  # batches that wait here; the dataset has some more
 
 
 class Beginning(NamedTuple):
-    """The first batches of a life.
+    """The beginning of a life.
 
-    ``is_empty``: the first batch has no record that counts. ``tickets`` are the shards that the worker has already.
+    ``is_empty``: whether the first batch has no record that counts. ``tickets``: the tickets of the shards that the
+    worker already has.
     """
 
     is_empty: bool
@@ -26,13 +27,13 @@ class Beginning(NamedTuple):
 
 
 class Source:
-    """Make the batches of one worker, life after life.
+    """The batches of one worker, in one life after another.
 
-    A thread of each life asks for shards and reads them. So what waits for batches waits for nothing else, and a life
-    can be ended while its last question is still under way.
+    Each life has a thread, which asks for shards and reads them. So a caller that waits for a batch does not wait for
+    the servers' answers, and a life can end while its thread still waits for an answer.
 
     Attributes:
-      error: the error that ended the reading of this life, None while there is none.
+      error: the error that ended the reading of the current life; None if no error has ended it.
     """
 
     def __init__(self, reader: Reader):
@@ -45,7 +46,7 @@ class Source:
         self._real: List[int] = []  # for each batch that is made and not trained: how many of its records count
 
     def new_life(self) -> int:
-        """End the life before; return the number of the next, which ``begin`` begins."""
+        """End the current life, and return the number of the next life, whose reading ``begin`` starts."""
         with self._changed:
             self._life += 1
             self._ready, self._made, self._trained, self._real, self.error = [], 0, 0, [], None
@@ -53,25 +54,26 @@ class Source:
             return self._life
 
     def begin(self, beginning: Beginning, ask: Callable[[], Optional[Ticket]]) -> None:
-        """Let the batches of this life come.
+        """Start the reading of the current life's batches.
 
         Args:
-          ask: returns a further shard, or None while there is none.
+          beginning: the first batches of the life.
+          ask: a function that returns the ticket of a further shard, or None while no shard is free.
         """
         threading.Thread(target=self._read, args=(self._life, beginning, ask), daemon=True).start()
 
     def note_trained(self) -> None:
-        """Note that one more batch of this life was trained."""
+        """Note that one more batch of the current life was trained."""
         with self._changed:
             self._trained += 1
             self._real.pop(0)
             self._changed.notify_all()
 
     def next_real(self) -> int:
-        """Wait for the next batch; return how many of its records count.
+        """Wait for the next batch that is not yet trained, and return how many of its records count.
 
         Raises:
-          Exception: what ended the reading of this life.
+          Exception: the error that ended the reading of the current life.
         """
         with self._changed:
             while not self._real:
@@ -81,10 +83,14 @@ class Source:
             return self._real[0]
 
     def batches(self, life: int) -> Iterator[Optional[RecordBatch]]:
-        """Yield the batches of a life, until another begins; None after each moment in which none is there.
+        """Yield the batches of ``life`` until another life begins; yield None if a batch takes longer than a moment.
 
-        Who waits here takes one of TensorFlow's few threads away from all else. So no wait is long.
-        A batch without records that count comes only if the worker has trained all others, and there is no shard.
+        The caller waits in one of TensorFlow's few threads, which is then missing elsewhere. So each wait is short.
+        After the first batch, a batch without records that count comes only if all batches before it are trained, and
+        no shard is free.
+
+        Raises:
+          Exception: the error that ended the reading of ``life``.
         """
         while True:
             with self._changed:

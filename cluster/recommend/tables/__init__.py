@@ -1,17 +1,17 @@
 """Tables of embeddings without a vocabulary, on the servers; ``cluster.embedding`` is what an author writes.
 
-lookups         tables and lookups in a graph that is being built; those without a right step
+lookups         tables and lookups in a graph that is being built; refusals of lookups that cannot be trained
 row_keys        ids of all tables as well-spread numbers; the server of each; the keys of a step, each once
 initializers    the first value of a row
 held_rows       rows in one server's memory: their columns, places and first values
-store           the same, looked up and updated
-candidates      ids that have no row there yet
-row_places      places of rows there: found by keys, taken, expired and free again
-table_kinds     stores of tables that share width and optimizer, on all servers; what travels in a step
+store           the rows in one server's memory, looked up and updated
+candidates      ids that have no row on a server yet
+row_places      places of rows in a server's memory: found by keys, taken, expired and free again
+table_kinds     stores of tables that share width and optimizer, on all servers; the messages of a step
 stores          all tables of a model, the lookups of its graph, and its extension
-lookahead       lookups of a later step under the present one
+lookahead       lookups of a later step, during the current step
 saved_tables    the rows in a checkpoint, with their ids
 loaded_rows     rows of a checkpoint on their way to the servers, also under other names
 stored_tables   tables of a checkpoint in one process: found, read, looked up
-row_optimizers  the optimizer's update, of those rows alone that a step has a gradient for
+row_optimizers  the optimizer's update of only those rows for which a step has a gradient
 """

@@ -1,9 +1,9 @@
-"""Ids that training has looked up and that have no row: of which table each is, and in how many steps it came.
+"""Ids that training has looked up and that have no row: the table of each id, and the number of steps that had the id.
 
 Two generations of a hash table hold them. Once the younger one is full, the older one is emptied and takes its place.
 So memory has a bound. An id is forgotten only if it does not come while a whole generation is filled.
 
-Most ids that are asked for are in the younger generation: the older one is searched for the others alone.
+Most ids of a lookup are in the younger generation. The older generation is searched only for the other ids.
 """
 
 from typing import Any, NamedTuple, Sequence, Tuple
@@ -18,20 +18,26 @@ _COUNTS = 1 << 32  # an entry is the number of its table, and so many times its 
 
 
 class Candidate(NamedTuple):
-    """The numbers of ids' tables, int32 [n], -1 for an unknown id; and how many steps had each, int64 [n]."""
+    """The entries of n ids.
+
+    ``tables``: the number of each id's table, int32 [n]; -1 for an unknown id. ``counts``: the number of steps that had
+    each id, int64 [n].
+    """
 
     tables: Any
     counts: Any
 
 
 class Candidates:
-    """Make both generations, on the current device.
+    """The candidates of one store, in two generations, created on the current device.
+
+    Ids are known by their keys; see ``row_keys``.
 
     Args:
-      name: of the store.
-      size: ids in a full generation.
-      counts: whether it matters in how many steps an id came.
-      names: of all tables, in the order of their numbers.
+      name: the name of the store.
+      size: the number of ids in a full generation.
+      counts: whether to count the steps that had each id.
+      names: the names of all tables, in the order of their numbers.
     """
 
     def __init__(self, name: str, size: int, counts: bool, names: Sequence[str]):
@@ -45,7 +51,7 @@ class Candidates:
         self.turn = count_from_zero(f"{name}/generations")  # its parity is the index of the younger generation
 
     def of(self, keys: Any) -> Candidate:
-        """Return what is known of ids [n]."""
+        """Return the entries of the ids with ``keys`` [n]."""
         is_first = tf.equal(self._younger(), 0)
         younger = self._find_if(is_first, keys)
         found = cond(
@@ -67,7 +73,7 @@ class Candidates:
         return cond(is_first, lambda: find(self._tables[0]), lambda: find(self._tables[1]))
 
     def note(self, keys: Any, tables: Any) -> Any:
-        """Make the operation that adds those ids [n] of tables [n] that are unknown."""
+        """Make the operation that adds those of ``keys`` [n] that are unknown, with their ``tables`` [n]."""
         # Without counts an entry is always the same. Ids of two tables with one key are refused once it has its row.
         if not self.counts:
             return self.write(keys, tables, tf.zeros_like(keys))
@@ -80,7 +86,7 @@ class Candidates:
         return self.write(keys, tables, tf.zeros_like(keys))
 
     def write(self, keys: Any, tables: Any, counts: Any) -> Any:
-        """Make the operation that gives ids [n] these tables and counts, in the younger generation."""
+        """Make the operation that writes ``tables`` and ``counts`` of ``keys``, [n] each, to the younger generation."""
         values = tf.cast(tables, tf.int64) + counts * _COUNTS
 
         def insert(table: Any) -> Any:
@@ -92,7 +98,10 @@ class Candidates:
         return cond(is_first, lambda: insert(self._tables[0]), lambda: insert(self._tables[1])).op
 
     def age(self) -> Any:
-        """Make the operation that empties the older generation if the younger one is full."""
+        """Make the operation that exchanges the generations if the younger one is full.
+
+        The older generation is emptied and becomes the younger one.
+        """
         sizes = tf.stack([tf.raw_ops.LookupTableSizeV2(table_handle=each) for each in self._tables])
         return cond(tf.gather(sizes, self._younger()) > self._size, self._swap, lambda: tf.constant(0, tf.int64)).op
 
@@ -110,7 +119,7 @@ class Candidates:
         return tf.group(*[_emptied(table).op for table in self._tables])
 
     def all(self) -> Tuple[Any, Candidate]:
-        """Return all ids [n], and what is known of them; of an id that is there twice, the later time counts."""
+        """Return all keys, int64 [n], and their entries. A key may occur twice; then its later entry is valid."""
         both = [tf.raw_ops.LookupTableExportV2(table_handle=t, Tkeys=tf.int64, Tvalues=tf.int64) for t in self._tables]
         pairs = [tf.reshape(tf.stack([each.keys, each.values], 1), [-1, 2]) for each in both]
         is_first = tf.equal(self._younger(), 0)

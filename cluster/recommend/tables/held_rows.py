@@ -1,4 +1,4 @@
-"""Rows in the memory of one parameter server, with what is kept for each, in places that are found by keys.
+"""Rows in the memory of one parameter server, with further columns for each row; an index finds rows by their keys.
 
     index       key -> place                                 see ``cluster.recommend.tables.row_places``
     rows        a row's value                                float32 [capacity, width]
@@ -9,8 +9,8 @@
     updates     how many updates the optimizer has made      int64
     places      of rows, taken and free                      see ``cluster.recommend.tables.row_places``
 
-``capacity`` is what the server's memory could hold. A variable is made without being written. So Linux gives it memory
-page by page as rows are written, and what a table takes follows the ids that came.
+``capacity`` is the number of rows that the server's memory could hold. To create a variable does not write it. So Linux
+gives it memory page by page as rows are written, and the memory of a table grows with the number of its ids.
 """
 
 from functools import partial
@@ -31,17 +31,17 @@ _MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
 
 
 class RowSlot(NamedTuple):
-    """Something that an optimizer keeps for each element: a name and the first value."""
+    """A number that an optimizer keeps for each element of a row: its name and its first value."""
 
     name: str
     first: float
 
 
 class HeldRows:
-    """Make the columns of rows on the current device; see ``cluster.recommend.tables.store.Store``.
+    """The columns of one store's rows, created on the current device; see ``cluster.recommend.tables.store.Store``.
 
     Args:
-      stores: how many stores this server has, which share its memory.
+      stores: the number of stores on this server, which share its memory.
     """
 
     def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[RowSlot], stores: int):
@@ -61,7 +61,7 @@ class HeldRows:
 
     @property
     def variables(self) -> List[Any]:
-        """Return all variables of this server."""
+        """Return all variables of this store."""
         columns = [self.rows, self.slots, self.keys, self.tables, self.used]
         return [
             *[each for each in columns if each is not None],
@@ -71,17 +71,21 @@ class HeldRows:
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of a row with its slots and what belongs to a row."""
+        """Return the bytes of a row in all columns together."""
         return 4 * self.width * (1 + len(self.kept)) + 16
 
     def live_part(
         self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE, is_still: bool = False
     ) -> Dict[str, Any]:
-        """Return the rows from ``begin`` to before ``end``, on the server: keys, tables, used, rows, and slots if any.
+        """Return the columns of the rows at the places from ``begin`` to before ``end``, by name.
 
-        Left out are places without an id, rows that have expired, and rows whose last update is not one after that of
-        ``since``, up to that of ``until``. Where an update runs meanwhile, what is read of a row that it changes may be
-        old in part, but is of one id. ``is_still``: whether none can run.
+        The columns are keys, tables, used, rows, and slots if there are any, on the server. They leave out places
+        without an id, expired rows, and rows whose last update is not after the update ``since``, or is after the
+        update ``until``. An update may run meanwhile. Then some values of a row may be old, but all values of a row
+        belong to one id.
+
+        Args:
+          is_still: whether no update can run meanwhile.
         """
         with tf.device(self.device):
             places = self._changed(begin, tf.identity(end), since, until)
@@ -106,9 +110,10 @@ class HeldRows:
         return dict(zip(names, columns))
 
     def changed_bounds(self, since: Any, until: Any, size: Any) -> Any:
-        """Return places, int64 [n + 1], between each two of which are ``size`` rows of ``live_part`` or fewer.
+        """Return the bounds, int64 [n + 1], of n ranges of places that have at most ``size`` changed rows each.
 
-        The first is that of the first such row, and the last is the number of all places.
+        A row has changed if its last update is after the update ``since``, and not after ``until``. The first bound is
+        the place of the first changed row; the last bound is the number of all places.
         """
         with tf.device(self.device):
             count = self.places.count.read_value()
@@ -164,12 +169,12 @@ class HeldRows:
 
 
 def number_type(tables: Sequence[Table]) -> Any:
-    """Return the type in which numbers of tables are kept, and travel."""
+    """Return the type of the numbers of ``tables`` in memory and in messages: uint8, or int32 for many tables."""
     return tf.uint8 if len(tables) <= _FEW_TABLES else tf.int32
 
 
 def without_rows_where(mask: Any, numbers: Any) -> Any:
-    """Return the same places of rows, int64 [n], but ``NO_ROW`` where the mask is true."""
+    """Return ``numbers``, the places of rows, int64 [n], with ``NO_ROW`` where ``mask`` is true."""
     return tf.where(mask, tf.fill(tf.shape(numbers), tf.constant(NO_ROW, tf.int64)), numbers)
 
 

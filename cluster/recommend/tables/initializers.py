@@ -18,9 +18,9 @@ def first_values(tables: Sequence[Table], keys: Any, numbers: Any) -> Any:
     """Return the first values of rows, float32 [n, width], on the current device.
 
     Args:
-      tables: all of one width.
-      keys: int64 [n].
-      numbers: int32 [n], the place of each row's table in ``tables``.
+      tables: tables of one width.
+      keys: the keys of the rows, int64 [n].
+      numbers: the index in ``tables`` of each row's table, int32 [n].
     """
     kinds, width = {each.initializer[0] for each in tables}, tables[0].width
     low = _of_each(numbers, [each.initializer[1] for each in tables])

@@ -1,7 +1,8 @@
-"""Rows of a checkpoint on their way to the servers, a part at a time: of the same tables, or under other names.
+"""Rows of a checkpoint, loaded into the servers one part at a time, also into tables of other names.
 
-A checkpoint has the ids of rows. So rows get the keys that belong to their table's name here, and go to the servers
-that have these keys, whatever their number. ``saved_tables`` has the form in which a checkpoint holds them.
+A checkpoint has the ids of its rows. So a row gets the key that belongs to its id and to its table's name in this
+model, and goes to the server that has this key, whatever the number of servers. ``saved_tables`` describes a
+checkpoint's rows.
 """
 
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
@@ -50,7 +51,7 @@ def _put(stores: Sequence[Store], part: Mapping[str, Any], tables: Any) -> Any:
 
 
 class LoadedTables(SavedRows):
-    """Restore the stores of one kind. Make it on the device of the process that reads the files."""
+    """The operations that restore the stores of one kind, created on the device of the process that reads the files."""
 
     def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
         self._name, self._stores, self._fed = name, list(stores), fed
@@ -76,7 +77,7 @@ class LoadedTables(SavedRows):
         return tf.group(*written)
 
     def loads(self, reader: Any) -> Iterator[Step]:
-        """Yield the operations that give the servers the rows of a checkpoint, in place of theirs."""
+        """Yield the operations, with their feeds, that replace the servers' rows by the rows of a checkpoint."""
         stored = [name.decode() for name in reader.get_tensor(f"{self._name}/tables")]
         places = [self._tables.index(name) if name in self._tables else -1 for name in stored]
         yield self._clear, {}
@@ -88,10 +89,12 @@ class LoadedTables(SavedRows):
                 yield self._load_seen, {self._places: places, self._fed.names: seen_names(self._name, index)}
 
     def refuse_others(self, reader: Any) -> None:
-        """Refuse a checkpoint without one of the tables, or of another optimizer or width, or without a part.
+        """Refuse a checkpoint whose rows do not fit the tables.
 
         Raises:
-          tf.errors.NotFoundError, tf.errors.InvalidArgumentError: it is such a checkpoint.
+          tf.errors.NotFoundError: the checkpoint lacks one of the tables.
+          tf.errors.InvalidArgumentError: the checkpoint lacks a part of the rows, has rows of another width, or has the
+            slots of another optimizer.
         """
         shapes = reader.get_variable_to_shape_map()
         stored = []
@@ -110,15 +113,16 @@ class LoadedTables(SavedRows):
                     )
             if "slots" not in self._columns and f"{self._name}/part_{number}/slots" in shapes:
                 raise tf.errors.InvalidArgumentError(
-                    None, None, f"{self._name}: expected no optimizer's slots, found some"
+                    None, None, f"{self._name}: expected no slots of an optimizer, found some"
                 )
 
 
 class Round(NamedTuple):
-    """One reading of the parts of a store in a checkpoint.
+    """One reading of all parts of a store in a checkpoint.
 
-    ``numbers``: of tables there, with the number of the table here that gets their rows. ``limits``: by the same
-    numbers, steps without its id after which a row had expired; 0 for never.
+    ``numbers`` maps the number of a table in the checkpoint to the number of the table in this model that gets its
+    rows. ``limits`` maps the number of a table in the checkpoint to the number of steps without an id after which the
+    id's row had expired there; 0 for never.
     """
 
     store: str
@@ -128,10 +132,11 @@ class Round(NamedTuple):
 
 
 def rounds(sources: Mapping[int, StoredTable]) -> List[Round]:
-    """Return what to read, each store as seldom as possible.
+    """Return the rounds that give tables their rows from ``sources``, with as few rounds as possible for each store.
 
     Args:
-      sources: by the number of a table here, the stored one that gives its rows. Several may have the same.
+      sources: maps the number of a table in this model to the stored table with its rows. Several tables may take the
+        rows of one stored table.
     """
     found: List[Round] = []
     for number, stored in sources.items():
@@ -145,9 +150,10 @@ def rounds(sources: Mapping[int, StoredTable]) -> List[Round]:
 
 
 class RenamedRows:
-    """The operation that gives the stores of one kind rows from a checkpoint, on the current device.
+    """The operation that gives the stores of one kind rows from another model's checkpoint, on the current device.
 
-    A row keeps nothing but its value: it counts as used by no update yet, and its slots have their first values.
+    Only the values of rows come from the checkpoint. Every row counts as not yet updated, and its slots get their first
+    values.
     """
 
     def __init__(self, stores: Sequence[Store], fed: Fed):
@@ -164,10 +170,10 @@ class RenamedRows:
         return (limits > 0) & (self._updates + 1 - tf.cast(used, tf.int64) > limits)
 
     def loads(self, reader: Any, sources: Mapping[str, StoredTable]) -> Iterator[Step]:
-        """Yield the operation for each part, and what it is fed but for the path.
+        """Yield, for each part of the checkpoint, the operation and its feeds except the path.
 
         Args:
-          sources: the stored table of each chosen one of ``tables``.
+          sources: maps the name of each table that gets rows to the stored table with these rows.
         """
         numbered = {number: sources[name] for number, name in enumerate(self.tables) if name in sources}
         for each in rounds(numbered):
@@ -182,7 +188,7 @@ class RenamedRows:
 
 
 class WarmTables(WarmRows):
-    """The embedding tables of a model, by their stores, to which a warm start gives rows."""
+    """The embedding tables of a model, to which a warm start gives rows; ``kinds`` has the stores of each kind."""
 
     def __init__(self, kinds: Sequence[Sequence[Store]]):
         self._kinds = kinds
@@ -198,12 +204,16 @@ class WarmTables(WarmRows):
         self._sizes = [store.places.count for kind in self._kinds for store in kind]
 
     def loads(self, reader: Any, chosen: Mapping[str, str]) -> Iterator[Step]:
-        """Yield the operations that give chosen tables rows, by their names here and there."""
+        """Yield the operations, with their feeds, that give tables their rows from a checkpoint.
+
+        Args:
+          chosen: maps the name of a table in this model to the name of its source in the checkpoint.
+        """
         stored = stored_tables(reader)
         sources = {name: stored[there] for name, there in chosen.items()}
         for kind in self._rows:
             yield from kind.loads(reader, sources)
 
     def size(self, session: Any) -> int:
-        """Return how many rows all tables have."""
+        """Return the number of rows in all tables of the model together."""
         return int(sum(session.run(self._sizes)))

@@ -1,12 +1,12 @@
-"""Batches that wait for their rows: the lookups of a later step run under the present one.
+"""Lookups ahead of their step: during a step, the servers look up the rows of a later batch.
 
     worker   batch t + n comes, and its ids are looked up       -> a queue of n batches with their rows
     worker   batch t leaves the queue; the model computes with it, and sends its gradients
-    ps       takes none of these before it has taken the rows of batch t + n
+    ps       applies these gradients only after it has looked up the rows of batch t + n
 
 No server updates a row before every worker has given its gradient. So batch t + n has exactly the rows after the update
-of step t - 1: they are n updates behind, in every run. Bounded staleness is that of Q. Ho et al., "More Effective
-Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, for tables alone.
+of step t - 1: the rows are n updates behind, in every run. The method is the bounded staleness of Q. Ho et al., "More
+Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, applied only to tables.
 """
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -16,16 +16,16 @@ from cluster.runtime.tf_compat import tf
 
 
 class Lookahead:
-    """Let batches wait for so many steps.
+    """The queues in which batches, and the rows of their lookups, wait for ``steps`` steps.
 
     Args:
-      steps: how many.
-      boundary: the tensors of a batch as the model gets them: identities of what the dataset gives.
-      device: of the worker's memory.
-      worker: its index.
+      steps: the number of steps from the lookups of a batch to the training on this batch.
+      boundary: the tensors of a batch as the model receives them: identities of the dataset's tensors.
+      device: the device of the worker's memory.
+      worker: the index of the worker.
 
     Attributes:
-      beside: operations to run beside each step, available after ``close``.
+      beside: the operations to run together with each step; available after ``close``.
     """
 
     def __init__(self, steps: int, boundary: Sequence[Any], device: str, worker: int = 0):
@@ -37,16 +37,19 @@ class Lookahead:
         self._own: List[Any] = []
 
     def of_newest(self, tensors: Sequence[Any]) -> List[Any]:
-        """Return tensors that the model makes of a batch, made of the newest batch instead."""
+        """Return copies of ``tensors`` that are computed from the newest batch, and not from the model's own batch."""
         self._own += [each.op for each in tensors]
         return copied(tensors, self._newest)
 
     def delay(self, structure: Any) -> Any:
-        """Return the same tensors as they were so many steps before."""
+        """Return the tensors of ``structure`` with the values that they had ``steps`` steps before."""
         return self._delay(structure, self._device, None)
 
     def delay_there(self, structure: Any, device: str) -> Any:
-        """Return the same tensors of a server as they were so many steps before; they stay in its memory."""
+        """Return the tensors of ``structure`` with the values that they had ``steps`` steps before.
+
+        Meanwhile, the values wait in the memory of ``device``, which is a server's.
+        """
         return self._delay(structure, device, f"lookahead/{self._worker}/{len(self._queues)}")
 
     def _delay(self, structure: Any, device: str, name: Optional[str]) -> Any:
@@ -62,7 +65,7 @@ class Lookahead:
         return tf.nest.pack_sequence_as(structure, delayed)
 
     def close(self) -> None:
-        """Let the model have delayed batches. No lookup is made afterwards."""
+        """Make the model compute with the delayed batches; the caller adds no lookup afterwards."""
         for each, delayed in zip(self._boundary, self.delay([each.op.inputs[0] for each in self._boundary])):
             each.op._update_input(0, delayed)
         with tf.device(self._device):
@@ -72,7 +75,10 @@ class Lookahead:
         self._take = [_size_and_take(queue) for queue in self._queues]
 
     def begin(self, session: Any) -> None:
-        """Fill the queue, once this worker has joined. What a session that was given up has left there goes."""
+        """Fill the queues with ``steps`` batches, once this worker has joined.
+
+        The queues drop the elements that an earlier session, which was given up, has left in them.
+        """
         for size, take in self._take:
             for _ in range(session.run(size)):
                 session.run(take)

@@ -1,4 +1,4 @@
-"""Tables and lookups in them, in a graph that is being built; refusals of lookups for which there is no right step."""
+"""Tables and lookups in a graph that is being built; refusals of lookups that no step can train correctly."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
@@ -15,7 +15,7 @@ _COLLECTION = "embedding_lookups"
 
 @dataclass(frozen=True)
 class Table:
-    """A table by its name, with rows of ``width`` numbers; see ``cluster.embedding.table``."""
+    """The name and the settings of a table, whose rows have ``width`` numbers; see ``cluster.embedding.table``."""
 
     name: str
     width: int
@@ -27,8 +27,9 @@ class Table:
 class Lookup(NamedTuple):
     """One lookup in a graph.
 
-    ``ids`` is int64 [n]. ``numbers`` is an identity that stands for the row of each id in ``variable``. ``rows`` is the
-    operation that takes them.
+    ``ids`` is int64 [n]. ``variable`` stands for the table in the graph. ``numbers`` is the tensor with the number of
+    each id's row in ``variable``, an identity of ``ids`` until the stores replace its input. ``rows`` is the operation
+    that takes these rows from ``variable``.
     """
 
     table: Table
@@ -39,12 +40,12 @@ class Lookup(NamedTuple):
 
 
 def lookups(graph: Any) -> List[Lookup]:
-    """Return all lookups of a graph, in the order of making."""
+    """Return all lookups of ``graph``, in the order in which the graph got them."""
     return list(graph.get_collection(_COLLECTION))
 
 
 def look_up(table: Table, ids: Any) -> Any:
-    """Add a lookup to the current graph; return the rows of ids [n], [n, width]."""
+    """Add a lookup in ``table`` to the current graph, and return the rows of ``ids`` [n], float32 [n, width]."""
     variable = _stand_in(table)
     with tf.name_scope(f"{table.name}_lookup"):
         numbers = tf.identity(ids, name="numbers")  # so what needs the rows needs what makes the ids, too
@@ -66,7 +67,7 @@ def _stand_in(table: Table) -> Any:
 
 
 def refuse_namesake(table: Table) -> None:
-    """Refuse a table if the model has another one of this name. Raises ValueError."""
+    """Refuse ``table`` if the model has another table with the same name. Raises ValueError."""
     known = _tables(tf.get_default_graph())
     if known.setdefault(table.name, table) != table:
         raise ValueError(
@@ -83,10 +84,13 @@ def _tables(graph: Any) -> Dict[str, Table]:
 
 
 def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bool) -> None:
-    """Refuse tables that are used in a way, or with settings, for which there is no right step.
+    """Refuse settings, and uses of tables, with which no step can train the tables correctly.
+
+    Args:
+      is_elementwise: whether the optimizer updates every element independently of other elements.
 
     Raises:
-      JobError: they are.
+      JobError: ``lookups`` exist together with such a setting or use.
     """
     settings = {
         "train.backup_workers": train.backup_workers > 0,
@@ -100,14 +104,15 @@ def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bo
 
 
 def refuse_staleness(lookups: Sequence[Lookup], job: Job, boundary: Sequence[Any], has_shards: bool) -> None:
-    """Refuse ``train.table_staleness`` where ids are not known before their step, or where examples are counted.
+    """Refuse ``train.table_staleness`` if ids need more than their batch, or the dataset is of ``cluster.shards``.
 
     Args:
-      lookups: of a training step.
-      boundary: the tensors of its batch.
+      lookups: the lookups of a training step.
+      boundary: the tensors of the step's batch.
+      has_shards: whether the dataset is of ``cluster.shards``.
 
     Raises:
-      JobError: the key cannot be used with them.
+      JobError: the setting cannot be used with these lookups or this dataset.
     """
     key = "train.table_staleness"
     job.check("inputs", f"a dataset of its own with {key}", "one of cluster.shards", not has_shards)
@@ -118,13 +123,13 @@ def refuse_staleness(lookups: Sequence[Lookup], job: Job, boundary: Sequence[Any
 
 
 def refuse_anywhere(lookups: Sequence[Lookup], job: Job, what: str) -> None:
-    """Refuse all tables.
+    """Refuse all lookups in embedding tables.
 
     Args:
-      what: cannot be done with tables.
+      what: the setting that excludes tables, as the error names it.
 
     Raises:
-      JobError: there are lookups.
+      JobError: ``lookups`` is not empty.
     """
     found = f"the table {lookups[0].table.name!r}" if lookups else "none"
     job.check("model", f"no embedding tables with {what}", found, not lookups)

@@ -1,9 +1,10 @@
 """Keys of rows: the ids of all tables as well-spread int64 numbers, and the keys of one step, each once.
 
 A key is ``mix(id + salt of the table's name)``. ``mix`` is a bijection, so two ids of one table never have the same
-key. Ids of two tables may, with a chance of 2^-64 a pair. A server notices that, and refuses.
+key. Ids of two tables may have the same key, with a probability of 2^-64 for each pair. A server detects this, and
+fails the step.
 
-A step asks for each key once, in order. Gradients then name rows by their places among these keys.
+A step asks for each key once, in ascending order. Gradients then name rows by their places among these keys.
 
 The mixing is that of SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number
 generators", OOPSLA 2014.
@@ -25,32 +26,40 @@ _LAST = 31
 
 
 def signed(number: int) -> int:
-    """Return the int64 with the bits of an unsigned number."""
+    """Return the int64 that has the same bits as ``number``, an unsigned number of 64 bits."""
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def salt(name: str) -> int:
-    """Return the int64 that belongs to a name."""
+    """Return the salt of a table, a hash of its ``name`` that is an int64."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little", signed=True)
 
 
 def salts(tables: Sequence[Table]) -> Any:
-    """Return the numbers that belong to the names of tables, int64 [tables]."""
+    """Return the salts of ``tables``, int64 [tables]."""
     return tf.constant([salt(table.name) for table in tables], tf.int64)
 
 
 def keys_of(ids: Any, tables: Any, of_tables: Any) -> Any:
-    """Return the keys of ids [n] of tables [n]; ``of_tables`` are the ``salts`` of all."""
+    """Return the keys of ``ids`` [n], int64 [n].
+
+    Args:
+      tables: the number of each id's table, [n].
+      of_tables: the ``salts`` of all tables.
+    """
     return mix(ids + tf.gather(of_tables, tables))
 
 
 def ids_of(keys: Any, tables: Any, of_tables: Any) -> Any:
-    """Undo ``keys_of``."""
+    """Return the ids [n] for which ``keys_of`` returns ``keys`` [n], with the same ``tables`` and ``of_tables``."""
     return unmix(keys) - tf.gather(of_tables, tables)
 
 
 def mix(numbers: Any) -> Any:
-    """Return well-spread int64 numbers for int64 numbers of any shape; equal ones for equal ones only."""
+    """Return a well-spread int64 for each of ``numbers``, int64 of any shape.
+
+    Different numbers have different results.
+    """
     return call("mix", _mix, numbers)
 
 
@@ -61,7 +70,7 @@ def _mix(numbers: Any) -> Any:
 
 
 def shift_right(numbers: Any, by: int) -> Any:
-    """Return int64 numbers shifted to the right, with zeros from the left."""
+    """Return ``numbers``, int64, shifted to the right by ``by`` bits; zeros fill the left side."""
     unsigned = tf.bitcast(numbers, tf.uint64)
     return tf.bitcast(tf.bitwise.right_shift(unsigned, tf.constant(by, tf.uint64)), tf.int64)
 
@@ -71,12 +80,12 @@ def _xor_shifted(numbers: Any, by: int) -> Any:
 
 
 def owners(keys: Any, servers: int) -> Any:
-    """Return the index of each key's server, int32: contiguous runs of keys, in their order."""
+    """Return the index of the server of each of ``keys``, int32; a server has one contiguous range of all keys."""
     return call(f"owners {servers}", lambda each: _bucket(each) * servers // BUCKETS, keys)
 
 
 def runs(keys: Any, servers: int) -> Any:
-    """Return how many of ascending keys [n] each server has, int32 [servers]."""
+    """Return the number of keys that each server has among ``keys`` [n], which ascend, int32 [servers]."""
     firsts = [-(-server * BUCKETS // servers) for server in range(1, servers)]  # the first bucket of each server
     starts = tf.constant([(bucket - BUCKETS // 2) << _BUCKET_BITS for bucket in firsts], tf.int64)
     ends = tf.concat([[0], tf.searchsorted(keys, starts), [tf.size(keys)]], 0)
@@ -89,12 +98,13 @@ def _bucket(keys: Any) -> Any:
 
 
 def refuse_collisions(keys: Any, held: Any, tables: Any, names: Sequence[str]) -> Any:
-    """Make the operation that fails where one of keys [n] is of two tables: ``held`` and ``tables``, int32 [n].
+    """Make the operation that fails if one of ``keys`` [n] is the key of ids in two tables.
 
-    The error has both tables and their ids.
+    The error names both tables and their ids.
 
     Args:
-      names: of all tables, in the order of their numbers.
+      held, tables: two numbers of tables for each key, int32 [n]; they differ only for a key of two tables.
+      names: the names of all tables, in the order of their numbers.
     """
 
     def fail() -> Any:
@@ -115,7 +125,7 @@ def _collision(names: Sequence[str], keys: Any, held: Any, tables: Any) -> Any:
 
 
 def unmix(numbers: Any) -> Any:
-    """Undo ``mix``."""
+    """Return the numbers for which ``mix`` returns ``numbers``."""
     return call("unmix", _unmix, numbers)
 
 
@@ -143,10 +153,10 @@ def _unshifted(numbers: Any, by: int) -> Any:
 
 
 class Distinct(NamedTuple):
-    """The keys of some ids.
+    """The different keys of some ids.
 
-    ``keys`` is int64 [n], each once and ascending. ``tables`` has the numbers of their tables, int32 [n]. ``places``
-    has for each tensor of ids where its ids' keys are among these, int64.
+    ``keys`` is int64 [n], ascending. ``tables`` has the number of each key's table, int32 [n]. ``places`` has an int64
+    tensor for each tensor of ids: for every id, the index of its key in ``keys``.
     """
 
     keys: Any
@@ -155,11 +165,11 @@ class Distinct(NamedTuple):
 
 
 def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -> Distinct:
-    """Return the keys of tensors of ids, int64 [any] each.
+    """Return the different keys of ``ids``, which are tensors int64 [any].
 
     Args:
-      of: the table of each tensor.
-      tables: all, in the order of their numbers.
+      of: the table of each tensor of ids.
+      tables: all tables, in the order of their numbers.
     """
     sizes = [tf.size(each) for each in ids]
     numbers = tf.concat([tf.fill([size], tables.index(table)) for size, table in zip(sizes, of)], 0)
@@ -176,16 +186,19 @@ def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -
 
 
 class Summed(NamedTuple):
-    """One gradient of several, and which keys [n] it has rows for, bool [n]; None where nobody asked for that."""
+    """The sum of several gradients.
+
+    ``has_grad``: whether ``grad`` has a row for each of the step's keys, bool [n]; None from ``summed_by_key``.
+    """
 
     grad: Any
     has_grad: Any
 
 
 def summed(keys: Any, grads: Sequence[Any]) -> Summed:
-    """Return one gradient of several: its rows have the keys [n] at their places, and each key is there once.
+    """Return the sum of ``grads``, which name rows by their places in ``keys`` [n]; the sum names rows by their keys.
 
-    ``keys`` are ascending, as are those of the gradient. Keys without a gradient are left out.
+    ``keys`` ascend, each once, and so do the keys of the sum. The sum has no rows for keys without a gradient.
     """
     values, places = _joined(grads)
     size = tf.size(keys)
@@ -198,15 +211,15 @@ def summed(keys: Any, grads: Sequence[Any]) -> Summed:
 
 
 def summed_by_key(keys: Any, grads: Sequence[Any]) -> Summed:
-    """Return the same where ``keys`` are in any order, and may be there more than once."""
+    """Return the same sum as ``summed`` for ``keys`` in any order, which may have a key more than once."""
     values, places = _joined(grads)
     return Summed(merge_rows(tf.IndexedSlices(values, tf.gather(keys, places))), None)
 
 
 def chosen(keys: Any, mask: Any) -> Any:
-    """Return those of the keys [n] for which the mask, bool [n], is true.
+    """Return those of ``keys`` [n] for which ``mask``, bool [n], is true.
 
-    The operation fails where the mask is of other keys, of which there is another number.
+    The operation fails if ``mask`` has another length, because it then belongs to other keys.
     """
     message = "the rows of a gradient are not those that its step looked up"
     with tf.control_dependencies([tf.debugging.assert_equal(tf.size(mask), tf.size(keys), message=message)]):

@@ -1,8 +1,8 @@
-"""The update of rows: an optimizer's rule, applied to those rows alone that a step has a gradient for.
+"""The update of rows: an optimizer's rule, applied only to the rows for which a step has a gradient.
 
-What TensorFlow's own optimizers do with the gradient of rows costs, for Adam, as much as the whole table. Here the rows
-and what is kept for them are taken, updated, and written back. Momentum and moments of other rows stay as they are
-("lazy"), as TensorFlow's own momentum and Adagrad have them.
+TensorFlow's own Adam updates the whole table even if only a few rows have a gradient. Here the optimizer takes these
+rows and their slots, updates them, and writes them back. Momentum and moments of other rows stay as they are ("lazy"),
+as in TensorFlow's own momentum and Adagrad.
 """
 
 from types import MappingProxyType
@@ -19,15 +19,13 @@ Asked = Sequence[Tuple[Any, Any]]  # (keys, numbers of their tables) of each req
 
 
 class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
-    """Apply gradients to the rows of stores.
-
-    A gradient names its rows by their keys.
+    """An optimizer that applies gradients to the rows of stores; a gradient names its rows by their keys.
 
     Args:
-      rule: of the author's optimizer; gets the count of updates of a store, from 1 on, and returns how to update.
-      stores: that it updates.
-      asked: what this worker has asked each store for, by its rows' name, where updates of other workers may lie
-        between a lookup and its update.
+      rule: returns the ``Rule`` of the author's optimizer for the number of a store's update, which counts from 1.
+      stores: the stores with these rows.
+      asked: the keys, and the numbers of their tables, that this worker has looked up in each store, by the name of the
+        store's rows. They are needed only if updates of other workers may come between a lookup and its own update.
     """
 
     works_by_element = True
@@ -64,19 +62,19 @@ class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
 
 
 def slots_of(optimizer: Any) -> List[RowSlot]:
-    """Return what the rule of an optimizer keeps for each element of a row.
+    """Return the slots that the rule of ``optimizer`` keeps for each element of a row.
 
     Raises:
-      JobError: no rule for rows is known for the optimizer.
+      JobError: no rule for rows is known for ``optimizer``.
     """
     return _known(optimizer)[0](optimizer)
 
 
 def rule_of(optimizer: Any) -> Callable[[Any], Rule]:
-    """Return the rule of an optimizer.
+    """Return a function from the number of an update to the rule by which ``optimizer`` updates rows.
 
     Raises:
-      JobError: none is known for it.
+      JobError: no rule for rows is known for ``optimizer``.
     """
     make = _known(optimizer)[1]
     return lambda count: make(optimizer, count)
@@ -87,7 +85,7 @@ def _known(optimizer: Any) -> "_Known":
     if found is None:
         names = ", ".join(each.__name__ for each in _RULES)
         raise JobError(
-            f"optimizer: expected one whose rule for the rows of embedding tables is known ({names}), found"
+            f"optimizer: expected an optimizer with a known rule for rows of embedding tables ({names}), found"
             f" {type(optimizer).__name__}"
         )
     return found

@@ -1,13 +1,15 @@
 """Places of rows in a store: found by their keys, taken by new rows, and free again once rows have expired.
 
-The index is one of TensorFlow's hash tables. The dense one takes half the memory, and never uses the entry of a removed
-key again. So it serves a store whose rows stay; where rows expire, the other one does. The dense one marks entries
-by two keys, and takes them from nobody. Ids may have these, too: a small table of the other kind leads to their rows.
+The index is one of two hash tables of TensorFlow. The dense table takes half the memory of the other table, but never
+uses the entry of a removed key again. So a store whose rows stay has the dense table, and a store whose rows expire has
+the other table. The dense table marks entries by two special keys, and accepts no rows under these keys. Ids may have
+these keys, too: a small table of the other kind has the places of their rows.
 
-Places are taken in order. A place whose row was removed waits in a ring until a new row takes it.
+New rows take places in ascending order. The place of a removed row waits in a ring until a new row takes the place.
 
-A row counts as expired from the update on at which its table's limit is passed, in every lookup. To look through the
-rows only frees their memory. Each update looks through a few, so that a round takes a quarter of the shortest limit.
+In every lookup, a row counts as expired from the first update that passes its table's limit. The search for expired
+rows only frees their memory. Each update searches a few rows, so that a search of all rows takes at most a quarter of
+the shortest limit.
 """
 
 from typing import Any, Sequence
@@ -24,10 +26,10 @@ _LOAD = 0.8  # of the entries have keys when the dense table doubles
 
 
 class Index:
-    """Make the index of a store on the current device.
+    """The index of a store, from keys to the places of rows, created on the current device.
 
     Args:
-      name: of the store.
+      name: the name of the store.
       removes: whether ``remove`` is ever called.
     """
 
@@ -38,7 +40,7 @@ class Index:
         self._sparse = _sparse(f"{name}/marks" if self._is_dense else f"{name}/index", self._dtype)
 
     def find(self, keys: Any) -> Any:
-        """Return the places of keys [n], int64 [n]; ``NO_ROW`` for a key without one."""
+        """Return the places of the rows of ``keys`` [n], int64 [n]; ``NO_ROW`` for a key without a row."""
         if not self._is_dense:
             return self._find_in(self._sparse, keys)
         is_mark = _are_marks(keys)
@@ -57,7 +59,7 @@ class Index:
         return tf.cast(tf.reshape(found, [-1]), tf.int64)
 
     def insert(self, keys: Any, places: Any) -> Any:
-        """Make the operation that leads keys [n] to places, int64 [n]."""
+        """Make the operation that enters ``places``, int64 [n], as the places of the rows of ``keys`` [n]."""
         places = tf.cast(places, self._dtype)
         if not self._is_dense:
             return _insert(self._sparse, keys, places)
@@ -67,13 +69,14 @@ class Index:
         return tf.group(*[_insert(table, tf.gather(keys, some), tf.gather(places, some)) for table, some in into])
 
     def remove(self, keys: Any) -> Any:
-        """Make the operation that removes those of the keys [n] that are there."""
+        """Make the operation that removes those of ``keys`` [n] that the index has."""
         return tf.raw_ops.LookupTableRemoveV2(table_handle=self._sparse, keys=keys)
 
     def empty(self) -> Any:
         """Make the operation that removes all keys.
 
-        The dense table cannot be emptied. So it is given up, and whatever uses the index next makes another one.
+        The dense table cannot be emptied. So the operation destroys it, and the next operation that uses the index
+        creates another dense table.
         """
         nothing = tf.zeros([0], tf.int64)
         places = tf.zeros([0], self._dtype)
@@ -124,14 +127,14 @@ FREE = -1  # as the time of a row's last update
 
 
 class RowPlaces:
-    """Make what hands out the places of a store, on the current device.
+    """The places of a store's rows, handed out to new rows; created on the current device.
 
     Args:
-      name: of the store.
-      reserved: int32, how many places to make.
-      used: int32 [capacity], when each row was updated last, or ``FREE``.
-      full: the words for a store without free places.
-      returns: whether places are ever given back.
+      name: the name of the store.
+      reserved: the number of places, int32.
+      used: the number of the update that last changed the row at each place, int32 [capacity]; ``FREE`` for no row.
+      full: the text of the error for a store without free places.
+      returns: whether ``give_back`` is ever called.
     """
 
     def __init__(self, name: str, reserved: Any, used: Any, full: str, returns: bool):
@@ -145,7 +148,7 @@ class RowPlaces:
             self.variables += [self._ring, self._given, self._retaken]
 
     def take(self, number: Any) -> Any:
-        """Return so many places, int64 [number], for rows that the caller writes and marks as used."""
+        """Return ``number`` places, int64 [number], for new rows; the caller writes the rows and their columns."""
         if not self._returns:
             return self._take_new(number)
         free = self._given.read_value() - self._retaken.read_value()
@@ -167,7 +170,7 @@ class RowPlaces:
             return tf.range(end - number, end)
 
     def give_back(self, places: Any) -> Any:
-        """Make the operation that lets new rows have these places, int64 [n], that no id has any more."""
+        """Make the operation that frees ``places``, int64 [n], whose rows no id has any more, for new rows."""
         size = tf.size(places, out_type=tf.int64)
         marked = tf.scatter_update(self._used, places, tf.fill([size], FREE))
         end = self._given.read_value() + size
@@ -181,18 +184,30 @@ _LEAST = 256  # rows that an update looks through
 
 
 class Expiry:
-    """The limits of the tables of one store, in updates; 0 for never."""
+    """The expiry of the rows of one store.
+
+    Args:
+      limits: for each table, the number of updates without an id after which the id's row expires; 0 for never.
+
+    Attributes:
+      happens: whether the rows of any table expire.
+    """
 
     def __init__(self, limits: Sequence[int]):
         self._limits = list(limits)
         self.happens = any(self._limits)
 
     def expired(self, tables: Any, used: Any, update: Any) -> Any:
-        """Return which rows [n] have expired by an update, as bools: of tables [n], changed last by updates [n]."""
+        """Return whether each of n rows has expired at the update with the number ``update``, bool [n].
+
+        Args:
+          tables: the number of each row's table, [n].
+          used: the number of the update that last changed each row, [n].
+        """
         limits = tf.gather(tf.constant(self._limits, tf.int64), tables)
         return (limits > 0) & (update - tf.cast(used, tf.int64) > limits)
 
     def next_places(self, count: Any, update: Any) -> Any:
-        """Return the places of ``count`` that an update looks through, int64 [n]."""
+        """Return those of the first ``count`` places at which ``update`` searches for expired rows, int64 [n]."""
         number = _LEAST + 4 * count // min(each for each in self._limits if each)
         return (update * number + tf.range(tf.minimum(number, count))) % tf.maximum(count, 1)

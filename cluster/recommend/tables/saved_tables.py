@@ -1,4 +1,4 @@
-"""Embedding tables in a checkpoint: the rows that there are, in parts of any length, with their ids.
+"""Embedding tables in a checkpoint: their rows, in parts of any length, with the ids of the rows.
 
 For the tables of one width that share an optimizer, such as ``embeddings_16``, a checkpoint has:
 
@@ -12,14 +12,15 @@ For the tables of one width that share an optimizer, such as ``embeddings_16``, 
     embeddings_16/part_0/rows    float32 [n, width]
     embeddings_16/part_0/slots   float32 [n, slots * width], what the optimizer keeps for a row, if anything
 
-Where ids have to come more than once, it also has what was counted of those without a row, in a part for each server:
+If a table gives an id its row only after several steps, the checkpoint also has the counts of ids without a row, in a
+part for each server:
 
     embeddings_16/seen           parts that follow, int64
     embeddings_16/seen_0/ids     int64 [n]
     embeddings_16/seen_0/tables  int32 [n]
     embeddings_16/seen_0/counts  int64 [n], steps that have had the id
 
-So a checkpoint can be read with any number of servers, and a part at a time (``loaded_rows``).
+So any number of servers can load a checkpoint, one part at a time (``loaded_rows``).
 
 A delta continues the parts of the checkpoint before it with the rows that have changed since. So an id may be in
 several parts. Its last row counts, unless that has expired: ``updates + 1 - used`` is above its table's limit.
@@ -27,13 +28,14 @@ several parts. Its last row counts, unless that has expired: ``updates + 1 - use
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 
-from cluster.checkpoints.pieces_of_variables import Fed, Write, copied
+from cluster.checkpoints.pieces_of_variables import Fed, Write
 from cluster.checkpoints.row_pieces import LastRows
 from cluster.recommend.tables import row_keys
 from cluster.recommend.tables.held_rows import LAST_UPDATE, NO_UPDATE
 from cluster.recommend.tables.loaded_rows import LoadedTables
 from cluster.recommend.tables.store import Store
 from cluster.recommend.tables.stored_tables import part_names, seen_names
+from cluster.runtime.server_state import copied
 from cluster.runtime.tf_compat import tf
 
 IN_FLIGHT = 64  # asynchronous updates that may have their number, but not yet changed rows; there is a lock: few
@@ -54,9 +56,9 @@ class _LastWrite(NamedTuple):
 
 
 class SavedTables(LoadedTables):
-    """Save and restore the stores of one kind.
+    """The operations that save and restore the stores of one kind.
 
-    Make it on the device of the process that writes the files.
+    Create the object on the device of the process that writes the files.
     """
 
     def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
@@ -83,7 +85,7 @@ class SavedTables(LoadedTables):
         )
 
     def make_last_writes(self) -> None:
-        """Make the operations that write what ``read_last`` reads."""
+        """Make the operations that write the values that ``read_last`` reads."""
         self._write_last_head = self._make_head()
         for index, each in enumerate(self._last):
             names = tf.placeholder(tf.string, [len(self._columns)])
@@ -119,7 +121,7 @@ class SavedTables(LoadedTables):
         return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
 
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
-        """Yield what writes each part of the rows; see ``SavedRows.rows``."""
+        """Yield the write of each part of the rows; see ``SavedRows.rows``."""
         after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
         self._number = self._number if is_delta else 0
         unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
@@ -135,7 +137,7 @@ class SavedTables(LoadedTables):
         self._saved = [max(0, each - unsure) for each in newest]
 
     def bytes(self, session: Any) -> int:
-        """Return the bytes of all rows, at most."""
+        """Return an upper bound on the bytes of all rows."""
         return self._stores[0].row_bytes * int(sum(session.run([store.places.count for store in self._stores])))
 
     def _bounds(self, session: Any, index: int, chosen: Dict[Any, int], size: int) -> List[int]:
@@ -147,7 +149,7 @@ class SavedTables(LoadedTables):
         return found
 
     def last(self, is_rehearsal: bool = False) -> LastRows:
-        """Return what writes all rows that have changed since ``rows``; in a rehearsal none has."""
+        """Return the writes of all rows that have changed since ``rows`` ran; in a rehearsal, no row has changed."""
         after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
         feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
         for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
@@ -157,13 +159,13 @@ class SavedTables(LoadedTables):
         return LastRows((self._write_last_head, written), feed, endings)
 
     def note_last(self, ran: Any) -> None:
-        """Note that the operations of ``last`` were run, and returned this."""
+        """Note that the operations of ``last`` ran, and returned ``ran``."""
         _, written = ran
         self._number += len(written)
         self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
 
     def counts(self) -> Iterator[Write]:
-        """Yield what writes the counts of ids without a row."""
+        """Yield the writes of the counts of ids that have no row yet."""
         for index, write in enumerate(self._write_seen):
             yield Write(write, {self._fed.names: seen_names(self._name, index)})
         if self._counts:
@@ -171,7 +173,7 @@ class SavedTables(LoadedTables):
             yield Write(self._write_number, number)
 
     def head(self) -> Write:
-        """Return what writes all else that belongs to the rows, with the number of their parts."""
+        """Return the write of everything else that belongs to the rows, with the number of their parts."""
         return Write(self._write_head, {self._parts: self._number}, self._head_ending)
 
     def _of_part(self, number: int) -> List[str]:

@@ -1,7 +1,8 @@
-"""The rows that one parameter server holds, of all tables of one width: looked up, updated, and given by a checkpoint.
+"""The rows of all tables of one width on one parameter server: lookups, updates, and rows from a checkpoint.
 
-Looking rows up changes none, and needs no lock: an id without a row has its first value. An update gives ids their
-rows. It knows them by their keys, so a gradient that comes late finds its ids, wherever their rows are by then.
+A lookup changes no row and needs no lock: for an id without a row, it returns the first value. An update gives ids
+their rows. A gradient names ids by their keys. So even a late gradient finds the rows of its ids, at whatever places
+the rows are by then.
 """
 
 from typing import Any, Callable, List, Sequence, Tuple
@@ -20,15 +21,15 @@ Update = Callable[[Any, Any, Any], Any]  # (number of the update, places of rows
 
 
 class Store(HeldRows):
-    """Make the variables of one server for tables of one width.
+    """The rows of tables of one width on one server, and the operations on them.
 
     Args:
-      name: of the store, on all servers.
-      device: the server's.
-      tables: in the order of their numbers.
-      slots: of the optimizer.
-      stores: how many stores this server has, which share its memory.
-      waits: whether no update begins while a worker looks rows up, as in synchronous training.
+      name: the name of the store; the names of its variables begin with it.
+      device: the device of the server.
+      tables: the tables, in the order of their numbers.
+      slots: the slots that the optimizer keeps for each element of a row.
+      stores: the number of stores on this server, which share its memory.
+      waits: whether no update begins while a worker looks up rows, as in synchronous training.
     """
 
     def __init__(
@@ -49,11 +50,11 @@ class Store(HeldRows):
 
     @property
     def variables(self) -> List[Any]:
-        """Return all variables of this server."""
+        """Return all variables of this store."""
         return [*super().variables, self.candidates.turn]
 
     def first(self) -> Any:
-        """Make the operation that gives this server a store without rows, also where it has one with rows."""
+        """Make the operation that initialises this store without rows; it also removes the rows that the store has."""
         with tf.device(self.device):
 
             def work() -> Any:
@@ -67,9 +68,14 @@ class Store(HeldRows):
             return self._locked([], work)
 
     def put(self, keys: Any, tables: Any, used: Any, rows: Any, slots: Any = None) -> Any:
-        """Make the operation that gives keys [n] these rows, on this server.
+        """Make the operation that adds ``rows`` [n, width] for ``keys`` [n] to this store.
 
-        Left out are keys that have a row, and rows that have expired by the update after this store's.
+        The operation leaves out keys that have a row already, and rows that expire by the next update of this store.
+
+        Args:
+          tables: the number of each row's table, [n].
+          used: the number of the update that last changed each row, [n].
+          slots: the slots of the rows, [n, slots * width]; None for a store without slots.
         """
         with tf.device(self.device):
             columns = [keys, tables, used, rows, *([] if slots is None else [slots])]
@@ -85,15 +91,19 @@ class Store(HeldRows):
     # -- looking rows up
 
     def receive(self, keys: Any, tables: Any) -> Tuple[Any, Any]:
-        """Return keys and the numbers of their tables in this server's memory, to which they travel once."""
+        """Return ``keys`` and ``tables``, the numbers of their tables, as tensors in the memory of this server.
+
+        So each of them travels to the server only once.
+        """
         with tf.device(self.device):
             return tf.identity(keys), tf.identity(tables)
 
     def find(self, keys: Any, tables: Any, trains: bool) -> Any:
-        """Return the rows of distinct keys [n] of tables [n], float32 [n, width]; first values where there is none.
+        """Return the rows of ``keys`` [n], all different, float32 [n, width]; the first value for a key without a row.
 
         Args:
-          keys, tables: in this server's memory: a branch takes its inputs from where they are, each by itself.
+          keys, tables: the keys and the numbers of their tables, as ``receive`` returns them. Elsewhere, each branch of
+            a condition in the operation would fetch them by itself.
           trains: whether a gradient follows, which may give ids their rows.
         """
         with tf.device(self.device):
@@ -123,13 +133,15 @@ class Store(HeldRows):
     # -- updating them
 
     def update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]] = ()) -> Any:
-        """Make the operation that updates the rows of distinct keys [n] with gradients [n, width].
+        """Make the operation that updates the rows of ``keys`` [n], all different, with ``grads`` [n, width].
 
-        A key that has no row gets one, if it has come in as many updates as its table asks for.
+        A key without a row gets one if as many updates have had the key as its table requires (``Table.admit``).
 
         Args:
-          asked: the (keys, tables) of this worker's lookups, in this server's memory, where other workers' updates may
-            lie between these and this update: the candidates among them may be forgotten by then.
+          apply: makes the operation that changes rows, from the update's number, the rows' places and the gradients.
+          asked: the (keys, tables) of this worker's lookups, as ``receive`` returns them. They are needed if updates of
+            other workers may come between the lookups and this update: by then, the store may have forgotten
+            candidates.
         """
         with tf.device(self.device):
             keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
@@ -182,7 +194,7 @@ class Store(HeldRows):
             return tf.tensor_scatter_nd_update(numbers, tf.expand_dims(of_new, 1), made)
 
     def note(self, keys: Any, tables: Any) -> Any:
-        """Make the operation that keeps those of the keys [n] in mind that have no row, for the next update."""
+        """Make the operation that, for the next update, notes as candidates those of ``keys`` [n] that have no row."""
         with tf.device(self.device):
             return self._note_new(keys, tables, self.updates.read_value() + 1)
 

@@ -1,10 +1,10 @@
-"""Embedding tables of a checkpoint in the memory of one process: found, read part by part, and there to be looked up.
+"""Embedding tables of a checkpoint in the memory of one process: found, read part by part, and looked up.
 
-``saved_tables`` has the form in which a checkpoint holds them.
+``saved_tables`` describes the tables of a checkpoint.
 
-A frozen table answers and never changes. It is a sorted list of ids, the place of each id's row, and the rows. A lookup
-searches for its ids in the list, by plain operations of TensorFlow. So a graph with such tables needs nothing of this
-project, and no server.
+A frozen table answers lookups, and no lookup changes it. It is a sorted list of ids, the place of each id's row, and
+the rows. A lookup searches for its ids in the list, by plain operations of TensorFlow. So a graph with frozen tables
+needs neither this project's code nor a parameter server.
 """
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
@@ -19,19 +19,21 @@ from cluster.runtime.tf_compat import tf
 
 
 def part_names(store: str, number: int, columns: Iterable[str]) -> List[str]:
-    """Return the names of columns of one part of a store."""
+    """Return the names, in a checkpoint, of ``columns`` of the part ``number`` of ``store``."""
     return [f"{store}/part_{number}/{column}" for column in columns]
 
 
 def seen_names(store: str, number: int) -> List[str]:
-    """Return the names of the columns of one part of what was counted of ids without a row."""
+    """Return the names, in a checkpoint, of the columns of the part ``number`` of the counts of ids without a row."""
     return [f"{store}/seen_{number}/{column}" for column in ("ids", "tables", "counts")]
 
 
 class StoredTable(NamedTuple):
-    """One table in a checkpoint: with others in a ``store``, ``embeddings_16``, as the one of ``number``.
+    """One table in a checkpoint.
 
-    ``expire``: steps without its id after which a row expired in the run that wrote the checkpoint; 0 for never.
+    ``store`` is the store that has this table and others, such as ``embeddings_16``. ``number`` is the number of the
+    table in the store, and ``parts`` the number of the store's parts. ``expire``: the number of steps without an id
+    after which the id's row expired in the run that wrote the checkpoint; 0 for never.
     """
 
     name: str
@@ -58,12 +60,13 @@ def stored_tables(reader: Any) -> Dict[str, StoredTable]:
 
 
 class StoredRows:
-    """The rows of a table that count: of each id the last one, unless that has expired.
+    """The valid rows of a table in a checkpoint: the last row of each id, unless this row has expired.
 
     Args:
-      expire: steps without its id after which a row expires; 0 for never.
+      expire: the number of steps without an id after which the id's row expires; 0 for never.
 
-    ``ids``: int64 [n], in the order of ``parts``.
+    Attributes:
+      ids: the id of each row, int64 [n], in the order of ``parts``.
     """
 
     def __init__(self, reader: Any, table: StoredTable, expire: int):
@@ -79,7 +82,7 @@ class StoredRows:
         )
 
     def parts(self) -> Iterator[np.ndarray]:
-        """Yield the rows, float32 [some, width], a part of the checkpoint at a time."""
+        """Yield the valid rows of one part of the checkpoint after the other, float32 [some, width] each."""
         for number, places in enumerate(self._places):
             yield self._column(number, "rows")[places]
 
@@ -109,12 +112,13 @@ _LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after an
 
 
 class FrozenTable:
-    """One table on the current device, without rows until ``load``.
+    """One table on the current device; it has no rows until ``load`` gives it rows.
 
     Args:
-      pieces: how many variables hold the rows.
+      pieces: the number of variables that hold the rows.
 
-    ``size`` is the number of rows that ``load`` has given.
+    Attributes:
+      size: the number of rows that the last ``load`` has given to the table.
     """
 
     def __init__(self, table: Table, pieces: int = 1):
@@ -127,11 +131,11 @@ class FrozenTable:
 
     @property
     def variables(self) -> List[Any]:
-        """Return all variables, which are in no collection of TensorFlow's."""
+        """Return all variables of the table, which are in no collection of TensorFlow."""
         return [self._ids, self._places, *self._rows]
 
     def look_up(self, ids: Any) -> Any:
-        """Return the rows of ids [n], float32 [n, width]; of an id without a row, its first value."""
+        """Return the rows of ``ids`` [n], float32 [n, width]; the first value for an id without a row."""
         sorted_ids = self._ids.read_value()
         at = tf.raw_ops.LowerBound(sorted_inputs=sorted_ids[tf.newaxis], values=ids[tf.newaxis], out_type=tf.int64)[0]
         places = tf.gather(self._places, at)
@@ -154,11 +158,11 @@ class FrozenTable:
         return tf.dynamic_stitch(back, [tf.gather(rows, some) for rows, some in zip(self._rows, asked)])
 
     def load(self, session: Any, ids: np.ndarray, rows: Iterable[np.ndarray]) -> None:
-        """Give the table other rows.
+        """Replace the rows of the table.
 
         Args:
-          ids: int64 [n], each once.
-          rows: float32 [some, width] each, n together, in the order of ``ids``.
+          ids: the id of each new row, int64 [n], all different.
+          rows: arrays float32 [some, width], which together have the n new rows in the order of ``ids``.
         """
         self.size, order = len(ids), np.argsort(ids, kind="stable")
         _give(session, self._ids, np.append(ids[order], _LAST))
@@ -170,10 +174,14 @@ class FrozenTable:
 
 
 class FrozenTables:
-    """The tables that lookups ask for, in the order of asking; ``look_up`` is for ``embedding.rows_from``.
+    """The frozen tables of a graph; ``look_up`` is a source for ``cluster.steps.extension.rows_from``.
 
     Args:
-      pieces: returns how many variables the rows of a table take.
+      device: the device of the tables.
+      pieces: returns the number of variables for the rows of a table.
+
+    Attributes:
+      all: the tables by name, in the order of their first lookups.
     """
 
     def __init__(self, device: str, pieces: Callable[[Table], int] = lambda table: 1):
@@ -181,18 +189,18 @@ class FrozenTables:
         self.all: Dict[str, FrozenTable] = {}
 
     def look_up(self, table: Table, ids: Any) -> Any:
-        """Return the rows of ids [n], [n, width]."""
+        """Return the rows of ``ids`` [n] in ``table``, [n, width]; the first lookup in a table creates it."""
         with tf.device(self._device):
             if table.name not in self.all:
                 self.all[table.name] = FrozenTable(table, self._pieces(table))
             return self.all[table.name].look_up(ids)
 
     def load(self, session: Any, reader: Any) -> None:
-        """Give the tables the rows that a checkpoint has for them.
+        """Give all tables their rows from a checkpoint.
 
         Raises:
-          tf.errors.NotFoundError: it has no table of that name.
-          tf.errors.InvalidArgumentError: it has one of another width.
+          tf.errors.NotFoundError: the checkpoint has no table with the name of one of the tables.
+          tf.errors.InvalidArgumentError: a table has another width in the checkpoint.
         """
         stored = stored_tables(reader)
         for each, found in [(each, _found(stored, each.table)) for each in self.all.values()]:
@@ -211,7 +219,10 @@ def _found(stored: Dict[str, StoredTable], table: Any) -> StoredTable:
 
 
 def joined(parts: Iterable[np.ndarray], sizes: Sequence[int], width: int) -> Iterator[np.ndarray]:
-    """Yield the rows of all parts, in order, as arrays of these sizes; one of them is in memory at a time."""
+    """Yield the rows of all ``parts``, in order, as arrays whose numbers of rows are ``sizes``.
+
+    Only one such array is in memory at a time.
+    """
     source, rest = iter(parts), np.zeros([0, width], np.float32)
     for size in sizes:
         piece, filled = np.empty([size, width], np.float32), 0

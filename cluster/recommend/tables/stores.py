@@ -1,8 +1,8 @@
-"""The embedding tables of a model on all servers, and the lookups of its graph, which take rows from there.
+"""The embedding tables of a model on all servers, and the lookups of its graph, which take rows from the servers.
 
-All lookups that do not wait for one another are one request to each server. The model is built on variables that never
-get a value (``lookups``). TensorFlow's own gradients of these name rows by their places among the keys.
-``table_kinds`` has what travels in a step. ``ModelTables`` is the extension of the model's graph that makes them.
+Lookups that do not depend on one another are one request to each server. The model is built on variables that never
+get a value (``lookups``). TensorFlow's own gradients of these variables name rows by their places among the keys.
+``table_kinds`` describes the messages of a step. ``ModelTables`` is the extension of the model's graph with the tables.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
@@ -26,17 +26,18 @@ from cluster.variables.wire_format import Wire
 
 
 class Stores:
-    """Make the stores of a model, and let its lookups use them.
+    """The stores of a model's tables, from which the lookups of its graph take rows.
 
     Args:
-      lookups: of the graph.
-      trained: names of the tables that have a gradient.
-      optimizer: the author's.
-      servers: number of parameter servers.
+      lookups: the lookups of the graph.
+      trained: the names of the tables that have a gradient.
+      optimizer: the author's optimizer.
+      servers: the number of parameter servers.
+      travel: the rules by which rows travel.
 
     Attributes:
       trained: the tables that have a gradient, in the order of their names.
-      kinds: of tables, with their stores.
+      kinds: the kinds of tables, with their stores.
 
     Raises:
       JobError: the optimizer has no rule for rows.
@@ -58,7 +59,7 @@ class Stores:
 
     @property
     def all(self) -> List[Store]:
-        """Return all stores, those of one kind in the order of their servers."""
+        """Return all stores, one kind after the other, and each kind's stores in the order of their servers."""
         return [store for kind in self.kinds for store in kind.stores]
 
     @property
@@ -72,24 +73,30 @@ class Stores:
         return [each.name for kind in self.kinds for each in kind.tables]
 
     def saved(self, fed: Fed) -> List[SavedTables]:
-        """Make what saves each kind, on the device of the process that writes."""
+        """Return the ``SavedTables`` of each kind; call it on the device of the process that writes checkpoints."""
         return [SavedTables(kind.name, kind.stores, fed) for kind in self.kinds]
 
     def warm(self) -> WarmTables:
-        """Return the tables as a warm start gives them rows."""
+        """Return the object with which a warm start gives rows to the tables."""
         return WarmTables([kind.stores for kind in self.kinds])
 
     def optimizer(self, others: Any) -> Grouped:
-        """Return the optimizer that updates rows by their rules, and all else by ``others``."""
+        """Return an optimizer that updates rows by the rules for rows, and other variables by ``others``.
+
+        The rules for rows are also those of ``others``, the author's optimizer.
+        """
         parts = _parts(others)
         return Grouped({**parts, **{kind.name: kind.optimizer(parts[kind.part]) for kind in self.kinds}})
 
     def pairs(self, grads: Mapping[str, Any]) -> List[Tuple[Any, Any]]:
-        """Return (gradient, rows variable) of each store; see ``Kind.pairs``."""
+        """Return a pair (gradient, rows variable) for each store; see ``Kind.pairs``."""
         return [pair for kind in self.kinds for pair in kind.pairs(grads)]
 
     def describe(self) -> List[Dict[str, Any]]:
-        """Return for each table the ids of a training step and the bytes that come for them, if all are distinct."""
+        """Return, for each table of a training step, the number of rows that a worker looks up, and their bytes.
+
+        Both numbers are those of a step whose ids are all different.
+        """
         found: Dict[str, Dict[str, Any]] = {}
         for each in self._trained_lookups:
             ids, size = each.ids.shape.num_elements() or 0, self._travel.wire.type.size * each.table.width + 8
@@ -99,12 +106,12 @@ class Stores:
         return [{"name": name, "rows": None, "bytes": None, **found[name]} for name in sorted(found)]
 
     def move(self, step: Set[Any], host: str, lookahead: Optional[Lookahead] = None) -> None:
-        """Let the graph's lookups take rows from the stores.
+        """Make the lookups of the graph take their rows from the stores.
 
         Args:
           step: the operations of a training step, whose gradients give new ids their rows.
           host: the device of the worker's memory.
-          lookahead: by which lookups of training run before their step.
+          lookahead: the queues for lookups that run before their training step; None if lookups run in their step.
         """
         unfed = [each.rows for each in self._lookups if _is_unfed(each)]
         for level in self._levels():
@@ -186,7 +193,7 @@ def _replace(old: Any, new: Any) -> None:
 
 
 class ModelTables(Extension):
-    """The embedding tables of one model. ``stores``, made by ``claim``, hold their rows on the servers."""
+    """The extension for the embedding tables of one model. ``claim`` makes ``stores``, which have the tables' rows."""
 
     answers = ("train.checkpoint.delta_every_s", "train.table_staleness")
 
@@ -197,15 +204,15 @@ class ModelTables(Extension):
         self._lookahead: Optional[Lookahead] = None
 
     def refuse(self, model: ModelGraph) -> None:
-        """Refuse tables where TensorFlow's own class makes the steps. Raises JobError."""
+        """Refuse tables with ``train.sync: stock``, where TensorFlow's own class takes the steps. Raises JobError."""
         if model.train.sync == "stock":
             refuse_anywhere(self._lookups, model.job, "train.sync: stock")
 
     def claim(self, model: ModelGraph, grads: Dict[str, Any], is_elementwise: bool) -> None:
-        """Take the tables' variables and gradients, and make the stores.
+        """Take the tables' variables out of ``model``, and their gradients out of ``grads``, and make the stores.
 
         Raises:
-          JobError: tables are used in a way, or with settings, for which there is no right step.
+          JobError: the model has a setting, or a use of tables, with which no step can train the tables correctly.
         """
         train, names = model.train, {each.table.name for each in self._lookups}
         refuse(self._lookups, model.job, train, is_elementwise)
@@ -221,14 +228,16 @@ class ModelTables(Extension):
             model.job.check("model", "no variable with the name of the tables' rows", name, ok)
 
     def from_servers(self) -> List[Any]:
-        """Return the operations that take rows."""
+        """Return the operations by which lookups take rows, before ``make`` connects them to the stores."""
         return [each.rows for each in self._lookups]
 
     def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
-        """Let lookups take rows from the stores; those of training before their step, with ``train.table_staleness``.
+        """Make lookups take rows from the stores.
+
+        With ``train.table_staleness``, the lookups of training run before their step.
 
         Raises:
-          JobError: ids are not known before their step.
+          JobError: ``train.table_staleness`` cannot be used with the model's lookups or dataset.
         """
         self._lookahead = self._make_lookahead(model, step, host)
         self.stores.move(step, host, self._lookahead)
@@ -246,30 +255,30 @@ class ModelTables(Extension):
         return Lookahead(model.train.table_staleness, model.boundary, host, model.task.worker_index)
 
     def first_values(self) -> List[Any]:
-        """Return what empties each store."""
+        """Return the operations that initialise each store without rows."""
         return [each.first() for each in self.stores.all]
 
     def join(self, optimizer: Any, grads: Mapping[str, Any]) -> Tuple[Any, Pairs]:
-        """Return the optimizer with the rules for rows, and the gradient of each store's rows."""
+        """Return ``optimizer`` with the rules for rows added, and a pair (gradient, rows variable) for each store."""
         return self.stores.optimizer(optimizer), self.stores.pairs(grads)
 
     def begin(self, session: Any) -> None:
-        """Let batches wait for their rows, if that is how this worker trains."""
+        """Fill the queues of batches that wait for their rows; without ``train.table_staleness`` there are none."""
         if self._lookahead is not None:
             self._lookahead.begin(session)
 
     def saved_rows(self) -> Optional[RowsOf]:
-        """Return the function that makes what saves the rows."""
+        """Return the function that makes the operations that save the rows."""
         return self.stores.saved  # type: ignore[no-any-return]
 
     def warm_rows(self) -> Optional[WarmRows]:
-        """Return the tables as a warm start gives them rows."""
+        """Return the object with which a warm start gives rows to the tables."""
         return self.stores.warm()  # type: ignore[no-any-return]
 
     def described(self) -> List[Dict[str, Any]]:
-        """Return for each table the ids of a step, and the bytes that come for them."""
+        """Return, for each table, the number of rows that a worker looks up in a step, and their bytes."""
         return self.stores.describe()  # type: ignore[no-any-return]
 
     def not_compared(self) -> List[str]:
-        """Return the names of all tables: one process has no rows of them."""
+        """Return the names of all tables, which ``launch verify`` cannot compare: one process has no such rows."""
         return [f"table/{name}" for name in self.stores.names]

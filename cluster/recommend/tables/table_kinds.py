@@ -4,7 +4,7 @@ One lookup in a training step:
 
     worker   every id once, as a key, sorted out by server         -> keys go to the servers
     ps       finds their rows; a new id has its first value        -> rows come back
-    worker   the model's own gather takes from these what it asked for
+    worker   the model's own gather takes the rows of its ids from these
     worker   gradients of these rows, and which keys have one      -> with all other gradients, to the servers
     ps       gives new ids their rows, and updates all of them
 """
@@ -28,9 +28,9 @@ from cluster.variables.wire_format import Wire
 class Travel(NamedTuple):
     """The rules by which rows and their gradients travel.
 
-    ``waits``: whether a step ends before another begins. Else other workers' updates may come between a lookup and its
-    own. ``ahead``: how many updates come between a lookup and its own in any case. ``wire``: the format in which rows
-    travel to a worker.
+    ``waits``: whether every step ends before another step begins. Otherwise, updates of other workers may come between
+    a lookup and the update with its gradient. ``ahead``: the number of updates that always come between the two, from
+    ``train.table_staleness``. ``wire``: the format in which rows travel to a worker.
     """
 
     waits: bool
@@ -41,9 +41,9 @@ class Travel(NamedTuple):
 class Found(NamedTuple):
     """The answer to some lookups in the stores of one kind.
 
-    ``keys`` is int64 [n], each once and ascending, ``rows`` [n, width]; ``places`` has for each lookup where its ids'
-    rows are among these. Each server keeps ``asked``, (keys, numbers of their tables), and ``taken``, the rows before
-    they travel.
+    ``keys`` is int64 [n], ascending, each key once. ``rows`` is [n, width]. ``places`` has a tensor for each lookup:
+    for every id, the index of its row in ``rows``. ``asked`` has the (keys, numbers of their tables) that each server
+    received, and ``taken`` the rows of each server before they travel; both are in the servers' memory.
     """
 
     keys: Any
@@ -54,18 +54,19 @@ class Found(NamedTuple):
 
 
 class Kind:
-    """Make the stores of tables of one kind.
+    """The stores of one kind of tables: of those that share a width and a part of the optimizer.
 
     Args:
-      part: of the optimizer, by its prefix.
-      tables: in the order of their numbers.
-      optimizer: of that part.
-      servers: number of parameter servers.
-      kinds: how many kinds share the memory of these.
+      part: the prefix that names this part of the optimizer; "" for an optimizer without parts.
+      tables: the tables of this kind, in the order of their numbers.
+      optimizer: the optimizer for this part.
+      servers: the number of parameter servers.
+      kinds: the number of kinds, which share the servers' memory.
+      travel: the rules by which rows travel.
 
     Attributes:
-      name: of the store, in checkpoints too.
-      stores: in the order of their servers.
+      name: the name of this kind, also in checkpoints.
+      stores: one store on each server, in the order of the servers.
     """
 
     def __init__(self, part: str, tables: Sequence[Table], optimizer: Any, servers: int, kinds: int, travel: Travel):
@@ -83,17 +84,17 @@ class Kind:
         self._taken: List[List[Any]] = [[] for _ in range(servers)]
 
     def optimizer(self, part: Any) -> RowOptimizer:
-        """Return what updates rows by the rule of a part of the optimizer."""
+        """Return an optimizer that updates rows by the rule of ``part``, the optimizer for this kind of table."""
         asked = {} if self._travel.waits else {each.rows.op.name: of for each, of in zip(self.stores, self._asked)}
         return RowOptimizer(rule_of(part), self.stores, asked)
 
     # -- lookups
 
     def find_to_train(self, lookups: Sequence[Lookup], lookahead: Optional[Lookahead]) -> Tuple[Found, Any]:
-        """Look up ids of a training step, or with ``lookahead`` of a later one.
+        """Look up the ids of a training step; with ``lookahead``, the lookups run in an earlier step.
 
         Returns:
-          What was found, and the place of the first of its rows in gradients; None for 0.
+          The rows for the training step, and the number that gradients add to the places of these rows; None for 0.
         """
         ids = [each.ids for each in lookups]
         found = self.find(lookups, lookahead.of_newest(ids) if lookahead else ids, True)
@@ -113,7 +114,11 @@ class Kind:
         return Found(keys, rows, places, asked, [])
 
     def find(self, lookups: Sequence[Lookup], ids: Sequence[Any], training: bool) -> Found:
-        """Look up all ids of some lookups at once."""
+        """Look up ``ids``, one tensor for each of ``lookups``, with one request to each server.
+
+        Args:
+          training: whether gradients follow, which may give ids their rows.
+        """
         keys, tables, places = distinct(ids, [each.table for each in lookups], self.tables)
         numbers = tf.cast(tables, number_type(self.tables))
         parts = zip(*_by_server(keys, [keys, numbers], len(self.stores)))
@@ -130,10 +135,10 @@ class Kind:
     # -- gradients
 
     def pairs(self, grads: Mapping[str, Any]) -> List[Tuple[Any, Any]]:
-        """Return (gradient, rows variable) of each store.
+        """Return a pair (gradient, rows variable) for each store; no pairs if no table of this kind has a gradient.
 
         Args:
-          grads: of the tables, by name, as ``tf.IndexedSlices``.
+          grads: the gradients of tables as ``tf.IndexedSlices``, by the names of the tables.
         """
         own = [grads[table.name] for table in self.tables if grads.get(table.name) is not None]
         return self._split(self._summed(own)) if own else []

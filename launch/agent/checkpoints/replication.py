@@ -5,9 +5,9 @@ hosts fetches the checkpoint over a separate connection, with a ``Copier``. A ho
 again when it returns.
 
 Before a resumed run starts, the launcher lets the chief's host ``take`` a checkpoint. This host listens at the address
-of the run's future lead, which the other hosts can reach. Then the holder can ``give``: the holder dials, and both
-hosts prove that they know a token that the launcher created for this copy. The bytes go from host to host; the launcher
-receives only their number.
+of the run's future lead, which the other hosts can reach. Then the holder, a host that has the checkpoint, can ``give``
+it: the holder dials, and both hosts prove that they know a token that the launcher created for this copy. The bytes go
+from host to host; the launcher receives only their number.
 """
 
 import asyncio
@@ -56,9 +56,9 @@ class Replicas:
         self._hurried = False
 
     def look(self, step: Optional[int], members: Mapping[str, links.Link]) -> None:
-        """Send ``Fetch`` to each host that has not received it for ``step`` yet.
+        """Send ``Fetch`` for ``step`` to each connected host, once over each connection.
 
-        ``step`` is the step of the newest checkpoint.
+        ``step`` is the step of the newest checkpoint; with None the method sends nothing.
         """
         if step is None:
             return
@@ -103,7 +103,7 @@ class Replicas:
         self._moved_at = links.now()
 
     async def settle(self, members: Mapping[str, links.Link], limit_s: float) -> None:
-        """Wait at most ``limit_s`` for copies in progress, while their bytes move."""
+        """Wait at most ``limit_s`` for copies in progress; give up once no byte has moved for ``transfer.STALL_S``."""
         self._moved_at = links.now()
         until = links.now() + limit_s
         while self._behind(members) and not self._hurried and links.now() < until:

@@ -1,8 +1,8 @@
 """The source of the chief's checkpoints when a run starts.
 
 A chief restores the newest checkpoint of its folder, if one exists. So a new run needs an empty folder, and a resumed
-run needs the checkpoint of the earlier run. This checkpoint is in the earlier run's own folder where its chief was on
-this host, or else among this host's copies.
+run needs the checkpoint of the earlier run. This checkpoint is in the earlier run's own folder if that run's chief was
+on this host, or else among this host's copies.
 """
 
 import contextlib
@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from cluster.protocol.checkpoint_files import BEST, OWNER, list_checkpoints
+from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import stored
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder, expand
 from launch.agent.state.runs import generation, note_generation, runs
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
+from launch.status.run import RunStatus
+from launch.status.run_history import RunHistory
 
 
 def chief_folder(folder: RunFolder, directory: Optional[str]) -> Path:
@@ -55,14 +58,30 @@ def prepare(
         (target / OWNER).unlink()
 
 
+def continued(folder: RunFolder, name: str, directory: Optional[str], wanted: Optional[Wanted]) -> RunHistory:
+    """Return the learning curve of the earlier run that this run continues.
+
+    The curve is empty if another host led the earlier run. Without a run in ``wanted``, the earlier run is the newest.
+    """
+    of = None if wanted is None else wanted.run
+    return _curve(next((run for run in _earlier(folder, name, directory) if of in (None, run.run)), None))
+
+
+def _curve(run: Optional[RunFolder]) -> RunHistory:
+    status = None if run is None else run.read_record("status.json", RunStatus)
+    return RunHistory() if status is None else status.history
+
+
 def held(request: HeldRequest) -> Dict[str, Any]:
-    """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder"}]}.
+    """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder", "history"}]}.
 
-    Where the request names a run, only checkpoints of that run count.
+    Where the request names a run, only checkpoints of that run count. ``history`` is the learning curve of the
+    checkpoint's run, if this host has led that run; else it is empty. Where the checkpoint's run is None, ``history``
+    is that of the newest run.
 
-    The first checkpoint is in ``train.checkpoint.dir``, and its run is None. The second is from the newest run that
-    left one. The third is from the earlier run with the highest step, where this step is higher. No run resumes from
-    the third, but the launcher reports it.
+    The list has at most three checkpoints. The first is the newest in ``train.checkpoint.dir``, and its run is None.
+    The second is of the newest run that left a checkpoint. The third has the highest step of all older runs, if that
+    step is higher than the second's. No run resumes from the third, but the launcher reports it.
     """
     directory = request.checkpoint_dir
     folder = _host_folder(request.run)
@@ -76,7 +95,8 @@ def held(request: HeldRequest) -> Dict[str, Any]:
             os.utime(str(run.own))
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
-    return {"held": [_entry(run, each) for run, each in found]}
+    newest = next(_earlier(folder, request.run.name, directory), None)
+    return {"held": [{**_entry(run, each), "history": to_values(_curve(run or newest))} for run, each in found]}
 
 
 def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict[str, Any]:
@@ -87,7 +107,7 @@ def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict
 
 
 def source(request: HandoverRequest) -> stored.LocalCheckpoint:
-    """Return the wanted checkpoint of this host, as ``held`` has reported it.
+    """Return the checkpoint of this host that the request wants; ``held`` has reported this checkpoint.
 
     Raises:
       ValueError: the checkpoint does not exist any more.
@@ -100,7 +120,7 @@ def source(request: HandoverRequest) -> stored.LocalCheckpoint:
 
 
 def receive(request: HandoverRequest) -> Path:
-    """Prepare for a checkpoint from another host; return its folder, in which ``prepare`` looks for checkpoints.
+    """Prepare to receive a checkpoint from another host; return the folder to store it in. ``prepare`` looks there.
 
     This host may have had no part in the checkpoint's run, but must know whether that run is newer than others. So the
     function stores the run's generation.
@@ -207,7 +227,11 @@ def _copy(checkpoint: stored.LocalCheckpoint, folder: Path, fallbacks: Sequence[
 
 
 def link_all(checkpoint: stored.LocalCheckpoint, folder: Path) -> None:
-    """Link the files of a checkpoint into another folder, too. Raises OSError."""
+    """Link the files of a checkpoint into ``folder``, or copy them where the file system has no links.
+
+    Raises:
+      OSError: a file cannot be linked or copied.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in checkpoint.files():
         _link(file, folder / file.name)

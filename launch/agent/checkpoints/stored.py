@@ -25,7 +25,7 @@ class LocalCheckpoint(NamedTuple):
         return [*sorted(path for path in data if belongs_to_one(path.name)), self.folder / f"{self.prefix}.index"]
 
     def size(self) -> int:
-        """Return the bytes of all its files."""
+        """Return the size of all files of the checkpoint, in bytes."""
         return sum(os.path.getsize(str(path)) for path in self.files())
 
     def remove(self) -> None:
@@ -57,7 +57,7 @@ def of_step(folder: Path, step: int) -> Optional[LocalCheckpoint]:
 
 
 def write_list(folder: Path) -> None:
-    """Write the list of checkpoints for other programs, the newest as the one to restore.
+    """Write TensorFlow's file ``checkpoint`` into a folder: other programs restore the newest checkpoint in this list.
 
     Raises:
       OSError: the list cannot be written.

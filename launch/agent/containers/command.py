@@ -7,8 +7,8 @@ A task sees the image, and the folders of its run under their own paths. A task 
                        signal for process 1 of a container
     shared memory      since /dev/shm of a container has 64 MB, too few for NCCL
 
-Values of variables are in the environment of the runtime's program. Its arguments, which other users can read, have no
-secret.
+Values of variables are in the environment of the runtime's program. The program's arguments, which other users can
+read, have no secret.
 
     apptainer       The container's processes are children of the program, and inherit limits and control group.
     podman, docker  Another process is their parent. The container has a name, by which the agent ends it.
@@ -49,7 +49,10 @@ class RunContainers:
 
     @property
     def is_named(self) -> bool:
-        """Return whether a container has a name, by which the agent ends it, since it is no child of its program."""
+        """Return whether the containers have names: those of podman and docker.
+
+        Their processes are no children of the runtime's program, so the agent ends a container by its name.
+        """
         return self.runtime != APPTAINER
 
 
@@ -79,7 +82,7 @@ class Inside(NamedTuple):
 
 
 class Command(NamedTuple):
-    """The command of a runtime, and its environment."""
+    """The argv and the environment of a program: of a runtime, or without a container of the task's own program."""
 
     argv: List[str]
     env: Dict[str, str]
@@ -88,13 +91,13 @@ class Command(NamedTuple):
 def outside() -> Dict[str, str]:
     """Return the variables of this process without those that would mislead a task.
 
-    Proxies make gRPC hang, even to localhost. Ranks are those of another launcher, which has started this process.
+    Proxies make gRPC hang, even to localhost. Variables of ranks come from another launcher that started this process.
     """
     return {key: value for key, value in os.environ.items() if key.lower() not in PROXIES and key not in RANK_VARIABLES}
 
 
 def command(container: Optional[RunContainers], inside: Inside, outside: Mapping[str, str]) -> Command:
-    """Return the command for a program.
+    """Return the command that runs ``inside``, in a container or, with None, on this host itself.
 
     ``outside`` are the variables of the runtime's own process; a program without a container has these variables, too.
     """
@@ -157,8 +160,8 @@ def _wishes(container: RunContainers, inside: Inside) -> List[str]:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code of a program, negative for a signal, from the exit code of its runtime.
+    """Return the exit code of a program in a container from ``code``, the exit code of its runtime.
 
-    A runtime reports signal n as 128 + n.
+    A runtime reports the end by signal n as 128 + n; this function returns -n.
     """
     return 128 - code if 128 < code <= 128 + 64 else code

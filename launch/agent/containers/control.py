@@ -42,7 +42,7 @@ class RuntimeResult(NamedTuple):
 
 
 def ask(program: str, *arguments: str) -> RuntimeResult:
-    """Return the result of a runtime's command.
+    """Run a command of a runtime, and return its result.
 
     Raises:
       NoAnswer: the runtime cannot be started, or does not end in time.
@@ -59,7 +59,7 @@ def ask(program: str, *arguments: str) -> RuntimeResult:
 
 
 def existing(program: str, names: Collection[str]) -> List[str]:
-    """Return the names that belong to a container, running or not.
+    """Return those of ``names`` that belong to a container, running or not.
 
     Raises:
       NoAnswer: the runtime does not answer.
@@ -81,7 +81,7 @@ def remove(program: str, names: Sequence[str]) -> List[str]:
 
 
 class Removal:
-    """The removal of one container, while this process does other work. Call ``is_proven`` often.
+    """The removal of one container by a separate process. Call ``is_proven`` often.
 
     ``until`` is the time at which the caller gives up, by ``time.monotonic``.
     """
@@ -100,7 +100,7 @@ class Removal:
         return self._process.pid
 
     def is_proven(self) -> Optional[bool]:
-        """Return whether the container is proven gone; None while this is not known."""
+        """Return whether the container is proven gone; None while the removing process runs."""
         if self._proven is None and self._process.poll() is not None:
             printed, _ = self._process.communicate()
             listed = printed.decode(errors="replace").split()
@@ -127,7 +127,7 @@ class ContainerRecord:
         self._folder.write(CONTAINERS, self._values())
 
     def gone(self, name: str) -> None:
-        """Forget a container that is proven gone."""
+        """Remove from the record a container that is proven gone."""
         self.names.remove(name)
         self._folder.note(CONTAINERS, self._values())
 
@@ -152,7 +152,8 @@ def left(folder: RunFolder) -> List[str]:
 def remove_recorded(folder: RunFolder) -> None:
     """End and remove the containers of a run, which stay recorded until ``forget_gone`` finds them gone.
 
-    Where a container has no control group, its runtime may leave processes behind; their environment has its name.
+    Where a container has no control group, its runtime may leave processes behind. The environment of these processes
+    has the container's name, by which ``forget_gone`` finds them.
     """
     names = container_names(folder)
     try:
@@ -163,7 +164,7 @@ def remove_recorded(folder: RunFolder) -> None:
 
 
 def forget_gone(folder: RunFolder) -> None:
-    """Remove the containers that are proven gone from the record."""
+    """Remove from the record each container that is proven gone together with all its processes."""
     names = container_names(folder)
     if not names:
         return

@@ -18,7 +18,7 @@ class Lacking(AgentError):
     """The reason why tasks cannot run in their container here.
 
     Attributes:
-      what: expected and found.
+      what: a text with the expected and the found state.
       mend: the remedy.
     """
 
@@ -30,7 +30,9 @@ class Lacking(AgentError):
 def of_run(
     request: Optional[Container], workdir: Path, checkpoint_dir: Optional[str] = None
 ) -> Optional[RunContainers]:
-    """Return the containers of a run on this host, which see its folders; None without a request.
+    """Return the containers of a run on this host; None without a request.
+
+    The containers see ``workdir``, and ``checkpoint_dir`` if it is a folder; the function creates a missing one.
 
     Raises:
       Lacking: the runtime or its image is missing, or a folder cannot be bound.
@@ -48,7 +50,7 @@ def of_run(
 
 
 def find(request: Container, folders: Sequence[Path]) -> RunContainers:
-    """Return the containers of a request on this host.
+    """Return the containers that a request describes, with the runtime and the image of this host.
 
     Args:
       folders: the folders that tasks see.

@@ -1,6 +1,6 @@
 """The containers of this host's tasks, for each attempt from before its start until the container is proven gone.
 
-A program that this process runs once and waits for has a similar container.
+``OneShot`` is a similar container, of a program that this process runs once and waits for.
 """
 
 import os
@@ -39,7 +39,10 @@ class TaskContainers:
 
     @property
     def outside(self) -> Dict[str, str]:
-        """Return the known variables that a task has besides its own; those of an image are not known."""
+        """Return the variables that a task has besides its own: this process's, or none in a container.
+
+        The variables of an image are not known here.
+        """
         return command.outside() if self._container is None else {}
 
     def command(self, inside: Inside) -> Command:
@@ -49,7 +52,7 @@ class TaskContainers:
         return command.command(self._container, inside, command.outside())
 
     def is_gone(self, name: Optional[str]) -> bool:
-        """Remove the container of an ended attempt; return whether the container is gone.
+        """Start or continue to remove the container of an ended attempt; return whether the container is gone.
 
         A container that stays for ``GONE_S`` counts as gone. It stays in the record, and ``down`` reports it.
         """
@@ -75,7 +78,7 @@ class TaskContainers:
         self._stay.add(name)
 
     def look(self) -> None:
-        """Record the containers that are proven gone, and retry the removal of the others."""
+        """Remove from the record the containers that are proven gone; retry each other removal for ``GONE_S``."""
         for name, removal in list(self._removals.items()):
             proven = removal.is_proven()
             if proven is None and time.monotonic() <= removal.until:
@@ -96,13 +99,14 @@ class TaskContainers:
 
 
 class OneShot:
-    """A program for one purpose, a word that is part of its container's name.
+    """A program that this process runs once: in a container like the tasks', or on this host itself.
 
-    Its runtime removes the container when the program ends. So no container is left where this process is killed.
+    The runtime removes the container when the program ends. So no container is left where this process is killed.
 
     Args:
+      purpose: a word, which becomes a part of the container's name.
       request: the container of the tasks; None where they run on this host itself.
-      workdir: a folder that the program sees in its container, like ``checkpoint_dir``.
+      workdir, checkpoint_dir: the folders that the program sees in its container.
 
     Raises:
       runtimes.Lacking: the container cannot run here.
@@ -114,11 +118,17 @@ class OneShot:
 
     @property
     def outside(self) -> Dict[str, str]:
-        """Return the known variables that the program has besides its own; those of an image are not known."""
+        """Return the variables that the program has besides its own: this process's, or none in a container.
+
+        The variables of an image are not known here.
+        """
         return command.outside() if self._container is None else {}
 
     def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
-        """Return the command; ``env`` are the program's variables in addition to those of this process."""
+        """Return the command that runs ``argv`` in ``folder``.
+
+        ``env`` are variables in addition to those of this process or, in a container, of the image.
+        """
         program, *arguments = argv
         argv = argv if self._container is not None else [os.path.expanduser(program), *arguments]
         inside = Inside(self._name, argv, env, folder, has_gpus, once=True)

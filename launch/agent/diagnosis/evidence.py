@@ -39,7 +39,7 @@ Piece = Tuple[str, Any]  # a file's name, and its text or JSON value
 
 
 def values(folder: RunFolder, redaction: Redaction) -> Iterator[Piece]:
-    """Yield the files that the agent and the tasks wrote."""
+    """Yield the JSON files that the agent and the tasks of a run wrote, without secrets."""
     named = [(name, folder.own / name) for name in VALUES]
     named += [
         (f"tasks/{_plain(task)}/{name}", folder.task(task) / name) for task in tasks_of(folder) for name in OF_A_TASK
@@ -86,7 +86,7 @@ def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece
 def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece]:
     """Yield the step timelines that workers wrote on this host, ``budget`` bytes in all.
 
-    ``traces.txt`` lists the paths of all timelines, including too large ones.
+    ``traces.txt`` lists the paths of all timelines, including those that are too large to be yielded.
     """
     lines = []
     for path in sorted((folder.path / "trace").glob("*.json")):
@@ -109,7 +109,9 @@ def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piec
 
 
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
-    """Return the number of bytes to show from each file, at least ``LEAST``.
+    """Return the number of bytes to show of each file: its share of ``budget``, but at least ``LEAST``.
+
+    Of a smaller file all bytes are shown.
 
     Small files leave their unused bytes to the large files.
     """
@@ -121,7 +123,7 @@ def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
 
 
 def tail(path: Path, size: int) -> str:
-    """Return the last bytes of a file, from the beginning of a line if possible.
+    """Return the last ``size`` bytes of a file, from the beginning of a line if possible.
 
     For an unreadable file, the result is the reason.
     """
@@ -175,9 +177,9 @@ LONGEST_ARGV = 1000  # characters
 
 
 def described(folder: RunFolder, redaction: Redaction) -> List[Dict[str, Any]]:
-    """Return the living processes of agent, keeper and tasks.
+    """Return a description of each living process of the agent, its keeper and the tasks.
 
-    ``task`` is None for the first two.
+    In the descriptions of the agent and the keeper, ``task`` is None.
     """
     agents, tasks = process_records.agent_of(folder), process_records.tasks_of(folder)
     found = [_described(process, process not in agents, redaction) for process in [*agents, *tasks][:MOST]]
@@ -202,7 +204,7 @@ def _described(process: Process, of_a_task: bool, redaction: Redaction) -> Dict[
 
 
 def table(processes: Sequence[Dict[str, Any]]) -> str:
-    """Return a table with one line for each process."""
+    """Return a table of processes that ``described`` has returned, one line for each process."""
     head = f"{'pid':>8} {'task':14} {'try':>3} S {'threads':>7} {'resident MB':>11} {'files':>6} waits in, argv"
     lines = [
         f"{each['pid']:>8} {each['task'] or '-':14} {each['attempt'] or '-':>3} {each['state']} {each['threads']:>7} "

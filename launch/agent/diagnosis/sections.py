@@ -62,7 +62,7 @@ class Scene(NamedTuple):
 
 
 def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until the launcher closes its end; ``receive`` then ends the process."""
+    """Answer the launcher's requests until the launcher closes the connection; ``receive`` then ends the process."""
     while True:
         values = receive()
         if values["do"] == "time":
@@ -72,7 +72,7 @@ def diagnose(receive: Callable[[], Values], send: Callable[[Values], None]) -> N
 
 
 def gather(request: DiagnoseRequest, send: Callable[[Values], None]) -> None:
-    """Send every piece that arrives within the request's time."""
+    """Send every piece that arrives within ``request.within_s``, and name the sections that are missing then."""
     scene = scene_of(request)
     for piece in pieces(sections(scene), request.within_s):
         if isinstance(piece, Gap):
@@ -84,7 +84,7 @@ def gather(request: DiagnoseRequest, send: Callable[[Values], None]) -> None:
 
 
 def scene_of(request: DiagnoseRequest) -> Scene:
-    """Return the newest run of the name on this host, with its secrets known."""
+    """Return the newest run of the request's name on this host, its plan, and the secrets to remove from texts."""
     folder = newest(request.run)
     try:
         plan = plan_file.read(folder) if folder else KeptPlan()

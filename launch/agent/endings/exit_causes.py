@@ -42,7 +42,7 @@ _MODULE = re.compile(r"\bModuleNotFoundError: No module named '([\w.]+)'")
 _SHELL = re.compile(r"not found|No such file|Permission denied|cannot execute", re.IGNORECASE)
 _NOT_FOUND, _NOT_RUN = 127, 126  # exit codes of a shell
 _NEEDED = ("tensorflow", "numpy")
-_ENVIRONMENT = (
+ENVIRONMENT = (
     "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
 )
 _PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
@@ -57,7 +57,7 @@ _PROGRAM = "install the program on this host, or in the image, or write its path
 
 
 def hopeless_advice(code: int, outcome: Optional[Outcome], error: str, lines: Sequence[str]) -> Optional[str]:
-    """Return advice for a hopeless failure; None where another attempt may succeed.
+    """Return advice for a failure that no further attempt can repair; None where another attempt may succeed.
 
     The advice is "" where the cause already contains it.
 
@@ -81,7 +81,7 @@ def hopeless_advice(code: int, outcome: Optional[Outcome], error: str, lines: Se
 
 def _advise_on(module: str) -> str:
     top = module.split(".")[0]
-    return f"the tasks' Python has no {top}: {_ENVIRONMENT if top in _NEEDED else _PACKAGE}"
+    return f"the tasks' Python has no {top}: {ENVIRONMENT if top in _NEEDED else _PACKAGE}"
 
 
 MOST_LINES, LONGEST = 20, 300  # characters
@@ -164,7 +164,8 @@ def _add_advice(ending: ExitCause, advice: Optional[str]) -> ExitCause:
 def last_lines(log: Path, mask: Callable[[str], str] = str, most: int = MOST_LINES) -> List[str]:
     """Return the last non-empty lines of a log, at most ``most``.
 
-    The function masks each line before it cuts the line to ``LONGEST`` characters. An unreadable log has no lines.
+    ``mask`` removes the secrets from a line, before the function cuts the line to ``LONGEST`` characters. An unreadable
+    log has no lines.
     """
     try:
         with open_to_read(log) as file:

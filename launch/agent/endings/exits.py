@@ -29,8 +29,8 @@ class Excess(NamedTuple):
 
     Attributes:
       reached: the limit in words.
-      consequence: the consequence, and the remedy.
-      kills: the number of processes that the kernel killed.
+      consequence: the consequence of reaching the limit, and the remedy.
+      kills: the number of processes that the kernel killed because of the limit.
     """
 
     reached: str
@@ -41,7 +41,9 @@ class Excess(NamedTuple):
         """Return the end of a task that failed because of this limit.
 
         Args:
-          own: the end without regard to the limit; this end counts, too, where a child of the process was killed.
+          code: the exit code of the task's process, negative for a signal.
+          own: the end of the process as judged without the limit. Its cause is shown, too, where the kernel killed only
+            a child of the process.
         """
         if code == -signal.SIGKILL:
             return ExitCause(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
@@ -61,7 +63,7 @@ class Exits:
         self._memory_kills.look(now)
 
     def not_started(self, name: str, attempt: int, error: OSError) -> Exited:
-        """Report a process that could not be started."""
+        """Report that the process of an attempt could not be started, because of ``error``."""
         # Not Popen's strerror: Python 3.7 adds the name to it once more.
         why = error.strerror if isinstance(error, NotRegular) else os.strerror(error.errno or 0)
         cause = f"cannot start {error.filename or self._tasks[name].argv[0]}: {why}"
@@ -70,7 +72,7 @@ class Exits:
     def beside(self, name: str, attempt: int, other: int, pid: int) -> Exited:
         """Report an attempt that was not started, because process ``pid`` of the attempt ``other`` runs here.
 
-        Like a hanging process, this process ends the run: otherwise two processes of the task would train.
+        The report ends the run, as for a hanging process: otherwise two processes of the task would train.
         """
         cause = f"attempt {other} of {name} still runs here (pid {pid}); expected its end before attempt {attempt}"
         return Exited(name, attempt, None, cause, kind="not-started", retry=False)
@@ -98,8 +100,8 @@ class Exits:
         """Report a process that ended.
 
         Args:
-          code: its exit code, negative for a signal.
-          killed: whether this agent had to kill the process. The kernel then does not count as its killer.
+          code: the exit code of the process, negative for a signal.
+          killed: whether this agent had to kill the process, so that the kernel has not killed it for lack of memory.
           stack: the stacks that the process wrote before its end; None where stacks were not requested.
           excess: the limit that the task reached; None where the task reached no limit.
         """
@@ -122,7 +124,7 @@ class Exits:
             outcome=shown,
             kind=ending.kind,
             lines=lines[-exit_causes.MOST_LINES :],
-            stack=self._mask(stack),
+            stack=self._mask(stack or (outcome.frames if outcome else None)),
             retry=ending.retry,
             error=ending.error,
         )

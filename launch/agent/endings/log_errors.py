@@ -2,7 +2,7 @@
 
 A foreign program writes no outcome, and its last line is often not its error. A message may continue for lines,
 TensorFlow adds the place where an operation was created, and other threads continue to write. PyTorch puts the rank in
-front of each line, and the search leaves it out. These lines count as errors:
+front of each line, and the search leaves the rank out. These lines count as errors:
 
     Python     the error of a traceback, the last one of a chain; for a group also its first member
     a parser   ``train.py: error: …`` below the usage, as argparse and click write it
@@ -47,9 +47,9 @@ _IN_USER_CODE = ": in user code:"  # AutoGraph's: the error itself follows, inde
 
 
 class Error(NamedTuple):
-    """An error: ``text`` is one line, and ``place`` its index.
+    """An error in a log: ``text`` is one line, and ``place`` the index of the line at which the error was found.
 
-    Python code has ``raised`` it; ``text`` then begins with its name.
+    ``raised`` is True for an exception of Python code; ``text`` then begins with the name of the exception.
     """
 
     text: str
@@ -58,7 +58,7 @@ class Error(NamedTuple):
 
 
 def error_in(lines: Sequence[str]) -> Optional[Error]:
-    """Return the error that ended the program with these last ``lines``; None where no error is known."""
+    """Return the error that ended a program whose log ends with ``lines``; None where no error is known."""
     search = _Search([_RANK.sub("", line) for line in lines[-SEARCHED:]])
     for place in range(len(search.lines)):
         search.look(place)

@@ -31,7 +31,7 @@ class Busy(AgentError):
 
 
 class Environment:
-    """One environment below ``workdir``, which may be missing."""
+    """One environment below ``workdir``; the environment may be missing."""
 
     def __init__(self, workdir: Path, digest: str):
         self.path = workdir / "envs" / digest
@@ -41,7 +41,7 @@ class Environment:
         self._lock = self.path.with_suffix(".lock")
 
     def is_ready(self) -> bool:
-        """Return whether the environment is complete, and its base Python is still the host's."""
+        """Return whether the environment is complete, and was built with this host's present version of Python."""
         try:
             built_on = json.loads(self._ready.read_text())["python"]
         except (OSError, ValueError):
@@ -83,7 +83,7 @@ class Environment:
 
     @contextlib.contextmanager
     def held(self, alone: bool) -> Iterator[None]:
-        """Hold the environment, for use or ``alone``.
+        """Hold the environment until the end of the block: together with other users, or ``alone``.
 
         Raises:
           Busy: another process holds the environment.
@@ -110,7 +110,7 @@ def environments(workdir: Path) -> List[Environment]:
 def remove_unused(workdir: Path, kept: Optional[str] = None) -> List[str]:
     """Remove environments that no run has used for ``UNUSED_S``; return their names.
 
-    ``kept`` and environments that a run uses now stay.
+    The environment of the name ``kept`` stays, and so do environments that a run uses now.
     """
     removed = []
     for environment in environments(workdir):

@@ -63,7 +63,7 @@ _FAILURES = (
 
 
 def stage_of(lines: Iterable[str]) -> Optional[str]:
-    """Return pip's stage, from the newest of ``lines`` that shows one: ``fetching numpy``."""
+    """Return pip's stage, such as ``fetching numpy``, from the newest of ``lines`` that shows a stage; else None."""
     for line in reversed(list(lines)):
         for pattern, words in _STAGES:
             found = pattern.match(line.strip())
@@ -131,8 +131,8 @@ class Build:
     """One build, which reports its stages.
 
     Args:
-      read: returns at most this number of the bytes that the launcher sends.
-      gone: waits this many seconds, or until the launcher ends; returns whether the launcher has ended.
+      read: returns at most a given number of the bytes that the launcher sends.
+      gone: waits a given number of seconds, or until the launcher ends; returns whether the launcher has ended.
     """
 
     def __init__(self, request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]):
@@ -145,7 +145,7 @@ class Build:
         self._stage = ""
 
     def run(self) -> None:
-        """Build the environment; report ``done`` or ``error``, unless the launcher has ended."""
+        """Build the environment unless it is ready; send ``done`` or ``error``, unless the launcher has ended."""
         try:
             built = not self._environment.is_ready() and self._build_alone()
             self._environment.touch()

@@ -31,7 +31,7 @@ class WheelStore:
         self.path = workdir / "wheels"
 
     def missing(self, files: Sequence[WheelFile]) -> List[WheelFile]:
-        """Return the missing ones of ``files``."""
+        """Return those of ``files`` that this host does not have."""
         return [file for file in files if not self._place(file).is_file()]
 
     def receive(self, file: WheelFile, read: Callable[[int], bytes]) -> None:
@@ -54,7 +54,7 @@ class WheelStore:
             raise
 
     def link(self, files: Sequence[WheelFile], folder: Path) -> None:
-        """Link ``files`` into one folder for pip."""
+        """Link ``files`` into ``folder``, for pip, and mark them as used now."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for file in files:
             os.utime(str(self._place(file).parent))

@@ -46,16 +46,22 @@ def allotted(found: Sequence[str], environ: Mapping[str, str]) -> List[int]:
 
 
 def give_allotted(wishes: Mapping[str, Wish], found: Sequence[str], environ: Mapping[str, str]) -> Dict[str, List[int]]:
-    """Return the GPUs of each task by nvidia-smi's indices; wishes count the ``allotted`` GPUs. Raises as ``give``."""
+    """Return the GPUs of each task by nvidia-smi's indices.
+
+    The indices in ``wishes`` count only the ``allotted`` GPUs, from 0.
+
+    Raises:
+      ValueError: as for ``give``.
+    """
     usable = allotted(found, environ)
     return {task: [usable[number] for number in given] for task, given in give(wishes, len(usable)).items()}
 
 
 def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
-    """Return the GPUs of each task: {task: indices}.
+    """Return {task: the indices of its GPUs}, on a host with ``available`` GPUs.
 
-    ``share`` is an equal share of the GPUs that the explicit wishes leave; a remainder stays free, since every step
-    waits for the slowest worker.
+    Tasks with the wish ``share`` get equal shares of the GPUs that the other wishes leave. A remainder stays free,
+    since every step waits for the slowest worker.
 
     Raises:
       ValueError: a task asks for a GPU that this host does not have.
@@ -118,7 +124,7 @@ class Bookings:
         self._sockets.append(booked)
 
     async def answer(self) -> None:
-        """Answer all later callers with the holder of these GPUs."""
+        """Send ``holder`` to every process that connects to a booking from now on."""
         for booked in self._sockets:
             self._servers.append(await asyncio.start_unix_server(self._tell, sock=booked))
 

@@ -1,19 +1,15 @@
-"""All queries of ``nvidia-smi``, and the GPUs of this host with their state, from its answers and from bookings.
+"""Queries of ``nvidia-smi``: the GPUs of this host, their health, and the memory that processes hold.
 
 The health of a GPU is the number of memory errors that ECC cannot correct, and whether the hardware reduces its clocks.
 A driver without one of the fields refuses the whole query, so a second query has fewer fields. For a card without ECC,
 or an unknown value, the driver answers ``[N/A]``.
 """
 
-import os
 import re
 import subprocess
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from launch.agent.errors import AgentError
-from launch.agent.gpus.assignment import allotted, who_holds
-from launch.agent.linux.processes import command_line
-from launch.agent.wire.host_facts import Gpu, Gpus
 
 ANSWER_S = 20.0
 LONGEST = 100  # characters of a reason
@@ -44,12 +40,12 @@ class DriverHangs(NoDriverAnswer):
 
 
 def question(about: str, *fields: str) -> List[str]:
-    """Return the argv that queries ``about`` (``gpu``, ``compute-apps``) for these fields."""
+    """Return the argv that queries ``about`` (``gpu``, ``compute-apps``) for ``fields``."""
     return ["nvidia-smi", f"--query-{about}={','.join(fields)}", "--format=csv,noheader,nounits"]
 
 
 def ask(argv: List[str]) -> str:
-    """Return the output of ``nvidia-smi``; "" without a driver, and where the program fails.
+    """Run ``nvidia-smi``, and return its output; "" without a driver, and where the program fails.
 
     Raises:
       DriverHangs: the driver does not answer within ``ANSWER_S``.
@@ -73,13 +69,13 @@ def refuse_lost(answer: str) -> None:
 
 
 def card_of(address: str) -> str:
-    """Return the name of a card by its address on the PCI bus: ``0000:3b:00`` of ``00000000:3B:00.0``."""
+    """Return the name of a card, from its address on the PCI bus: ``0000:3b:00`` for ``00000000:3B:00.0``."""
     domain, _, place = address.lower().split(".")[0].partition(":")
     return f"{domain[-4:]}:{place}"
 
 
 def rows(answer: str) -> List[List[str]]:
-    """Return the fields of every line; ``[N/A]`` is an unknown value."""
+    """Return the fields of every line of ``answer``; an unknown value is ``[N/A]``."""
     return [line.split(", ") for line in answer.splitlines()]
 
 
@@ -95,7 +91,12 @@ ASK_LESS = question("gpu", "uuid", _ERRORS)
 
 
 class Health(NamedTuple):
-    """The health of one GPU; ``memory_errors`` is None where the GPU does not count errors."""
+    """The health of one GPU.
+
+    Attributes:
+      memory_errors: the errors that ECC could not correct; None where the GPU does not count errors.
+      slowed: whether the hardware reduces the GPU's clocks.
+    """
 
     memory_errors: Optional[int] = None
     slowed: bool = False
@@ -107,7 +108,10 @@ def health_of_all() -> Dict[str, Health]:
 
 
 def read_health(answer: str) -> Dict[str, Health]:
-    """Parse lines ``GPU-5f3c…, 2, Active`` of an answer; a line may end after the errors."""
+    """Return the health of each GPU by its UUID, from the lines of an answer such as ``GPU-5f3c…, 2, Active``.
+
+    A line has the UUID, the number of errors and, except in the smaller query, whether the clocks are reduced.
+    """
     known = [row for row in rows(answer) if len(row) >= 2]
     return {row[0]: Health(_error_count(row[1]), row[2:3] == ["Active"]) for row in known}
 
@@ -117,39 +121,27 @@ def _error_count(text: str) -> Optional[int]:
 
 
 UNKNOWN = "unknown (the driver does not answer)"  # used in place of an index
-_GPUS = question("gpu", "driver_version", "uuid", "name")
 _USERS = question("compute-apps", "gpu_uuid", "pid", "used_memory")
-
-
-def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs that tasks may use, in their order. Raises NoDriverAnswer."""
-    found = rows(ask(_GPUS))
-    users, health = (_memory(), health_of_all()) if found else ([], {})
-    gpus = [
-        _gpu(row[1:], [user for user in users if user["gpu"] == index], health.get(row[1], Health()))
-        for index, row in enumerate(found)
-    ]
-    usable = allotted([gpu.uuid for gpu in gpus], os.environ)
-    return Gpus(found[0][0] if found else None, [gpus[index] for index in usable])
 
 
 def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
     """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
 
     The result is empty without a driver. ``mib`` is None where the driver does not report a number, as on GPUs that
-    show graphics. Where the driver hangs, every process may hold memory of an unknown GPU.
+    show graphics. Where the driver does not answer, the result has every process, with ``UNKNOWN`` in place of the
+    index: the process may hold memory of any GPU.
     """
     wanted = set(pids)
     try:
-        return [each for each in _memory() if each["pid"] in wanted] if wanted else []
+        return [each for each in memory() if each["pid"] in wanted] if wanted else []
     except CardLost:
         return []  # no process can use that card, and the driver does not describe the others
     except NoDriverAnswer:
         return [{"gpu": UNKNOWN, "pid": pid, "mib": None} for pid in sorted(wanted)]
 
 
-def _memory() -> List[Dict[str, Any]]:
-    """Return the GPU memory of every process of this host, as ``memory_of`` does."""
+def memory() -> List[Dict[str, Any]]:
+    """Return the GPU memory of every process of this host, in the form of ``memory_of``. Raises NoDriverAnswer."""
     held = rows(ask(_USERS))
     index = {identity: number for number, identity in enumerate(list_gpus())} if held else {}
     return [
@@ -157,9 +149,3 @@ def _memory() -> List[Dict[str, Any]]:
         for row in held
         if len(row) == 3 and row[1].isdigit()
     ]
-
-
-def _gpu(names: Sequence[str], users: Sequence[Mapping[str, Any]], health: Health) -> Gpu:
-    """Return a GPU with its users: ``pid 42 (python train.py), 9000 MiB``."""
-    processes = [f"pid {user['pid']} ({command_line(user['pid'])[:80]}), {user['mib'] or '?'} MiB" for user in users]
-    return Gpu(names[0], names[1], who_holds(names[0]), processes, health.memory_errors, health.slowed)

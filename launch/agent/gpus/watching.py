@@ -6,8 +6,9 @@ A look reads the driver's last answer and asks for the next one, since a hanging
     a card that the driver lost      the driver reports the loss, or no longer lists the card
     no answer for ``FAILED_S``       the driver hangs, so every card has failed
 
-For these codes, NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as 13, 31 and
-43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see the codes.
+For the codes in ``XIDS``, NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as 13,
+31 and 43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see the
+codes.
 """
 
 import re
@@ -44,18 +45,18 @@ class _Question:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the driver's answer is outstanding."""
+        """Return whether the driver has yet to answer the last query."""
         return self._asked is not None and self._asked.poll() is None
 
     def is_late(self, now: float, patience_s: float) -> bool:
-        """Return whether the driver has not answered for ``patience_s``; the answer then no longer counts."""
+        """Return whether the driver has not answered the last query for ``patience_s``; if so, end the query."""
         if self._asked is None or not self.is_open or now - self._asked_at <= patience_s:
             return False
         self._asked.kill()
         return True
 
     def answer(self, now: float) -> Optional[str]:
-        """Return the new answer, and ask again; None while no answer has arrived."""
+        """Return the driver's answer to the last query, and send the query again; None while no answer has arrived."""
         if self.is_open:
             return None
         answer = None
@@ -73,14 +74,14 @@ class _Question:
 
 
 class GpuUse:
-    """The use of every GPU of this host. Each look reads the last answer and asks for the next."""
+    """The use of every GPU of this host. Each look reads the driver's last answer and asks for the next one."""
 
     def __init__(self) -> None:
         self._question = _Question(_ASK_USE, subprocess.DEVNULL)
         self._newest: Dict[int, Use] = {}
 
     def look(self, now: float) -> Dict[int, Use]:
-        """Return {index: use}, as it was at the look before.
+        """Return {index: use} of the driver's last answer, which an earlier look has asked for.
 
         The result is empty without a driver, or where the driver hangs.
         """
@@ -96,7 +97,8 @@ class GpuUse:
 def read_use(answer: str) -> Dict[int, Use]:
     """Parse an answer of nvidia-smi into {index: use}.
 
-    The answer has a line ``0, 87, 14541`` for each GPU, in percent and MiB, or ``[N/A]``.
+    The answer has a line ``0, 87, 14541`` for each GPU: its index, its use in percent, and its used memory in MiB. An
+    unknown value is ``[N/A]``.
     """
     rows = nvidia_smi.rows(answer)
     return {int(row[0]): _use(row) for row in rows if len(row) == 3 and row[0].isdigit()}
@@ -123,7 +125,7 @@ _ASK_CARDS = nvidia_smi.question("gpu", "index", "pci.bus_id")
 
 
 class Failures:
-    """The GPUs of this host that have failed. Each look reads the last answer of the driver, and asks again.
+    """The GPUs of this host that have failed. Each look reads the driver's last answer and asks for the next one.
 
     Args:
       messages: the file of the kernel's messages.
@@ -159,7 +161,7 @@ class Failures:
         return self._failed
 
     def judge(self, answer: str) -> None:
-        """Compare an answer of the driver with its first one."""
+        """Record the cards that the driver reports as lost, or has listed in its first answer but not in ``answer``."""
         try:
             nvidia_smi.refuse_lost(answer)
         except CardLost as lost:

@@ -1,4 +1,4 @@
-"""The hooks of one run: its lead passes statuses, and receivers read the resulting events, each event once."""
+"""The hooks of one run: the lead passes statuses to them, and receivers read the resulting events, each event once."""
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
@@ -37,7 +37,7 @@ class Hooks(Outbox):
                 self.begin(delivery)
 
     def look(self, status: RunStatus, was_up: bool) -> None:
-        """Deliver the events that a status shows.
+        """Start to deliver the events since the last look, which ``status`` shows.
 
         Args:
           was_up: whether every task has been up at some time.
@@ -162,7 +162,10 @@ def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
 
 
 def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
-    """Return the event that tasks do nothing, the first of them first."""
+    """Return the event that the tasks in ``quiet`` do nothing.
+
+    The event's text describes the first task, and counts the others.
+    """
     first, more = quiet[0], len(quiet) - 1
     found = first.quiet or QuietStatus()
     where = f", {found.where}" if found.where else ""

@@ -24,7 +24,7 @@ LEDGER = "hooks.json"
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event for the receiver of this number, which counts the receivers of the request from 0."""
+    """An event, and the index of its receiver among the receivers of the request."""
 
     receiver: int
     event: HookEvent
@@ -32,7 +32,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of the file.
+    """The content of hooks.json.
 
     Attributes:
       raised: the names of the events that must not occur again.
@@ -44,18 +44,18 @@ class Ledger:
 
 
 def read_ledger(folder: RunFolder) -> Ledger:
-    """Return the ledger of the earlier agent; an empty one where no file exists."""
+    """Return the ledger that an earlier agent of the lead wrote; an empty ledger where none can be read."""
     try:
         values = folder.read(LEDGER)
         return Ledger() if values is None else from_values(Ledger, values)
     except (OSError, ValueError) as error:
         what = str(error) if isinstance(error, Malformed) else type(error).__name__
-        say(f"{folder.own / LEDGER} cannot be read ({what}); events may come again, with their ids")
+        say(f"{folder.own / LEDGER} cannot be read ({what}); receivers may get events again, with the same ids")
         return Ledger()
 
 
 def write_ledger(folder: RunFolder, ledger: Ledger) -> None:
-    """Replace the file; a full disk does not end the run."""
+    """Write ``ledger`` to hooks.json, in place of its earlier content; a full disk does not end the run."""
     folder.note(LEDGER, to_values(ledger))
 
 
@@ -92,19 +92,19 @@ class Outbox:
 
     @property
     def problem(self) -> Optional[str]:
-        """Return the newest problem of a receiver that has accepted no event since."""
+        """Return the newest problem of a receiver that has accepted no event since that problem; None without one."""
         found = [f"{self._receivers[number].label}: {reason}" for number, reason in self._failing.items()]
         return found[-1] if found else None
 
     def add(self, events: Iterable[HookEvent]) -> None:
-        """Start the deliveries of events."""
+        """Start to deliver each event to every receiver of its kind."""
         for event in events:
             for number, receiver in enumerate(self._receivers):
                 if receiver.event == event.event:
                     self.begin(Delivery(number, event))
 
     def begin(self, delivery: Delivery) -> None:
-        """Start a delivery; with too many deliveries, the new one replaces the oldest."""
+        """Start a delivery; where ``MOST`` deliveries are in progress, the new one replaces the oldest."""
         if len(self._under_way) >= MOST:
             self._give_up_oldest()
         key = delivery.receiver, delivery.event.id
@@ -158,20 +158,20 @@ class Outbox:
     # -- the end of the run
 
     def finish(self) -> None:
-        """Record that the run has ended, which starts the last seconds.
+        """Record that the run has ended: the remaining deliveries have ``LAST_S`` seconds from now.
 
-        From now on no try waits for the tries in progress, which may last as long as these seconds.
+        From now on a new try does not wait for the tries in progress, which may last as long as these seconds.
         """
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._until = now() + self._last_s
         self._is_last.set()
 
     def hurry(self) -> None:
-        """Shorten the last seconds to ``HURRIED_S``, for a run that is killed."""
+        """Shorten the time of the remaining deliveries to ``HURRIED_S`` seconds, for a run that is killed."""
         self._last_s, self._until = HURRIED_S, min(self._until, now() + HURRIED_S)
 
     async def settle(self) -> None:
-        """Wait for the remaining deliveries until the last seconds are over; give up the rest."""
+        """Wait for the remaining deliveries until their time is over, and give up those that have not ended by then."""
         while self._under_way and now() < self._until:
             await asyncio.sleep(LOOK_S)
         left = list(self._under_way.values())

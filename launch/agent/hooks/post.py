@@ -29,11 +29,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follow no redirect, which would become a GET without the event."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Return no request."""
+        """Return None, so that no request follows the redirect."""
 
 
 def post(url: str, headers: Dict[str, str], event: Dict[str, Any], timeout_s: float = ANSWER_S) -> Answer:
-    """Send the event, and return the result."""
+    """Send the event to a URL by POST, and return the result as this program's exit code and line."""
     try:
         request = urllib.request.Request(url, json.dumps(event).encode(), method="POST")
         for name, value in {"Content-Type": "application/json", "User-Agent": "launch", **headers}.items():

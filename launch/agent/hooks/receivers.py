@@ -31,7 +31,7 @@ class Receiver:
       argv: the program of a try, and its arguments.
       env: the program's environment.
       folder: the working folder of the program.
-      given: the further input of the program for a URL; empty for a command.
+      given: for a URL, the program's input besides the event, which is the URL and the headers; empty for a command.
     """
 
     event: str
@@ -43,7 +43,7 @@ class Receiver:
 
     @property
     def is_url(self) -> bool:
-        """Return whether the program of a try is ``post``."""
+        """Return whether the receiver is a URL; ``post`` is then the program of each try."""
         return bool(self.given)
 
     def line(self, event: HookEvent) -> bytes:
@@ -55,7 +55,7 @@ class Receiver:
 def receivers(
     hooks: Sequence[Hook], secrets: Mapping[str, str], folder: Path, environ: Mapping[str, str] = os.environ
 ) -> List[Receiver]:
-    """Return the receivers of a request.
+    """Return the receivers of the hooks in a request.
 
     Args:
       folder: the working folder of commands.
@@ -89,7 +89,7 @@ TRY_S = 10.0  # the longest try
 
 
 class Result(NamedTuple):
-    """The end of a try: whether the event was accepted, else the reason, and whether a retry may succeed."""
+    """The end of a try: whether the event was accepted; if not, the reason, and whether a retry may succeed."""
 
     taken: bool
     reason: str = ""
@@ -112,7 +112,7 @@ async def try_once(receiver: Receiver, event: HookEvent, secrets: Collection[str
 
 
 def judge_try(is_url: bool, code: int, line: str) -> Result:
-    """Return the result of a try whose program ended with this exit code and this last line."""
+    """Return the result of a try, from the exit code of its program and the last line that the program printed."""
     if code == 0:
         return Result(True)
     if is_url:

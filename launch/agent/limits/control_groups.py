@@ -36,7 +36,7 @@ class Files(NamedTuple):
     Attributes:
       memory: the file of the memory limit.
       swap: the file of the limit of swap, or of memory and swap together.
-      swap_is_apart: whether this is the limit of swap alone.
+      swap_is_apart: whether the file ``swap`` has the limit of swap alone.
       kills: the file that counts killed processes, including those killed because the whole host had no memory.
       peak: the file of the largest use; None where ``kills`` also counts how often the group reached its own limit.
     """
@@ -79,7 +79,10 @@ class Group(NamedTuple):
     files: Files
 
     def bound(self, limit: int) -> None:
-        """Set the limit, also for swap, and let the kernel kill the whole group at once. Raises OSError."""
+        """Limit the group's memory, including swap, to ``limit`` bytes. Raises OSError.
+
+        When the group exceeds the limit, the kernel kills all of its processes at once.
+        """
         (self.folder / self.files.memory).write_text(str(limit))
         more = {self.files.swap: "0" if self.files.swap_is_apart else str(limit), "memory.oom.group": "1"}
         for name, value in more.items():
@@ -91,7 +94,7 @@ class Group(NamedTuple):
         _rewrite(self.folder / "cgroup.procs", "0")
 
     def kills(self) -> int:
-        """Return the number of processes that the kernel has killed for the limit."""
+        """Return the number of processes that the kernel has killed because the group reached its limit."""
         return self._count(self.files.kills, "oom_kill ") if self._was_full() else 0
 
     def _was_full(self) -> bool:
@@ -104,7 +107,10 @@ class Group(NamedTuple):
         return int(found.group(1)) if found else 0
 
     def remove(self, within_s: float = REMOVED_S) -> bool:
-        """Remove the group; return whether it is gone. A group with a process in it stays."""
+        """Try for ``within_s`` seconds to remove the group; return whether it is gone.
+
+        A group with a process in it stays.
+        """
         return remove(self.folder, within_s)
 
 
@@ -120,7 +126,7 @@ def find(root: Path = Path("/")) -> GroupPlace:
     Raises:
       OSError: no such place exists; the text has the reason.
     """
-    refused = OSError("this kernel limits no memory by control groups")
+    refused = OSError("this kernel cannot limit memory by control groups")
     for place in _places(root):
         try:
             _try(place)
@@ -211,7 +217,7 @@ def remove_left(folder: RunFolder) -> None:
 
 
 def remove(folder: Path, within_s: float = REMOVED_S) -> bool:
-    """Remove a group whose processes are ending; return whether the group is gone."""
+    """Wait at most ``within_s`` for the end of a group's last processes; return whether the group is removed."""
     until = time.monotonic() + within_s
     while True:
         try:

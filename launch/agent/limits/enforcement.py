@@ -57,7 +57,7 @@ class Enforcement:
                 os.setpriority(os.PRIO_PROCESS, 0, limits.nice)
 
     def before_program(self) -> None:
-        """Set every limit of this process, or end it with the reason in its log."""
+        """Set every limit of this process; if that fails, end this process with the reason in its log."""
         try:
             self.set_all()
         except OSError as error:
@@ -114,14 +114,14 @@ WATCHED = "memory_gib under limits: the agent looks once a second and kills, bec
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of one host's tasks.
+    """The limits of one host's tasks, and how far the host can enforce them.
 
     Attributes:
       limits: the limits of each task that has limits.
-      processors: the processors of each task that is limited to some.
+      processors: the processors of each task that may use only these processors.
       place: the place for groups that limit memory; None where the agent watches memory, or no task has a memory limit.
-      problems: the limits that no task can have here.
-      notes: the limits that are not enforced by the kernel.
+      problems: texts about the limits that tasks cannot have here.
+      notes: texts about the limits that the agent enforces, since the kernel does not.
     """
 
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class LimitedHost:
-    """The facts of a host that limits depend on; tests replace them."""
+    """The facts of a host on which the limits of its tasks depend; tests replace these facts."""
 
     memory_bytes: int
     usable: Set[int]
@@ -147,7 +147,7 @@ class LimitedHost:
 
 
 def this_host() -> LimitedHost:
-    """Return this host."""
+    """Return the facts of this host."""
     return LimitedHost(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
 
 
@@ -162,7 +162,7 @@ def agree(
     host: LimitedHost,
     container: Optional[RunContainers] = None,
 ) -> Terms:
-    """Return the terms for some tasks.
+    """Return the terms for the tasks in ``limits`` on ``host``, and book their processors.
 
     Args:
       take: books a processor, and returns False where another run has it.
@@ -183,7 +183,7 @@ def agree(
 
 
 def would_agree(limits: Mapping[str, Limits], container: Optional[RunContainers]) -> Terms:
-    """Return the terms that tasks in containers would have now, without booking."""
+    """Return the terms that ``agree`` would return on this host now, without booking a processor."""
     taken = processors.booked()
     return agree(limits, lambda processor: processor not in taken, this_host(), container)
 

@@ -35,7 +35,7 @@ def numa_nodes(folder: Path = NODES) -> Dict[int, Set[int]]:
 
 
 def processors_in(text: str) -> Set[int]:
-    """Return the numbers in a list of the kernel: ``0-3,8``."""
+    """Return the numbers in a list in the kernel's notation, such as ``0-3,8``."""
     ranges = (part.partition("-") for part in text.strip().split(",") if part)
     return {number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)}
 
@@ -44,7 +44,7 @@ def bind_memory(node: int) -> None:
     """Bind the memory of this process and its children to one node. Raises OSError."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
-        raise OSError(f"no memory is bound to a NUMA node on {platform.machine()}")
+        raise OSError(f"the launcher cannot bind memory to a NUMA node on {platform.machine()}")
     bits = 8 * ctypes.sizeof(ctypes.c_ulong)
     mask = (ctypes.c_ulong * (_MOST_NODES // bits))()
     mask[node // bits] = 1 << node % bits
@@ -92,8 +92,8 @@ def give(
 ) -> Dict[str, Tuple[int, ...]]:
     """Return the processors of each task with a limit on processors: {task: processors}.
 
-    Tasks of a NUMA node choose first, since the other tasks may take any processor. A task with a node and no number
-    has all processors of its node, which other tasks may have, too.
+    Tasks of a NUMA node choose first, since the other tasks may take any processor. A task with the limit ``numa_node``
+    but without ``processors`` has all processors of its node; other tasks may have these processors, too.
 
     Args:
       usable: the processors that this process may use.

@@ -30,12 +30,15 @@ KIB = 1 << 10
 
 
 def memory_at_most(pids: Iterable[int]) -> int:
-    """Return the bytes of all processes; shared pages count more than once."""
+    """Return the bytes of memory of some processes; a page that several of them share counts for each."""
     return sum(_sum_of(status(pid), _OWN) for pid in pids)
 
 
 def memory_exactly(pids: Iterable[int]) -> int:
-    """Return the bytes of all processes; for a process without data on sharing, as ``memory_at_most``."""
+    """Return the bytes of memory of some processes; a page that several of them share counts once.
+
+    A process whose shared pages this user cannot detect counts as in ``memory_at_most``.
+    """
     return sum(_memory_of(pid) for pid in pids)
 
 
@@ -64,7 +67,11 @@ class TaskLimits:
         self._look_at = 0.0
 
     def of(self, task: str, attempt: int) -> Enforcement:
-        """Return the enforcement of an attempt's limits, with a new group. Raises OSError."""
+        """Return the enforcement of an attempt's limits; create a group where the kernel limits the attempt's memory.
+
+        Raises:
+          OSError: the group cannot be created.
+        """
         limit, place = self._limit(task), self._terms.place
         if limit is None or place is None:
             return self._terms.enforcement(task, None)
@@ -87,9 +94,9 @@ class TaskLimits:
         return True
 
     def excess_bytes(self, task: str, attempt: int, pids: List[int]) -> int:
-        """Return the memory of an attempt without a group, where the memory is above the limit; else 0.
+        """Return the bytes of memory of an attempt without a group, if they exceed its limit; else 0.
 
-        An attempt above the limit must end.
+        ``pids`` are the processes of the attempt. The caller must end an attempt that exceeds its limit.
         """
         limit = self._limit(task)
         used = 0 if limit is None or (task, attempt) in self._groups else _above(limit, pids)

@@ -1,4 +1,4 @@
-"""A lock on a file that its holders may remove; the lock ends with the process that holds it."""
+"""A lock on a file. Its holders may remove the file; the lock ends with the process that holds it."""
 
 import errno
 import fcntl
@@ -21,12 +21,12 @@ class NoLocks(AgentError):
 
 
 def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
-    """Lock a file, and create a missing one; return its handle.
+    """Lock the file ``path``, which the function creates if it is missing; return the file's handle.
 
     Closing the handle releases the lock.
 
     Args:
-      kind: ``fcntl.LOCK_EX`` for one holder, ``fcntl.LOCK_SH`` for one among many.
+      kind: ``fcntl.LOCK_EX`` for a single holder, ``fcntl.LOCK_SH`` for one of several holders.
 
     Raises:
       LockHeld: another process holds the lock.

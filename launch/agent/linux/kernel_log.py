@@ -8,7 +8,7 @@ covers the control group of this process (``memory.events`` of version 2, ``memo
 count covers the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
 
 A count does not name the process. A task that was killed within ``RECENT_S`` of the count, but not by its agent, is
-taken as that process. Where this user can read the kernel's messages, the messages name the process.
+assumed to be that process. Where this user can read the kernel's messages, the messages name the process.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Unreadable(AgentError):
 
 
 def troubles(since: float, messages: Path = KMSG) -> List[Message]:
-    """Return the newest ``KEPT`` messages of trouble since a time of day in seconds.
+    """Return the newest ``KEPT`` messages about trouble since ``since``, a time of day in seconds.
 
     Raises:
       Unreadable: neither the kernel nor the journal shows its messages to this user.
@@ -114,7 +114,7 @@ class NewMessages:
 
 
 def kind_of(text: str) -> Optional[str]:
-    """Return the kind of trouble that a message reports; None for most messages."""
+    """Return the kind of trouble that a message reports; None for a message about no trouble."""
     return next((kind for kind, pattern in TROUBLE.items() if pattern.search(text)), None)
 
 
@@ -154,7 +154,7 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class MemoryKills:
-    """Watch the kernel's counts; ``took`` reports each kill once."""
+    """Watch the kernel's counts of the processes that it killed for memory; ``took`` reports each kill once."""
 
     def __init__(self, root: Path = Path("/"), messages: Optional[Path] = None):
         self._counts = counters(root)
@@ -163,13 +163,16 @@ class MemoryKills:
         self._recent: List[float] = []  # the times at which kills were detected
 
     def look(self, now: float) -> None:
-        """Count the processes killed since the last look."""
+        """Count the processes that the kernel killed since the last look."""
         count = self._read()
         self._recent = [at for at in self._recent if now - at <= RECENT_S] + [now] * (count - self._seen)
         self._seen = count
 
     def took(self, pid: int, now: float) -> bool:
-        """Return whether the kernel killed a process for memory; the caller has just found the process killed."""
+        """Return whether the kernel seems to have killed the process ``pid`` for memory.
+
+        The caller found the process killed a moment ago. Where the kernel has no counts, its messages decide.
+        """
         self.look(now)
         if self._recent:
             self._recent.pop(0)
@@ -177,7 +180,10 @@ class MemoryKills:
         return not self._counts and names_process(self._messages, pid)
 
     def explained(self, count: int, now: float) -> None:
-        """Drop kills of known processes: the kernel counts the kills of a task's group for the machine, too."""
+        """Drop ``count`` kills whose processes the caller knows, so that ``took`` does not report them.
+
+        The kernel counts the kills in a task's group for the machine, too.
+        """
         self.look(now)
         del self._recent[:count]
 
@@ -186,7 +192,7 @@ class MemoryKills:
 
 
 def counters(root: Path) -> List[Path]:
-    """Return the existing files of counts below ``root``."""
+    """Return the existing files below ``root`` in which the kernel counts the processes that it killed for memory."""
     found = [root / "proc/vmstat"]
     for controllers, path in own_groups(root):
         if not controllers:
@@ -197,7 +203,7 @@ def counters(root: Path) -> List[Path]:
 
 
 def names_process(messages: Path, pid: int) -> bool:
-    """Return whether the kernel's messages report this process as killed; False for unreadable messages."""
+    """Return whether the kernel's messages report the process ``pid`` as killed; False for unreadable messages."""
     said = f"Killed process {pid} ".encode()
     try:
         return any(said in message for message in raw(messages))

@@ -38,7 +38,7 @@ class Process(NamedTuple):
 
 
 def inspect(pid: int) -> Optional[Process]:
-    """Return the process with this pid, or None."""
+    """Return the process with this pid; None where no such process exists."""
     try:
         with open(f"/proc/{pid}/stat") as file:  # not through a Path, which doubles the time: there may be thousands
             text = file.read()
@@ -56,7 +56,7 @@ def table() -> List[Process]:
 
 
 def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
-    """Return the living descendants of some processes."""
+    """Return the living ones of ``processes`` that descend from ``ancestors``, which are pids."""
     children: Dict[int, List[Process]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process)
@@ -86,7 +86,7 @@ def environment(pid: int) -> Dict[str, str]:
 
 
 def wait_channel(pid: int) -> str:
-    """Return the kernel function that a process waits in, as far as this user may read it."""
+    """Return the kernel function that a process waits in; ``the kernel`` where this user may not read it."""
     return waits_in(Path(f"/proc/{pid}")) or "the kernel"
 
 
@@ -121,7 +121,7 @@ def adopt_orphans() -> None:
 def die_with(parent: int) -> Callable[[], None]:
     """Return a function that a child of ``parent`` calls before its program.
 
-    The function makes the kernel kill the child when the parent's thread ends. The function also restores this
+    The returned function makes the kernel kill the child when the parent's thread ends. It also gives the child this
     process's first limit of open files.
     """
 
@@ -135,7 +135,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def be_chosen_first() -> None:
-    """Make the kernel, when memory runs out, kill this process and its children before its parent."""
+    """Let the kernel kill this process and its children before its parent when memory runs out."""
     with contextlib.suppress(OSError, ValueError), open(_OOM_SCORE, "r+") as file:
         raised = min(1000, int(file.read()) + OOM_RAISE)
         file.seek(0)
@@ -150,9 +150,12 @@ def start(
     source: int = subprocess.DEVNULL,
     before: Callable[[], None] = lambda: None,
 ) -> "subprocess.Popen[bytes]":
-    """Start ``argv``, and append its output to ``log``. Raises OSError as ``spawn`` does, and for the log.
+    """Start ``argv`` as ``spawn`` does, and append its output to ``log``.
 
-    Where a disk takes no new file, the process starts without a log: no task ends for its log.
+    Where the disk takes no new file, the process starts without a log: a missing log must not end a task.
+
+    Raises:
+      OSError: as for ``spawn``, or the log cannot be opened.
     """
     with _output(log) as output:
         return spawn(argv, env, folder, output.fileno(), source, before)
@@ -177,10 +180,11 @@ def spawn(
 ) -> "subprocess.Popen[bytes]":
     """Start ``argv`` as the leader of its own session.
 
-    The kernel kills the new process if the caller dies, and before the caller when memory runs out.
+    The kernel kills the new process if the caller dies. When memory runs out, the kernel kills the new process before
+    the caller.
 
     ``output`` is the number of the file for the process's output, or ``subprocess.PIPE``. ``source`` is the number of
-    the file for its standard input, or ``subprocess.PIPE``. The new process calls ``before`` just before its program
+    the file for its standard input, or ``subprocess.PIPE``. The new process calls ``before``, and then its program
     begins.
 
     Call this function from the main thread: the kernel ties the parent-death signal to the thread.
@@ -207,18 +211,18 @@ def has_exited(pid: int) -> bool:
 
 
 def group_members(leader: int) -> List[Process]:
-    """Return the living processes of a task: its group and its session."""
+    """Return the living processes in the group or the session of the pid ``leader``."""
     return [p for p in table() if leader in (p.group, p.session) and p.state != "Z"]
 
 
 def signal_group(leader: int, number: int) -> None:
-    """Signal every living process of an unreaped leader's group and session."""
+    """Send the signal ``number`` to every living process in the group or the session of an unreaped leader."""
     for process in group_members(leader):
         signal_process(process.pid, process.start, number)
 
 
 def signal_process(pid: int, start: int, number: int) -> None:
-    """Signal the recorded process, unless another process has its pid by now."""
+    """Send the signal ``number`` to the process of this pid and start time, if it still runs."""
     with contextlib.suppress(ProcessLookupError), _handle_of(pid) as handle:
         if is_same(pid, start):
             os.kill(pid, number) if handle is None else signal.pidfd_send_signal(handle, number)  # type: ignore
@@ -244,12 +248,15 @@ def _handle_of(pid: int) -> Iterator[Optional[int]]:
 
 
 def strays(parent: int, known: Sequence[int]) -> List[Process]:
-    """Return the living children of ``parent`` that it did not start itself: adopted orphans."""
+    """Return the living children of ``parent``, except ``known``: the orphans that ``parent`` has adopted."""
     return [p for p in table() if p.parent == parent and p.pid not in known and p.state != "Z"]
 
 
 def describe_exit(code: Optional[int]) -> str:
-    """Return a text such as ``exit code 3`` or ``killed by SIGKILL``."""
+    """Return a text such as ``exit code 3`` or, for a negative code, ``killed by SIGKILL``.
+
+    The text for None is ``never started``.
+    """
     if code is None:
         return "never started"
     if code >= 0:

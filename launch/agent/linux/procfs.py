@@ -2,8 +2,8 @@
 
 A missing file, or an unreadable file of another user, counts as empty.
 
-A task that waits for a processor, or for a slow disk, is not frozen. A clock does not distinguish a waiting task from a
-task that hangs; the work that a task has done meanwhile does.
+A task that waits for a processor, or for a slow disk, is not frozen. A clock does not show whether a task waits or
+hangs; the work that the task does meanwhile shows that.
 """
 
 import os
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 def work_of(pid: int, children: bool = False) -> Optional[Work]:
     """Return the work of a process from ``/proc``; None where the process does not exist.
 
-    With ``children``, the processor time of its children that have ended counts, as their bytes always do.
+    With ``children``, the processor time of its ended children counts, too; their bytes always count.
     """
     text = text_of(Path(f"/proc/{pid}/stat"))
     if not text:
@@ -76,9 +76,10 @@ def work_of(pid: int, children: bool = False) -> Optional[Work]:
 
 
 def pace(earlier: Work, later: Work, seconds: float) -> float:
-    """Return the part of its time for which the kernel served a process.
+    """Return the part of ``seconds`` for which the kernel served a process, at least ``SLOWEST`` and at most 1.
 
-    An idle process counts as served all of its time.
+    ``earlier`` and ``later`` are the work of the process until the beginning and the end of these seconds. An idle
+    process counts as served all of the time.
     """
     if seconds <= 0:
         return 1.0
@@ -159,7 +160,7 @@ def groups_up(top: Path, path: str) -> List[Path]:
 
 
 def mounts(folders: Iterable[Path]) -> List[str]:
-    """Return the lines of the mount table for these folders."""
+    """Return the lines of the mount table for the file systems that these folders are on."""
     lines = [line.split() for line in text_of(Path("/proc/self/mounts")).splitlines()]
     found = []
     for folder in folders:

@@ -17,7 +17,12 @@ KEPT = 2000  # bytes of the end of a program's output
 
 
 class ProgramEnd(NamedTuple):
-    """The end of a program: its exit code, None where it was killed after its time; and the end of its output."""
+    """The end of a program.
+
+    Attributes:
+      code: the exit code; None where the program was killed after its time.
+      printed: the last bytes of its output, at most ``KEPT``.
+    """
 
     code: Optional[int]
     printed: bytes = b""
@@ -73,7 +78,9 @@ async def run(
     text: bytes = b"",
     began: Callable[[int], None] = lambda pid: None,
 ) -> ProgramEnd:
-    """Start a program, let it read a text, and return its end. Its own children end with it.
+    """Start a program, let it read ``text``, and return its end.
+
+    After ``within_s`` the program is killed. At its end, the processes of its group and session are killed, too.
 
     Args:
       began: receives the program's pid.

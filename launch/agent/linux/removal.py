@@ -1,4 +1,4 @@
-"""The removal of a folder that a task has written, whatever access the task has left to it."""
+"""The removal of a folder that a task has written, even if the task has taken away this user's access to it."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from typing import Optional
 def remove_folder(folder: Path) -> Optional[str]:
     """Remove a folder in which nothing is mounted; return the reason why a part stays, or None.
 
-    No link in it is followed.
+    The function follows no link in the folder.
     """
     _open_up(folder)
     shutil.rmtree(str(folder), ignore_errors=True)

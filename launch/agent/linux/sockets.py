@@ -75,10 +75,11 @@ _bookings: List[socket.socket] = []
 
 
 def can_listen(port: int, strictly: bool = False) -> bool:
-    """Return whether a server could listen on this port of every interface, as TensorFlow's does.
+    """Return whether a server could listen on this port of every interface, as TensorFlow's server does.
 
     Args:
-      strictly: as a server without SO_REUSEADDR, which connections of an earlier process keep from the port.
+      strictly: whether the server does not use SO_REUSEADDR; connections of an earlier process then keep it from the
+        port.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not strictly)
@@ -91,7 +92,7 @@ def can_listen(port: int, strictly: bool = False) -> bool:
 
 
 def free_ports(count: int) -> List[int]:
-    """Return different ports that any server could listen on at this moment.
+    """Return ``count`` different ports that any server could listen on at this moment.
 
     This process books blocks of ports, and returns ports of its own blocks, the longest unused first. So no other
     launcher chooses a port between this choice and the moment in which a task listens.
@@ -174,7 +175,10 @@ def reserved_ports(root: Path = Path("/proc/sys/net/ipv4")) -> str:
 
 
 def ephemeral(ports: Iterable[int], outgoing: Tuple[int, int], reserved: str) -> List[int]:
-    """Return the ports that the kernel may give to any outgoing connection."""
+    """Return those of ``ports`` that the kernel may give to any outgoing connection.
+
+    ``outgoing`` is the result of ``outgoing_ports``, and ``reserved`` that of ``reserved_ports``.
+    """
     kept = [each.partition("-") for each in reserved.split(",") if each]
     spans = [(int(first), int(last or first)) for first, _, last in kept]
     return [
@@ -242,7 +246,7 @@ class Connection(NamedTuple):
 
     @property
     def hangs(self) -> bool:
-        """Return whether sent bytes are not acknowledged, or only one side has closed."""
+        """Return whether the other side does not acknowledge what was sent, or only one side has closed."""
         return self.row.retransmits > 0 or self.row.state in HANGING
 
     def __str__(self) -> str:

@@ -38,8 +38,8 @@ class Traffic:
     """The bytes per second of the tasks of this host.
 
     Args:
-      connections: returns every connection of this host; None where the kernel does not report connections.
-      sockets: the inodes of the sockets that processes hold.
+      connections: returns the bytes of every connection of this host; None where the kernel does not report them.
+      sockets: returns the inodes of the sockets that some processes hold.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class Traffic:
         self._told: Dict[str, Deque[Tuple[float, Bytes]]] = {}  # {task: its bytes up to each time}
 
     def look(self, now: float, pids: Mapping[str, Iterable[int]]) -> Dict[str, Bytes]:
-        """Return the bytes per second of each task over the last ``WINDOW_S`` seconds, from its second look on.
+        """Return {task: its bytes per second over the last ``WINDOW_S`` seconds}, from the task's second look on.
+
+        The result is empty where the kernel does not report connections.
 
         Args:
           pids: the pids of each task's processes.

@@ -7,7 +7,7 @@ another machine of that name.
 A failure to reach another host's door has one of these kinds:
 
     unresolved   the name has no address here
-    loopback     the name means this very host, but the task is on another
+    loopback     the name means this very host, but the task is on another host
     refused      the address answers that nothing listens, although our listener is up
     no-route     this host has no route to the address
     timed-out    no answer: a device or a rule drops the packets
@@ -116,7 +116,7 @@ class _Door(socketserver.ThreadingTCPServer):
 
 
 class Doors:
-    """The ports that are open until the end of ``with``, or of the process.
+    """Ports of this host that answer callers until the end of ``with``, or of the process.
 
     Args:
       words: the word that a caller sends, and the word that it receives.
@@ -176,7 +176,7 @@ AT_ONCE = 200
 
 
 class DialFailure(AgentError):
-    """A target that cannot be reached; ``kind`` is one of the kinds of this module."""
+    """A target that cannot be reached; ``kind`` is one of the kinds that this module's docstring lists."""
 
     def __init__(self, kind: str, detail: str = ""):
         super().__init__(kind, detail)
@@ -198,7 +198,7 @@ class Knock(NamedTuple):
 
 
 def dial_all(targets: Sequence[DialTarget], names: Mapping[str, Meaning], knock: Knock) -> List[Dict[str, str]]:
-    """Return the targets that cannot be reached: [{"address", "host", "kind", "detail"}].
+    """Dial the targets; return those that cannot be reached: [{"address", "host", "kind", "detail"}].
 
     ``names`` has the addresses of each target's name on this host, or the reason why the name has no address.
     """

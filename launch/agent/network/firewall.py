@@ -44,7 +44,7 @@ class Refused(AgentError):
 class Guard:
     """A running nft that owns ``table``. ``close``, and the end of this process, remove the table.
 
-    ``pid`` is the pid of nft. ``fileno`` becomes readable when nft ends, and the table with it.
+    ``pid`` is the pid of nft. When nft ends, the table ends, too, and the file of ``fileno`` becomes readable.
     """
 
     def __init__(self, argv: Sequence[str], table: str):
@@ -63,7 +63,7 @@ class Guard:
         return number
 
     def take(self, lines: Sequence[str]) -> None:
-        """Send nft the lines, and return once the table exists with its chain.
+        """Send ``lines`` to nft, and wait until the table and its chain exist.
 
         Raises:
           Refused: nft reports an error; the text is its first line.
@@ -106,7 +106,7 @@ class Guard:
 
 @contextlib.contextmanager
 def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> Iterator[Optional[Guard]]:
-    """Guard ports of a run until the end of the block; without ``names``, set no guard.
+    """Guard the ports of a run until the end of the block; without ``names``, set no guard.
 
     Args:
       names: the names of the cluster's hosts, which alone may reach the ports.
@@ -182,10 +182,10 @@ def _elements(table: str, name: str, addresses: Sequence[str]) -> Iterator[str]:
 
 
 def raise_guard(table: str, lines: Sequence[str]) -> Guard:
-    """Return a guard with ``lines`` in force, by nft itself or through sudo.
+    """Start nft, directly or else through sudo, and return its guard once ``lines`` are in force.
 
     Raises:
-      Unguarded: this user may do neither; the text has both refusals.
+      Unguarded: nft refuses in both ways, or is missing; the text has the refusals.
     """
     refusals = []
     for argv in ways():

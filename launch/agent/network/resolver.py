@@ -1,4 +1,4 @@
-"""The addresses of a cluster's names on this host, names without one, and tasks that the internet can reach.
+"""The addresses of a cluster's names on this host, names without an address, and tasks that the internet can reach.
 
 The system's resolver has no time limit, so it runs in threads; callers do not wait for a thread beyond the limit. Each
 name is resolved once, even where many targets have the name.
@@ -21,7 +21,7 @@ Meaning = Union[List[str], str]  # addresses, or the reason why the name has non
 
 
 def resolve(names: Sequence[str], timeout_s: float) -> Dict[str, Meaning]:
-    """Return the addresses of each name, in the order of connection attempts, or the reason why it has none."""
+    """Return the addresses of each name, in the order of connection attempts, or the reason why the name has none."""
     waiting: Deque[str] = deque(dict.fromkeys(names))
     found: Dict[str, Meaning] = {}
 
@@ -63,7 +63,7 @@ Resolve = Callable[[Sequence[str], float], Dict[str, Meaning]]
 
 
 def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
-    """Return a line for every exposed task of the run.
+    """Return a line about every task of the run that the internet can reach, unless the request allows such tasks.
 
     The lead resolves the names of all tasks, so that each name is resolved once, from inside the cluster.
     """
@@ -80,7 +80,7 @@ def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
 def unresolved(
     request: RunRequest, resolve: Resolve = resolve, pause: Callable[[float], None] = time.sleep
 ) -> List[str]:
-    """Return a line for every name that this host's agent or tasks will dial, and that has no address here."""
+    """Return a line about every name without an address here, of the names that this host's agent or tasks dial."""
     names = _dialled(request)
     unknown: Dict[str, Meaning] = dict.fromkeys(names, "")
     until = time.monotonic() + LOOKUP_S  # of all turns: the start of an agent has a bound

@@ -22,10 +22,11 @@ FILES_SHARE = 0.25  # of the files that this process may have open
 
 
 class Gate:
-    """Listen for callers, and pass on the link of each caller with a proof.
+    """Listen for callers, and pass the link of each caller who gives a proof to ``welcome``.
 
     Args:
-      incarnation: the incarnation of this side.
+      token: the run's token, which a caller must prove to know.
+      incarnation: the incarnation of this side's agent.
       hosts: the number of hosts that may call simultaneously.
       welcome: the coroutine function that serves a link until the link ends.
     """

@@ -6,12 +6,13 @@ answers likewise. The token itself never crosses this connection. Both sides der
 and seal every later line with those keys (``sealed``). So a recording of one connection is useless in another.
 
 Each agent has an *incarnation*, a random text that names one life of the agent. Both sides send their incarnation in
-the handshake, so each side detects whether its peer is still the same. A member also sends the incarnation of the lead
-that ordered its tasks.
+the handshake, so each side detects whether its peer is still the same agent. A member also sends the incarnation of the
+lead that ordered its tasks.
 
-A member pings and the lead echoes. So a member knows up to which time the lead has certainly received from it. The lead
-cannot have counted a silence from any earlier moment, so the member bounds the life of its tasks from this time. These
-times include any suspension of the member's machine, during which the lead continues to count.
+A member sends pings, and the lead sends them back. So a member knows the newest time at which the lead has certainly
+received a message of this member. The lead cannot count the member's silence from an earlier time, so the member bounds
+the life of its tasks from this time. These times include any suspension of the member's machine, during which the lead
+continues to count.
 
 A connection carries messages, or one checkpoint (``COPIES``) that the member fetches or sends. So no message has to
 wait behind a checkpoint: see ``launch.agent.checkpoints``.
@@ -37,7 +38,7 @@ MESSAGES, COPIES = "messages", "copies"  # the purposes of a connection
 
 
 class LinkError(AgentError):
-    """A peer that has not proven itself, or has not answered in time."""
+    """A peer that has not proven that it knows the run's token, or has not answered in time."""
 
 
 class Greeting(NamedTuple):
@@ -92,18 +93,18 @@ class Link:
         return message
 
     async def keep_alive(self, every_s: float) -> None:
-        """Send pings until cancelled; ``receive`` reads the other side's echoes."""
+        """Send a ping every ``every_s`` seconds until cancelled; ``receive`` reads the other side's echoes."""
         while True:
             self.send(Ping(at=since_boot()))
             await asyncio.sleep(every_s)
 
     def drop(self) -> None:
-        """Close at once; queued messages are lost."""
+        """Close the stream at once; queued messages are lost."""
         self.over = True
         self.streams.writer.transport.abort()
 
     async def close(self) -> None:
-        """Send the queued messages within a bounded time, and close."""
+        """Send the queued messages within a bounded time, and close the stream."""
         self.over = True
         try:
             await asyncio.wait_for(self.streams.writer.drain(), HANDSHAKE_S)
@@ -113,7 +114,7 @@ class Link:
 
 
 def now() -> float:
-    """Return the seconds on a clock that does not jump."""
+    """Return the time in seconds on the event loop's clock, which does not jump."""
     return asyncio.get_event_loop().time()
 
 
@@ -173,7 +174,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to
 
 
 async def dial(address: Tuple[str, int], me: Greeting, token: str, timeout_s: float) -> Link:
-    """Connect to the lead, and perform the member's side of the handshake.
+    """Connect to the lead at ``address``, perform the member's side of the handshake, and return the link.
+
+    ``me`` introduces this side, and ``timeout_s`` bounds the time to connect.
 
     Raises:
       LinkError: the lead cannot be reached, or does not know the token.

@@ -1,8 +1,8 @@
 """The Unix socket of a run's agent on this host: the agent serves local callers, and a caller sends it requests.
 
 A caller sends one JSON line, and the agent answers with one or many. The socket lies in the run's own folder (mode
-0700), so only the user who started the run can reach the socket. Its path is relative to that folder: the path of a
-Unix socket has at most 107 bytes, and a working folder may be deep.
+0700), so only the user who started the run can reach the socket. Programs name the socket by a path relative to that
+folder: the path of a Unix socket has at most 107 bytes, and a working folder may be deep.
 
 ``attach`` copies lines in both directions between the launcher and the agent until one of them ends.
 """
@@ -22,7 +22,7 @@ from launch.agent.wire.verb_requests import RunReference
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Change to ``folder`` within the context."""
+    """Make ``folder`` the current folder of this process within the context."""
     here = os.open(".", os.O_RDONLY)
     try:
         os.chdir(str(folder))
@@ -77,7 +77,7 @@ LIMIT = 16 * 1024 * 1024  # bytes of one line
 
 
 class Clients:
-    """Serve local callers; ``answer`` turns a request into replies."""
+    """Serve local callers on the socket at ``path``; ``answer`` turns a request into replies."""
 
     def __init__(self, path: Path, answer: Answer):
         self._path, self._answer = path, answer

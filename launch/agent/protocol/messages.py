@@ -69,9 +69,9 @@ class Measured:
 
 @dataclass(frozen=True)
 class Signs:
-    """The signs of a host's unwell tasks, and once those of tasks that have recovered.
+    """The signs of life of a host's tasks that are unwell, that have recovered since the last report, or that start.
 
-    ``tasks`` is {task: signs}, as ``launch.agent.tasks.task_reports`` returns them.
+    ``tasks`` is {task: signs}, with the signs as ``launch.agent.tasks.task_reports`` returns them.
     """
 
     tasks: Dict[str, Dict[str, Any]]
@@ -79,7 +79,7 @@ class Signs:
 
 @dataclass(frozen=True)
 class GpuFailed:
-    """A GPU of a host has failed, and these tasks there use it; the host repeats this event."""
+    """A GPU of a host has failed, as ``what`` describes; ``tasks`` use this GPU. The host repeats this event."""
 
     tasks: List[str]
     what: str
@@ -111,7 +111,7 @@ class Exited:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The process for a task's next attempt waits for its ``Start``, or could not be prepared."""
+    """The process for a task's next attempt waits for the order ``Start``, or could not be prepared."""
 
     task: str
     attempt: int
@@ -211,7 +211,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Save:
-    """Order: let the chief save.
+    """Order: let the chief save a checkpoint.
 
     A higher ``number`` than before is a new request. ``manner`` is one of ``cluster.protocol.save_request``.
     """
@@ -231,7 +231,7 @@ class Fetch:
 
 @dataclass(frozen=True)
 class End:
-    """Order: the run is over; clean up this host and leave."""
+    """Order: the run is over, with ``state`` as its result; clean up this host and leave."""
 
     state: str
 
@@ -240,7 +240,7 @@ class End:
 class Ping:
     """Keep a link alive.
 
-    ``at`` is the sender's clock, and the answer returns that value as ``echo``.
+    ``at`` is the time on the sender's clock; the other side answers with a ``Ping`` that has this time as ``echo``.
     """
 
     at: float = 0.0

@@ -35,13 +35,13 @@ class Sealed:
         self._sent = self._received = 0
 
     def write(self, line: bytes) -> None:
-        """Queue a line without its newline, unless the connection is being closed."""
+        """Queue ``line``, which has no newline, unless the connection is being closed."""
         if not self.writer.is_closing():
             self.writer.write(_seal(self._keys.sends, self._sent, line) + b" " + line + b"\n")
             self._sent += 1
 
     async def read(self, limit: int) -> bytes:
-        """Return the next line, ``limit`` bytes at most with its seal.
+        """Return the next line, without its seal and its newline; seal and line have at most ``limit`` bytes.
 
         Raises:
           EOFError: the connection was closed.
@@ -60,7 +60,7 @@ def _seal(key: bytes, number: int, line: bytes) -> bytes:
 
 
 async def read_line(reader: asyncio.StreamReader, limit: int) -> bytes:
-    """Return the next line without its newline, at any limit of the reader.
+    """Return the next line without its newline; the line may be longer than the limit of ``reader``.
 
     Raises:
       EOFError: the connection was closed before the line's end.

@@ -24,7 +24,7 @@ _JUMP_S = 0.5  # the least suspension that counts
 class Silences:
     """The silences of ``hosts``. Times are seconds on the lead's clock.
 
-    ``patience`` has the seconds after which a host that boots counts as lost, by host.
+    ``patience`` has, by host, the seconds of silence after which a host that may boot counts as lost.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Silences:
             gone.pop(host, None)  # type: ignore[attr-defined]
 
     def begin(self, host: str, at: float) -> None:
-        """Record that a host's link broke; ``at`` is the time of its last message."""
+        """Record that a host's link broke; ``at`` is the time of the host's last message."""
         if host not in self._reported:
             self._since.setdefault(host, at)
 
@@ -58,10 +58,10 @@ class Silences:
         return sorted([*unseen, *self._since, *self._reported])
 
     def newly_lost(self, now: float, spared: Container[str] = (), awaits_boots: bool = True) -> List[Lost]:
-        """Return the hosts that are lost since the last call.
+        """Return the hosts that have become lost since the last call.
 
-        ``spared`` has the hosts whose new link is about to be admitted. Without ``awaits_boots`` no host has more time
-        for a boot.
+        ``spared`` has hosts that do not count as lost: their new links are about to be admitted. Without
+        ``awaits_boots`` no host has more time for a boot.
         """
         usual_s, patience = self.lost_after_s * (1 + MARGIN_SHARE), self._patience if awaits_boots else {}
         late = [host for host, since in self._since.items() if now - since > patience.get(host, usual_s)]
@@ -73,10 +73,11 @@ class Silences:
 
 
 class LauncherSilence:
-    """The silence of the launcher, with the time for which the lead's machine was suspended.
+    """The silence of the launcher, including the time for which the lead's machine was suspended.
 
-    The launcher continues to count meanwhile, gives the run up, and may start its successor elsewhere. A launcher on
-    the same machine was suspended, too. So for ``WAKING_S`` after a suspension, only the time awake counts.
+    A launcher on another machine continues to count during a suspension: it gives the run up, and may start the run's
+    successor elsewhere. A launcher on the same machine was suspended, too, and sends messages again afterwards. So for
+    ``WAKING_S`` after a suspension, only the time awake counts.
 
     Times are pairs: seconds on a clock that stops during a suspension, and seconds since the machine booted.
     ``slept_s`` is the part of the silence for which the machine was suspended.
@@ -86,7 +87,7 @@ class LauncherSilence:
         self.renew(now, since_boot)
 
     def renew(self, now: float, since_boot: float, pauses: bool = False) -> None:
-        """Record a message of the launcher; with ``pauses``, no silence counts until the next one."""
+        """Record a message of the launcher; with ``pauses``, no silence counts until the next message."""
         self._heard_at, self._woken_at = math.inf if pauses else now, -math.inf
         self._apart, self.slept_s = since_boot - now, 0.0
 

@@ -7,8 +7,8 @@ A run stays under any rule:
 - where the plan of a live run, or of the newest run of a name, contains the run's full name: to resume from the run,
   as a warm start, or in an argument of a command.
 
-Hosts may share the working folder, and no host sees the processes of another. But a living agent renews its files once
-a day. So a run without a record from this machine's current boot stays for two days.
+Hosts may share the working folder, and no host sees the processes of another host. But a living agent renews its files
+once a day. So a run without a record from this machine's current boot stays for two days.
 
 No single clock decides that a run is old. Its age is the lesser of two times: the time since its last modification by
 this host's clock, and the time since its start by the clocks of the launchers.
@@ -85,8 +85,9 @@ def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
 
 
 def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = ()) -> List[PastRun]:
-    """Return the facts that decide about runs, in the runs' order, without runs that were removed meanwhile.
+    """Return the facts of ``runs`` on which their removal depends, in the order of ``runs``.
 
+    A run that was removed meanwhile is left out.
     The runs in ``skipped`` stay, and are not measured: a large folder takes time.
     """
     why = needed(runs, clocks)
@@ -107,7 +108,7 @@ def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = 
 
 
 def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
-    """Return the reasons, independent of rules and sizes, why runs must stay."""
+    """Return {run: the reason why it must stay}, for the reasons that depend on no rule and no size."""
     table = processes.table()
     why: Dict[str, str] = {}
     names: Set[str] = set()
@@ -131,7 +132,7 @@ def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
 
 
 def living(run: Known, now: float, table: Optional[List[processes.Process]] = None) -> Optional[str]:
-    """Return the reason to assume that a part of a run lives; None where no part does.
+    """Return the reason to assume that a part of a run lives; None without such a reason.
 
     ``table`` has all processes of this machine, where the caller has read the table.
     """
@@ -140,17 +141,17 @@ def living(run: Known, now: float, table: Optional[List[processes.Process]] = No
             return f"its agent on {part.host} lives"
         try:
             if process_records.tasks_of(part, table):
-                return f"processes of it live on {part.host}; end them with `launch sweep --kill`"
+                return f"processes of the run live on {part.host}; end them with `launch sweep --kill`"
             seen = process_records.is_of_this_boot(part)
         except (OSError, ValueError, KeyError, TypeError):  # a damaged record
             seen = False
         if not seen and now - _written_at(part.own) < UNSEEN_S:
-            return f"no record of this boot shows that it has ended on {part.host}"
+            return f"no record from this machine's current boot shows that the run has ended on {part.host}"
     return None
 
 
 def was_just_used(folder: RunFolder, clocks: Clocks) -> bool:
-    """Return whether a run was used within the last hour, only by the times of its hosts' own files."""
+    """Return whether a run was used within the last hour, as far as the times of its hosts' own files show."""
     own = [folder.path, *_folders(folder.path / HOSTS)]
     return any(clocks.here - _written_at(each) < USED_S for each in own)
 
@@ -196,7 +197,10 @@ class Unused(NamedTuple):
 
 
 def unused_code(workdir: Path, used: Collection[str], now: float) -> List[Unused]:
-    """Return the unused bundles; ``used`` has the hashes of the bundles of live runs."""
+    """Return the old bundles of code that no live run uses, and that no process of this user works in.
+
+    ``used`` has the hashes of the bundles that live runs use.
+    """
     worked_in = _worked_in()
     return [
         Unused(path, sum(os.lstat(each).st_blocks * BLOCK for each in _files(path)))

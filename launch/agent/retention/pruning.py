@@ -51,7 +51,7 @@ _PARENTS = {RUN: "runs", CODE: "code"}
 
 
 class PrunedPlace(NamedTuple):
-    """The folder to look at.
+    """The working folder whose past runs and code may be removed.
 
     Attributes:
       workdir: the working folder.
@@ -65,7 +65,7 @@ class PrunedPlace(NamedTuple):
 
 
 def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
-    """Return the runs and code to remove, and runs that would be removed but must stay; remove nothing.
+    """Return the runs and code to remove, and the runs that exceed a bound but must stay; remove nothing.
 
     With ``whole`` False, runs that are surely within their bounds are not measured, and their bytes do not count.
     """
@@ -119,7 +119,10 @@ def _rests(workdir: Path) -> Iterator[Removable]:
 
 
 def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
-    """Remove the runs and code; return them, and the failures. ``whole`` is as in ``look``."""
+    """Remove the runs and code that ``look`` returns; return its answer, with the failures.
+
+    ``whole`` is as in ``look``.
+    """
     found = look(place, clocks, whole)
     failed = _hide(place, [each for each in found.going if each.what != REST], clocks)
     for parent in _PARENTS.values():
@@ -170,7 +173,7 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
 
 
 def begin_beside(request: RunRequest, folder: RunFolder) -> None:
-    """Start to apply the rules on this host, unless this agent replaces an earlier one."""
+    """Start a thread that removes past runs and code on this host, unless this agent replaces an earlier one."""
     if request.retention is not None and not request.again:
         threading.Thread(target=_prune_beside, args=(request, folder), daemon=True, name="prune").start()
 
@@ -193,7 +196,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
 
 
 def answer(request: PruneRequest) -> PruneAnswer:
-    """Return the runs and code to remove by the rules; on request, remove them."""
+    """Return the runs and code to remove by the rules; if the request has ``remove``, remove them."""
     place = PrunedPlace(expand(request.workdir), request.hosts, {request.name: request.rule})
     clocks = Clocks(time.time(), request.now)
     return prune(place, clocks) if request.remove else look(place, clocks)

@@ -22,7 +22,7 @@ class Agent(ABC):
       events: the events on this host; ``tasks`` puts them there.
 
     ``incarnation`` names this life of the agent: a restarted agent has another incarnation. ``is_away`` is True where
-    this life ends in the middle of the run, and the next life continues.
+    this life ends in the middle of the run, and the agent's next life continues the run.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
@@ -33,7 +33,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Listen, where the agent has to.
+        """Listen for other agents, where this agent has to.
 
         Raises:
           OSError: the agent cannot listen.
@@ -41,31 +41,34 @@ class Agent(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Run until this host's part of the run is over, or the agent is away."""
+        """Run until this host's part of the run is over, or until ``is_away`` is True."""
 
     @abstractmethod
     def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Reply to a local caller."""
+        """Carry out the request of a local caller, and yield the replies."""
 
     @abstractmethod
     def leave(self, why: str) -> None:
-        """Start to leave the run in an orderly way, because this host shuts down; the second time, end at once."""
+        """Start to leave the run in an orderly way, for the reason ``why``.
+
+        The second call ends this host's part at once.
+        """
 
     @abstractmethod
     def terminate(self, why: str) -> None:
-        """End the agent itself; ``why`` is the reason."""
+        """End this agent itself, for the reason ``why``."""
 
     def left_s(self) -> float:
         """Return the seconds until the tasks of this host must be gone; infinite where nothing ends them."""
         return math.inf
 
     def go_away(self) -> None:
-        """End in the middle of the run: a boot of this host starts the next life."""
+        """End this life of the agent in the middle of the run: a boot of this host starts the next life."""
         self.is_away = True
         self.wake()
 
     def wake(self) -> None:
-        """Wake the loop now, not at the next poll: a child has ended."""
+        """Let the loop look at its tasks now and not only at the next poll, since a child has ended."""
         self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:

@@ -1,4 +1,4 @@
-"""The start of an agent, as a process that outlives the verb ``start``, or by the unit that returns to a run.
+"""The start of an agent: by the verb ``start``, which the agent's process outlives, or by a unit after a boot.
 
 After a boot, the unit of ``boot_unit`` restarts the agent of a detached run. The network, or a folder that is mounted
 late, may not be available yet. So systemd retries a failed start.
@@ -22,6 +22,7 @@ from launch.agent.state import locks
 from launch.agent.state.log import say as write_log
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
+from launch.status.run import ENDED
 
 START_S = 60.0
 ENDED_S, LOOK_S = 15.0, 0.01  # for the end of an agent that refused to start, and of its keeper
@@ -31,11 +32,13 @@ Begin = Callable[[RunRequest], Dict[str, Any]]
 
 
 def start(request: RunRequest) -> Dict[str, Any]:
-    """Start the agent as a separate process, and return its first answer: ready or an error."""
+    """Start the agent as a separate process, and return the agent's first answer: ready or an error."""
     folder = folder_of(request)
     serving = leftovers.make_way(folder) if request.again else None
     if serving is not None:
         return {"ready": True, "pid": serving, "lives": True}
+    if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
+        return {"error": f"{folder.run}: expected a run that has not ended, found its end"}
     ready, says = os.pipe()
     try:
         folder.create(again=request.again)
@@ -71,7 +74,7 @@ def _wait_for_end(agent: int) -> None:
 
 
 def serve(request: RunRequest, says: int) -> int:
-    """Run the agent and its keeper; ``says`` is the pipe for the answer to ``start``."""
+    """Run the agent and its keeper, and return the exit code; ``says`` is the pipe for the answer to ``start``."""
     from launch.agent.service import daemon, keeper, keeping, recovery  # only here: the verb itself needs none of them
 
     def say(values: Dict[str, Any]) -> None:
@@ -103,7 +106,7 @@ def return_to_run() -> None:
 
 
 def start_again(own: Path, begin: Begin = start) -> int:
-    """Restart the agent with this folder of the run; return an exit code for systemd."""
+    """Restart the agent whose folder of the run is ``own``; return an exit code for systemd."""
     from launch.agent.service import recovery  # as in ``serve``
     from launch.agent.state import boot_unit
 

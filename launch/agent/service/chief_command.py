@@ -3,8 +3,8 @@
 The command runs in its own working folder next to the folders of the run's tasks, with the chief's Python, code and
 environment. The command ends with this process.
 
-``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. This module trains
-nothing and opens no port. ``mistake`` reports why a graph cannot be built.
+``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. ``jobs.describe``
+trains nothing and opens no port. ``mistake`` reports why a graph cannot be built.
 
 ``jobs.export`` builds the SavedModel of a run's checkpoint, and ``export`` sends it to the launcher. ``export`` first
 links the checkpoint into the command's folder, so the chief may remove the checkpoint meanwhile.
@@ -64,7 +64,7 @@ class ChiefCommand:
         Args:
           module: the module that replaces ``jobs.main``.
           gpus: the GPUs that the process sees.
-          streams: as for ``subprocess.Popen``; each missing one is /dev/null.
+          streams: stdin, stdout and stderr, as for ``subprocess.Popen``; a missing stream is /dev/null.
         """
         argv = [module if word == "jobs.main" else word for word in self.task.argv]
         env = task_env.own_variables(self.task.env, self._secrets, 0, self.folder, list(gpus), self._program.outside)
@@ -108,7 +108,10 @@ def chief_command(request: RunRequest, name: str) -> Iterator[ChiefCommand]:
 
 
 def mistake(request: RunRequest) -> GraphAnswer:
-    """Return the reason why the graph of the request's only task, the chief, cannot be built, if there is a reason."""
+    """Return the reason why the graph of the request's only task, the chief, cannot be built.
+
+    The answer has no reason where the graph can be built, or where another error ends the attempt.
+    """
     try:
         with chief_command(request, GRAPH_TASK) as command:
             return GraphAnswer(command.cause() if _build_graph(command) == GRAPH_MISTAKE else None)
@@ -133,7 +136,7 @@ class NotExported(AgentError):
 
 
 def export(request: ExportRequest, tell: Tell) -> None:
-    """Send the SavedModel, or {"error": reason}."""
+    """Export the requested checkpoint, and send the SavedModel with ``tell``, or {"error": reason}."""
     folder = folder_of(request.run)
     try:
         if request.save:
@@ -158,7 +161,7 @@ def _save(folder: RunFolder, tell: Tell) -> None:
             tell({"stage": "waits for a checkpoint"})
             is_done = reply.get("done") is True
     if not is_done:
-        tell({"stage": "takes the newest checkpoint that is there: the chief saves none now"})
+        tell({"stage": "exports the newest existing checkpoint: the chief saves none now"})
 
 
 def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:

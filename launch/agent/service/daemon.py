@@ -25,7 +25,7 @@ from launch.agent.service.member import Member
 from launch.agent.service.preparation import HostShare, NotReady, environment, forget, prepare
 from launch.agent.state import boot_unit
 from launch.agent.state.locks import NameTaken, hold, no_removal
-from launch.agent.state.log import log_system_errors, say
+from launch.agent.state.log import say, say_seldom
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.host_tasks import HostTasks
@@ -35,9 +35,9 @@ SWEEP_S = 10.0
 
 
 def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> int:
-    """Run this host's part of the request, and return an exit code for the keeper.
+    """Run this host's part of the run, as ``asked`` requests, and return an exit code for the keeper.
 
-    ``send`` receives one answer, ready or an error.
+    ``send`` receives one answer, ready or an error. The keeper watches the agent's beats on ``pulse``.
     """
     allow_open_files(ALL)
     folder = folder_of(asked)
@@ -143,9 +143,9 @@ def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
 
 
 async def leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
-    """End everything that the tasks left, within a bounded time.
+    """End every process that the tasks left, within a bounded time.
 
-    Children ``kept`` are the agent's own.
+    ``kept`` has the pids of children that are the agent's own, and stay.
     """
     loop = asyncio.get_event_loop()
     until = loop.time() + SWEEP_S
@@ -155,3 +155,16 @@ async def leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
         if tasks.sweep(kept) == 0 and not tasks.running:
             return
         await asyncio.sleep(0.05)
+
+
+def log_system_errors(loop: asyncio.AbstractEventLoop) -> None:
+    """Log the system errors of an event loop, such as too many open files, but at most one line a minute."""
+    loop.set_exception_handler(_log_error)
+
+
+def _log_error(loop: asyncio.AbstractEventLoop, context: Dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, OSError):
+        say_seldom("system", f"{context.get('message')}: {error}")
+    else:
+        loop.default_exception_handler(context)

@@ -31,7 +31,10 @@ from launch.agent.supervision.agents import WINDOW_S
 
 
 class Pulse:
-    """Both ends of the pipe for beats. Call ``mine`` in the agent and ``watch`` in the keeper, after the fork."""
+    """Both ends of the pipe on which the agent sends its beats to the keeper.
+
+    After the fork, call ``mine`` in the agent and ``watch`` in the keeper.
+    """
 
     def __init__(self) -> None:
         self._out, self._in = os.pipe()
@@ -42,17 +45,17 @@ class Pulse:
         os.set_blocking(self._in, False)  # a keeper that does not read must not block the agent
 
     def close(self) -> None:
-        """Close both ends, where there is no agent."""
+        """Close both ends, where no agent could be started."""
         os.close(self._out)
         os.close(self._in)
 
     def write(self, what: int) -> None:
-        """Write one byte to the keeper."""
+        """Write the byte ``what`` to the keeper."""
         with contextlib.suppress(BlockingIOError, BrokenPipeError):  # the keeper is frozen, or has ended
             os.write(self._in, bytes([what]))
 
     def watch(self, watch: PulseWatch) -> None:
-        """Let ``watch`` read until the pulse is missing, or the agent has closed the pulse or ended."""
+        """Pass the agent's beats to ``watch`` until the pulse is missing or closed, or the agent has ended."""
         os.close(self._in)
         try:
             while watch.goes_on(moment()):
@@ -74,11 +77,11 @@ class Service(NamedTuple):
     """The service that the keeper watches.
 
     Attributes:
-      first: serves as the first agent.
-      next: serves as an agent in the place of a dead one.
-      restarts: whether a dead agent has a next one.
+      first: the function that runs as the first agent.
+      next: the function that runs as an agent in place of a dead agent.
+      restarts: whether another agent replaces a dead agent.
       release: closes the files that only the first agent must hold open.
-      patience_s: the seconds to wait for a missing pulse.
+      patience_s: the seconds for which a pulse may be missing.
     """
 
     first: Serve
@@ -89,7 +92,9 @@ class Service(NamedTuple):
 
 
 def keep(folder: RunFolder, service: Service) -> int:
-    """Run the service in a child, and restart a dead one; return the last exit code after the cleanup.
+    """Run the agent in a child process, and replace a dead agent; return the last agent's exit code after the cleanup.
+
+    In the child process, the function returns the agent's own exit code.
 
     Raises:
       OSError: this host has no process table, or cannot start a process.
@@ -153,7 +158,7 @@ def _watch(folder: RunFolder, agent: int, pulse: Pulse, watch: PulseWatch) -> in
         leftovers.end(folder)  # before its end: an agent that hangs in the kernel dies late, as do its tasks
     _, status = os.waitpid(agent, 0)
     if os.WIFSIGNALED(status):
-        say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending what it left")
+        say(f"the agent was {processes.describe_exit(-os.WTERMSIG(status))}; ending the processes that it left")
     code = FAILED if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     leftovers.end_as_keeper(folder, is_ours=owns_records(code))
     return code

@@ -8,7 +8,8 @@ A member may freeze at a time when the lead has already received nothing from th
 grants a time limit for the next beat. A machine may also be suspended while its agent is frozen; the lead continues to
 count. So where the tasks of a member must be gone after a silence, the keeper counts the suspension, too.
 
-A beat is one byte. The agent writes a last byte when it closes; after that byte the keeper no longer counts.
+A beat is one byte. The agent writes a last byte when it closes the pulse; after that byte the keeper no longer
+counts.
 """
 
 import asyncio
@@ -35,17 +36,20 @@ BEGIN_S = 60.0  # for the first beat of a next agent
 
 
 def patience_s(lost_after_s: float) -> float:
-    """Return the seconds for which a pulse may be missing, where a host is lost after ``lost_after_s``."""
+    """Return the seconds for which a pulse may be missing, where a host is lost after ``lost_after_s`` of silence."""
     return max(LEAST_S, PART * lost_after_s)
 
 
 def granted_s(patience_s: float, left_s: float) -> float:
-    """Return the time limit in seconds for the next beat, where an agent's tasks must be gone in ``left_s``."""
+    """Return the time limit in seconds for the next beat, where an agent's tasks must be gone in ``left_s`` seconds.
+
+    The limit is at most ``patience_s``.
+    """
     return min(patience_s, max(SHORTEST_S, left_s - CHANCE_S))
 
 
 async def beat(write: Callable[[int], None], patience_s: float, left_s: Callable[[], float]) -> None:
-    """Write beats until cancelled, which ends the pulse.
+    """Write beats until this coroutine is cancelled; then write the last byte, which ends the pulse.
 
     Args:
       write: writes one byte to the keeper.
@@ -72,13 +76,14 @@ class Moment(NamedTuple):
 class PulseWatch:
     """Decide whether the pulse of one agent is missing.
 
-    ``wait_s`` is the longest wait for the next byte, and None means any time. ``begun`` is True once a beat has
+    ``wait_s`` is the longest wait for the next byte, None for no bound. ``begun`` is True once a beat has
     arrived, which shows that the agent was ready.
 
     Args:
-      patience_s: the time for which the pulse may be missing; a beat may grant a part of it.
-      now: the start of the agent.
-      first_s: the time for the first beat; None means any time, as the preparation of a host needs.
+      patience_s: the seconds for which the pulse may be missing; a beat may grant a part of this time.
+      now: the time at which the agent started.
+      first_s: the seconds within which the first beat must arrive; None for no bound, since the preparation of a host
+        takes any time.
     """
 
     def __init__(self, patience_s: float, now: Moment, first_s: Optional[float] = None):
@@ -103,7 +108,7 @@ class PulseWatch:
             self._granted_s, self._since, self._last_chance = self._patience_s * parts / _PARTS, now, None
 
     def goes_on(self, now: Moment) -> bool:
-        """Return whether to wait for more bytes; False once the pulse is missing, or the agent has closed it."""
+        """Return whether to wait for more bytes; False once the pulse is missing or closed."""
         if self._is_closed or self._granted_s is None:
             return not self._is_closed
         left_s = self._left_s(now, self._granted_s)
@@ -132,11 +137,11 @@ def owns_records(code: int) -> bool:
 class Keeping:
     """Decide what follows the end of an agent.
 
-    A first agent that has never begun has no next agent: its end is the launcher's to report. ``code`` is the exit code
+    A first agent that was never ready has no next agent: the launcher reports its end. ``code`` is the exit code
     of the newest agent. ``too_many`` is the number of ends where agents have ended too often, else 0.
 
     Args:
-      restarts: whether the run has next agents.
+      restarts: whether another agent replaces a dead agent of this run.
     """
 
     def __init__(self, restarts: bool):
@@ -144,12 +149,17 @@ class Keeping:
         self._restarts, self._has_begun, self._ends = restarts, False, Ends()
 
     def ended(self, code: int, begun: bool, now: float) -> Optional[float]:
-        """Return the pause in seconds before the next agent; None where no agent follows."""
+        """Record the end of an agent; return the pause in seconds before the next agent, None where no agent follows.
+
+        Args:
+          code: the exit code of the agent.
+          begun: whether the agent was ready.
+        """
         self.code, self._has_begun = code, self._has_begun or begun
         return self.pause_s(now) if self._continues and code not in (OVER, AWAY) else None
 
     def pause_s(self, now: float) -> Optional[float]:
-        """Return the pause after one more end, or after a start that failed; None after too many."""
+        """Record one more end, or a failed start; return the seconds until the next start, None after too many ends."""
         self._ends.add(now)
         self.too_many = self._ends.too_many(now)
         longer_s = FIRST_PAUSE_S * LONGER ** (self._ends.recent(now) - 1)
@@ -157,7 +167,7 @@ class Keeping:
 
     @property
     def removes_unit(self) -> bool:
-        """Return whether a boot of the host must not start the agent, once no agent follows."""
+        """Return whether to remove the boot unit once no agent follows, so that no boot of the host starts an agent."""
         return self.code == OVER or (self._continues and self.code != AWAY)
 
     @property

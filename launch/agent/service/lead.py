@@ -8,6 +8,7 @@ import asyncio
 from typing import Any, AsyncIterator, Dict, Optional
 
 from cluster.protocol.typed_json import to_values
+from launch.agent.checkpoints import resume
 from launch.agent.checkpoints.replication import Replicas
 from launch.agent.hooks.hooks import Hooks
 from launch.agent.linux.procfs import since_boot
@@ -54,8 +55,11 @@ class Lead(Agent):
         super().__init__(request, folder, tasks, events)
         is_detached = request.again and folder.has(recovery.DETACHED)
         self._run = recovery.rejoined(run, request.booted) if is_detached else run
-        resume = "--resume " if self._run.judge == "outcome" or self._run.keeps_state else ""
-        self._supervisor = Supervisor(self._run, f"launch up {resume}{request.file}")
+        keeps = self._run.judge == "outcome" or self._run.keeps_state
+        self._supervisor = Supervisor(self._run, f"launch up {'--resume ' * keeps}{request.file}")
+        if request.resume:
+            former = resume.continued(folder, request.name, request.checkpoint_dir, request.resume_from)
+            self._supervisor.curve.restore(request.history or former)
         others = [host for host in self._run.hosts if host != self._host]
         silences = Silences(others, self._run.lost_after_s, now(), self._run.patience)
         self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)
@@ -74,7 +78,7 @@ class Lead(Agent):
     # -- the loop
 
     async def open(self) -> None:
-        """Listen for the members, where there are any.
+        """Listen for the members, where the run has members.
 
         Raises:
           OSError: the port is taken.
@@ -179,7 +183,7 @@ class Lead(Agent):
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Reply to a local caller.
+        """Carry out the request of a local caller, and yield the replies.
 
         Only the launcher that started the run sends beats, which renew its lease.
         """
@@ -243,10 +247,10 @@ class Lead(Agent):
         yield request is not None and saving.is_done(request)
 
     def leave(self, why: str) -> None:
-        """Let the run save and stop, since it needs its lead; the second time, kill every task."""
+        """Let the run save and stop, since the run needs its lead; the second call kills every task."""
         again = self._host in self._supervisor.departures.reasons
         self._events.put_nowait(KillRequested(f"{self._host}: {why} again") if again else Leaving(self._host, why))
 
     def terminate(self, why: str) -> None:
-        """End the agent itself, and the run with it."""
+        """Stop the run, since this agent itself must end for the reason ``why``."""
         self._events.put_nowait(StopRequested(f"the agent on {self._host} {why}"))

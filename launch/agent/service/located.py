@@ -43,5 +43,5 @@ def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: 
 
 
 def code_of(request: RunRequest, folder: RunFolder, kind: str) -> Path:
-    """Return the folder of a bundle on this host."""
+    """Return the folder of the request's bundle of this ``kind`` on this host."""
     return folder.workdir / "code" / request.code[kind]

@@ -46,10 +46,10 @@ class Member(Agent):
     """Keep a link to the lead, and carry out the lead's orders.
 
     The member kills its tasks at once when the lead may have received nothing from the member for ``lost_after_s``.
-    Time for which its machine was suspended counts. From then on tasks elsewhere may replace the member's tasks. The
-    member continues to dial for ``stay_s``, so that the lead can take the host back, and then leaves. The member leaves
-    earlier where the lead's host answers and no lead runs there. Before the member obeys another incarnation of the
-    lead, it kills the tasks that the earlier incarnation ordered.
+    Time for which the member's machine was suspended counts, too. From then on tasks elsewhere may replace the member's
+    tasks. The member continues to dial for ``stay_s``, so that the lead can take the host back, and then leaves. The
+    member leaves earlier where the lead's host answers and no lead runs there. Before the member obeys another
+    incarnation of the lead, it kills the tasks that the earlier incarnation ordered.
 
     Messages sent just before a link broke may be lost. So a new link begins with all messages that still count: the
     lead's orders and the newest events of each task. The member ignores orders that it has already obeyed, and the lead
@@ -79,7 +79,7 @@ class Member(Agent):
         self._leave_by = self._idle_since = 0.0
 
     async def open(self) -> None:
-        """Do nothing: a member dials."""
+        """Do nothing: a member dials the lead, and does not listen."""
 
     async def run(self) -> None:
         """Run until the lead, a local caller or a long silence ends this host's part."""
@@ -116,7 +116,7 @@ class Member(Agent):
             self._leave(f"no message from the lead for {leave_after_s:.0f} s")
 
     def left_s(self) -> float:
-        """Return the seconds until the lead may start the tasks here elsewhere; infinite without a running task."""
+        """Return the seconds until the lead may start this host's tasks elsewhere; infinite without a running task."""
         lost_at = self._received_at + self._lost_after_s * (1 + MARGIN_SHARE / 2)  # before the lead's own bound
         return lost_at - since_boot() if self._joined and self._tasks.running else math.inf
 
@@ -246,7 +246,7 @@ class Member(Agent):
     # -- local callers
 
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
-        """Reply to a local caller."""
+        """Carry out the request of a local caller, and yield the replies."""
         verb = request.get("do")
         if verb == "stop":
             self._leave(request["reason"])
@@ -257,7 +257,7 @@ class Member(Agent):
             yield {"run": self._request.run, "tasks": self._states}
 
     def leave(self, why: str) -> None:
-        """Ask the lead to release this host; the second time, end the tasks at once."""
+        """Ask the lead to release this host; the second call ends the tasks without waiting for the lead."""
         if self._leaving is not None:
             self._leave(f"{why} again")
             return
@@ -268,5 +268,5 @@ class Member(Agent):
             self._link.send(self._leaving)
 
     def terminate(self, why: str) -> None:
-        """End the agent itself, and its tasks with it."""
+        """End this host's tasks and then this agent itself, for the reason ``why``."""
         self._leave(f"the agent on {self._host} {why}")

@@ -26,6 +26,7 @@ class Members:
 
     Args:
       silences: the silences of the members.
+      token: the run's token, which a member must prove to know.
       incarnation: the incarnation of the lead.
       handle: receives a ``Joined`` for each new link of a member, then the member's messages.
       serve: sends the newest checkpoint over a link for copies.
@@ -87,7 +88,7 @@ class Members:
                 self._handle(message)
 
     def admit(self, joined: Joined) -> None:
-        """Make the host's newest link the current one."""
+        """Make the newest link of ``joined.host`` the host's current link, and send all its orders over this link."""
         link = self._arrived.pop(joined.host, None)
         if self._known.get(joined.host) != joined.incarnation:
             self._known[joined.host] = joined.incarnation
@@ -117,7 +118,10 @@ class Members:
             self._links[host].send(order)
 
     def newly_lost(self, awaits_boots: bool) -> List[Lost]:
-        """Return the newly lost hosts, each once, and forget the orders to them."""
+        """Return the newly lost hosts, each once, and forget the orders to them.
+
+        Without ``awaits_boots`` no host has more time for a boot.
+        """
         lost = self._silences.newly_lost(now(), self._arrived, awaits_boots)
         for each in lost:
             self._given.pop(each.host, None)
@@ -128,7 +132,7 @@ class Members:
         return self._silences.silent(now())
 
     async def dismiss(self, state: str) -> None:
-        """Send the members the end of the run, and wait until they have left."""
+        """Send the members the run's end with its result ``state``, and wait a bounded time until they have left."""
         for link in self._links.values():
             link.send(End(state))
         until = now() + GOODBYE_S

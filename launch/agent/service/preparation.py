@@ -6,6 +6,7 @@ Any obstacle raises ``NotReady``, before a task starts.
 import contextlib
 import os
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from platform import python_version
@@ -18,6 +19,7 @@ from cluster.protocol.progress_lines import mistake_in
 from launch.agent.checkpoints import resume
 from launch.agent.containers import runtimes
 from launch.agent.containers.command import RunContainers
+from launch.agent.endings.exit_causes import ENVIRONMENT
 from launch.agent.environments.environment import Busy, Environment
 from launch.agent.errors import AgentError
 from launch.agent.gpus import assignment, nvidia_smi
@@ -32,8 +34,13 @@ from launch.agent.state import boot_unit, plan_file, port_holders, process_recor
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import state_folder, work_folder
 from launch.agent.tasks.spawning import TaskShare
+from launch.agent.tasks.task_env import writes_stacks
 from launch.agent.tasks.work_folder import Shipped
 from launch.agent.wire.run_request import RunRequest, TaskRequest
+
+LACKS_IT, PROBE_S = 61, 10.0
+# Importing TensorFlow takes seconds; `launch check` does that.
+PROBE = f"import importlib.util, sys; sys.exit({LACKS_IT} if importlib.util.find_spec('tensorflow') is None else 0)"
 
 
 class NotReady(AgentError):
@@ -41,11 +48,12 @@ class NotReady(AgentError):
 
 
 class HostShare(NamedTuple):
-    """The share of this host for a run's tasks, and its bookings, which last until the agent ends.
+    """The share of this host that a run's tasks get, and the bookings, which last until the agent ends.
 
     Attributes:
+      share: the GPUs, limits, container and code of the tasks.
       bookings: the booked GPUs.
-      processors: the booked processors, which limits name.
+      processors: the booked processors, which the tasks' limits name.
       notes: facts for the launcher.
     """
 
@@ -65,7 +73,10 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     """Prepare this host for its part of a run.
 
     Args:
-      asked: the request as received; ``request`` has this host's paths.
+      asked: the request as received.
+      request: the same request with this host's paths.
+      folder: the run's folder.
+      keeper: the process of the agent's keeper.
 
     Raises:
       NotReady: an obstacle exists.
@@ -86,7 +97,11 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 
 @contextlib.contextmanager
 def environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
-    """Prevent the removal of the tasks' Python environment, where the request names one."""
+    """Prevent the removal of the tasks' Python environment within the context, where the request names one.
+
+    Raises:
+      NotReady: the environment is not built, or is being built.
+    """
     if request.environment is None:
         yield
         return
@@ -124,6 +139,7 @@ def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
     found = port_holders.refusals(request.tasks, beside)
     if request.container is None:  # else the programs are in the image
         found += [f"no program {task.argv[0]} on this host" for task in request.tasks if not _has_program(task, sent)]
+        found += [] if request.again else lacking_tensorflow(request.tasks)
     found += [] if request.again else _missing_commands(request, sent)
     found += [] if request.again else unresolved(request)
     found += [*exposed(request), *_unread_progress(request.progress)]
@@ -167,6 +183,25 @@ def _has_program(task: TaskRequest, sent: Path) -> bool:
     except OSError:  # a value is too long: the start of the task reports it
         return True
     return _is_there(task.argv[0], sent, path)
+
+
+def lacking_tensorflow(tasks: Sequence[TaskRequest]) -> List[str]:
+    """Return a text for each Python of a job's tasks without TensorFlow; a Python that does not answer gets no text."""
+    pythons = {(task.argv[0], task.env.get("PYTHONPATH")): task for task in tasks if writes_stacks(task.argv)}
+    lacking = [task.argv[0] for task in pythons.values() if _lacks_tensorflow(task)]
+    return [f"{python}: expected a Python with TensorFlow, found none there; {ENVIRONMENT}" for python in lacking]
+
+
+def _lacks_tensorflow(task: TaskRequest) -> bool:
+    try:
+        env = {**os.environ, **on_this_host(task.env, os.environ)}
+        asked = subprocess.run(
+            [task.argv[0], "-c", PROBE], env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, timeout=PROBE_S,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.returncode == LACKS_IT
 
 
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:

@@ -32,6 +32,7 @@ PUBLISH_S = 0.25
 STILL_S = 1.0  # between two looks at a status without news
 PUBLISH_SHARE = 0.1  # of a processor's time: with thousands of tasks, the lead publishes less often
 FILE = "report.json"
+LARGE = ("incidents", "history")  # fields of a status: log lines, and the points of a curve
 SAME = (
     "run", "name", "state", "cause", "global_step", "steps", "checkpoint_step", "lost_steps", "lost_seconds",
     "effective", "cause_incident", "incidents",
@@ -39,7 +40,7 @@ SAME = (
 
 
 def report(status: RunStatus, began: float, seconds: float) -> Dict[str, Any]:
-    """Return the report of a run with this status."""
+    """Return the report of a run with this ``status``; ``began`` and ``seconds`` are the fields of report.json."""
     incidents, values = status.incidents, to_values(status)
     return {
         **{key: values[key] for key in SAME},
@@ -70,7 +71,7 @@ class ReportFile:
         self._written: Any = None
 
     def note(self, status: RunStatus, final: bool) -> None:
-        """Write the report if an incident or the run's state changed, and at the end."""
+        """Write the report if an incident or the run's state has changed, and at the run's end (``final``)."""
         news = (status.state, status.cause, status.incidents)
         if final or news != self._written:
             seconds = self._clock() - self.began
@@ -78,7 +79,7 @@ class ReportFile:
 
 
 class Publication:
-    """The status of one run, published where it has changed.
+    """The status of one run, which is published after each change.
 
     Args:
       durable: whether a change of the run's state must survive a power cut, since a boot starts the next lead.
@@ -105,7 +106,7 @@ class Publication:
         self._has_news = True
 
     def look(self) -> None:
-        """Publish the status where it is due and has changed."""
+        """Publish the status if a publication is due and the status has changed."""
         if now() >= self._publish_at + (0.0 if self._has_news else STILL_S):
             self._publish(final=False)
 
@@ -114,26 +115,27 @@ class Publication:
         self._publish(final=True)
 
     def end(self) -> None:
-        """Publish the last status, and end the watching."""
+        """Publish the last status, and let every ``watch`` end."""
         self._publish(final=True)
         self._ended.set()
 
     async def watch(self) -> AsyncIterator[Dict[str, Any]]:
         """Yield the status, then its changes: {"run": …, "tasks": {name: …}}; last {"end": state}.
 
-        Each item has all fields of the run, but incidents only when they have changed.
+        Each item has all fields of the run, but the large ones only when they have changed.
         """
         sent: Dict[str, TaskStatus] = {}
-        sent_incidents: Any = None
+        sent_parts: Dict[str, Any] = {}
         while True:
             over = self._ended.is_set()
             status = self.status()
             tasks = {task.name: task for task in status.tasks}
             changed = {name: to_values(task) for name, task in tasks.items() if sent.get(name) != task}
-            same = ["tasks", "incidents"] if status.incidents is sent_incidents else ["tasks"]  # they have log lines
+            parts = {name: getattr(status, name) for name in LARGE}
+            same = ["tasks", *(name for name in LARGE if parts[name] is sent_parts.get(name))]
             run = to_values(replace(status, tasks=[]))
             yield {"run": {key: value for key, value in run.items() if key not in same}, "tasks": changed}
-            sent, sent_incidents = tasks, status.incidents
+            sent, sent_parts = tasks, parts
             if over:
                 yield {"end": self._run.state.label}
                 return

@@ -25,7 +25,8 @@ ATTEMPTS = "attempts.json"
 class Attempts:
     """The newest attempt of each task that was ordered to start, written to disk before the order is sent.
 
-    The status is written later. Without this file, a lead that ends in between would use an attempt's number twice.
+    The lead writes the status later. If the lead ended before that, the next lead would, without this file, use the
+    number of an attempt twice.
 
     Args:
       durable: whether the file must survive a power cut, since a boot starts the next lead.
@@ -43,7 +44,7 @@ class Attempts:
             self._folder.note(ATTEMPTS, self._newest, self._durable)
 
     def continue_in(self, run: Supervisor, earlier: Optional[RunStatus] = None) -> None:
-        """Let each task begin as the attempt after its newest one, by this file or the ``earlier`` status.
+        """Let each task of ``run`` begin with the attempt after its newest attempt in this file or in ``earlier``.
 
         Where the file is damaged, the status is at most a moment older.
         """
@@ -64,7 +65,10 @@ def _attempts_in(status: RunStatus) -> Dict[str, int]:
 
 
 class Earlier(NamedTuple):
-    """The status, its age in seconds, and the run's duration at its publication, in seconds."""
+    """The status that the earlier lead had published.
+
+    ``ago_s`` is the age of the status, and ``lasted_s`` the duration of the run at its publication, both in seconds.
+    """
 
     status: RunStatus
     ago_s: float
@@ -74,8 +78,8 @@ class Earlier(NamedTuple):
 def rejoined(run: RunPlan, booted: bool) -> RunPlan:
     """Return the plan of a run whose launcher has left, for a restarted lead.
 
-    Other hosts may still boot. An elastic run begins without late hosts. After a boot it begins only with most of its
-    hosts: a user may have continued the run on the others.
+    Other hosts may still boot. An elastic run begins without late hosts. After a boot of the lead's host (``booted``),
+    an elastic run begins only with more than half of its hosts: a user may have continued the run on the others.
     """
     is_elastic = run.min_workers is not None
     if is_elastic and not booted:
@@ -98,7 +102,7 @@ def goes_on(folder: RunFolder, request: RunRequest) -> bool:
 def read(folder: RunFolder) -> Optional[Earlier]:
     """Return the status that the earlier agent had published.
 
-    The result is None where the run has ended, or the earlier agent had published nothing whole.
+    The result is None where the run has ended, or where the file has no complete status.
     """
     status = folder.read_record("status.json", RunStatus)
     if status is None or status.state in ENDED:
@@ -118,7 +122,7 @@ def _moment(text: Optional[str]) -> Optional[float]:
 
 
 def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> None:
-    """Continue the run in a new supervisor, from the status of the earlier one, on the lead's ``host``."""
+    """Continue the run in the new supervisor ``run``, from the ``earlier`` status; ``host`` is the lead's host."""
     newest = earlier.status.global_step or 0  # a later step of a task is from before a return that is counted already
     steps: Dict[str, Any] = {
         each.name: None if (each.step or 0) > newest else each.step for each in earlier.status.tasks
@@ -130,6 +134,7 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     died_at = now - earlier.ago_s
     if run.plan.judge == "exit":
         run.program_steps.restore(name for name, step in steps.items() if step is not None)
+    run.curve.restore(earlier.status.history)
     run.incidents.restore(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second
     run.incidents.stalls.restore(earlier.status.global_step, died_at, 1 / rate if rate else None, steps)

@@ -60,7 +60,7 @@ WantedBy=default.target
 
 
 def obstacle() -> Optional[str]:
-    """Return the reason why a boot of this host would not start an agent; None where a boot would."""
+    """Return the reason why a boot of this host would not start an agent; None where a boot would start one."""
     if not BOOTED.is_dir():
         return "has no systemd"
     try:
@@ -93,7 +93,9 @@ class KeptBoot:
 
 
 def write(folder: RunFolder, request: RunRequest) -> None:
-    """Let the next boot start an agent with this request, in this process's folder, which has the agents' code.
+    """Write the unit and boot.json, so that the next boot starts an agent with ``request``.
+
+    The agent will start in this process's working folder, which has the agents' code.
 
     Raises:
       OSError: the disk is full, or write access is missing.
@@ -129,7 +131,7 @@ def remove(folder: RunFolder) -> None:
 
 
 def text(folder: RunFolder, code: Path, environment: Mapping[str, str]) -> str:
-    """Return the text of the unit."""
+    """Return the text of the unit, which starts an agent in the folder ``code`` with variables of ``environment``."""
     variables = {name: environment[name] for name in LOADS if name in environment}
     return UNIT.format(
         run=_plain(folder.run),

@@ -25,7 +25,7 @@ class NameTaken(AgentError):
 
 @contextlib.contextmanager
 def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
-    """Hold the name of the run on this host.
+    """Hold the lock on ``name``, the name of the run, on this host within the context.
 
     ``file`` is the argument of verbs about a run of this name.
 
@@ -53,7 +53,11 @@ def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_removal(workdir: Path) -> Iterator[None]:
-    """Prevent the removal of past runs while a run that may resume from one starts. Raises file_lock.NoLocks."""
+    """Prevent the removal of past runs within the context, in which a run that may resume from a past run starts.
+
+    Raises:
+      file_lock.NoLocks: the file system has no locks.
+    """
     handle, until = None, time.monotonic() + PATIENCE_S
     while handle is None and time.monotonic() < until:  # then continue without the lock: the removal hangs
         try:
@@ -69,7 +73,7 @@ def no_removal(workdir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def removal(workdir: Path) -> Iterator[None]:
-    """Prevent runs from starting, for the moment in which past runs are moved away.
+    """Prevent runs from starting within the context, in which past runs are moved away.
 
     Raises:
       file_lock.LockHeld: a run is starting.
@@ -96,7 +100,7 @@ def refusal(run: str, file: str) -> str:
 def last_holder(path: Path) -> Optional[str]:
     """Return the run that holds a lock, or that left the lock behind.
 
-    The result is None where the lock does not exist or has no run's name.
+    ``path`` is the lock's file. The result is None where the file does not exist or names no run.
     """
     try:
         run: Optional[str] = _holder_in(path.read_text()).get("run")
@@ -106,7 +110,7 @@ def last_holder(path: Path) -> Optional[str]:
 
 
 def lock_holder(workdir: Path, name: str, host: str) -> Optional[Dict[str, Any]]:
-    """Return the holder of a run's name on this host as {run, pid}, or None."""
+    """Return the holder of a run's name on this host as {run, pid}; None where no run holds the name."""
     content = file_lock.held_by(lock_path(workdir, name, host))
     return None if content is None else _holder_in(content)
 

@@ -3,11 +3,10 @@
 An error of writing the log, as on a full disk, must not end a run.
 """
 
-import asyncio
 import contextlib
 import sys
 import time
-from typing import Any, Callable, Dict, Set, Tuple
+from typing import Callable, Dict, Set, Tuple
 
 SELDOM_S = 60.0
 _said: Set[str] = set()
@@ -21,7 +20,7 @@ def say(text: str) -> None:
 
 
 def say_once(text: str) -> None:
-    """Print a line, but only the first of several equal ones."""
+    """Print a line as ``say`` does, unless this process has printed an equal line before."""
     if text not in _said:
         _said.add(text)
         say(text)
@@ -36,16 +35,3 @@ def say_seldom(kind: str, text: str, clock: Callable[[], float] = time.monotonic
         return
     _seldom[kind] = (now, 0)
     say(text + (f"; {left_out} such lines before it were left out" if left_out else ""))
-
-
-def log_system_errors(loop: asyncio.AbstractEventLoop) -> None:
-    """Log the system errors of an event loop, such as too many open files, in an occasional line."""
-    loop.set_exception_handler(_log_error)
-
-
-def _log_error(loop: asyncio.AbstractEventLoop, context: Dict[str, Any]) -> None:
-    error = context.get("exception")
-    if isinstance(error, OSError):
-        say_seldom("system", f"{context.get('message')}: {error}")
-    else:
-        loop.default_exception_handler(context)

@@ -19,7 +19,7 @@ DIGITS = 6  # of a second
 
 
 def of_host(request: FlightRequest) -> HostFlights:
-    """Return the spans of this host's tasks among the requested ones, from the newest run of the name."""
+    """Return the newest spans of those requested tasks that this host has, from the run that the request means."""
     folder = newest_run(request.run)
     found: List[Flight] = []
     if folder is not None:
@@ -54,7 +54,10 @@ def _current(place: Path, now: float) -> Optional[Current]:
 
 
 def in_columns(empty: Flight, records: FlightRecords, newest: int, lead_s: float) -> Flight:
-    """Return spans in columns; ``lead_s`` converts the spans' times to times of day."""
+    """Return ``empty`` with the ``newest`` spans of ``records`` in its columns.
+
+    ``lead_s`` is the difference in seconds between the time since 1970 and the monotonic clock of the spans.
+    """
     spans = records.spans[-newest:]
     known = [span.longest for span in spans]
     return replace(

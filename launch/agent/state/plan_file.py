@@ -20,14 +20,17 @@ class KeptTask:
     """A task in the request to the host.
 
     Attributes:
-      name: ``worker:1``.
-      gpus: indices; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
+      name: the name of the task, such as ``worker:1``.
+      gpus: the indices of GPUs; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
       env: the variables of the task in addition to the host's, without secrets.
+      chief, argv: as in the request.
     """
 
     name: str
     gpus: Gpus = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    chief: bool = False
+    argv: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class KeptPlan:
 
 
 def write(folder: RunFolder, request: RunRequest) -> None:
-    """Write the request to this host, without its secrets; it survives a power cut.
+    """Write the request to this host, without its secrets; the file survives a power cut.
 
     After the boot, the launcher may start the agent again, or an operator may end the run; both read the file.
 
@@ -94,8 +97,9 @@ def write(folder: RunFolder, request: RunRequest) -> None:
 
 
 def read(folder: RunFolder) -> KeptPlan:
-    """Return the host's kept request; where no whole file exists, a plan of defaults with the name of the run.
+    """Return the request to this host, as the file has it.
 
-    A verb may still have to end the run of a damaged file.
+    Where no whole file exists, the result has the defaults and the name of the run: a verb may still have to end a run
+    whose file is damaged.
     """
     return folder.read_record(PLAN, KeptPlan) or KeptPlan(name=name_of(folder.run))

@@ -11,7 +11,7 @@ from launch.agent.wire.run_request import TaskRequest
 
 
 class OtherRun(NamedTuple):
-    """A run that holds ports; ``file`` is the argument of verbs about it."""
+    """A run that holds ports; ``file`` is the argument of verbs about this run."""
 
     name: str
     file: str
@@ -21,7 +21,8 @@ def refusals(tasks: Sequence[TaskRequest], beside: Optional[str]) -> List[str]:
     """Return a text for each run, and for each other process, that holds ports of these tasks.
 
     Args:
-      beside: the command that trains beside another run; None where the tasks belong to other machines, too.
+      beside: the command that starts the run on other ports, while another run holds these ports; None where the tasks
+        belong to other machines, too.
     """
     by_run: Dict[OtherRun, List[TaskRequest]] = {}
     others = []

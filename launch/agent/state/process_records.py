@@ -7,8 +7,8 @@
 A pid alone identifies no process, since the kernel reuses pids. A pid and a start time identify one process until the
 machine reboots, so the files record the boot, too. ``others`` are the leaders' descendants, in any session; the agent
 records them every few seconds. A younger descendant is identified by its leader's session and the run in its
-environment, or by the name of its container there. A container's name stays on record from before the container starts
-until the container is proven gone.
+environment, or by the name of the container in its environment. A container's name stays on record from before the
+container starts until the container is proven gone.
 """
 
 from dataclasses import dataclass
@@ -84,16 +84,17 @@ class ProcessRecord:
         self._written: Optional[TaskProcesses] = None
 
     def began(self, leader: int) -> None:
-        """Record the leader of a new task, before the agent reports the start."""
+        """Record ``leader``, the pid of a new task's first process, before the agent reports the start of the task."""
         process = inspect(leader)
         self._leaders += [_name(process)] if process else []
         self.note(table())
 
     def note(self, processes: Iterable[Process], apart: Iterable[Process] = ()) -> None:
-        """Record the tasks' descendants from a process table; call it every ``NOTE_S``.
+        """Record the processes of the tasks; call this method every ``NOTE_S`` seconds.
 
         Args:
-          apart: the tasks' processes that are no descendants, since a container's runtime has started them.
+          processes: a process table; the agent's descendants in it are processes of the tasks.
+          apart: processes of the tasks that do not descend from the agent: a container's runtime has started them.
         """
         found = {*descendants(processes, self._agent), *apart}
         others = [name for name in map(_name, sorted(found)) if name not in self._leaders]
@@ -103,25 +104,25 @@ class ProcessRecord:
 
 
 def is_of_this_boot(folder: RunFolder) -> bool:
-    """Return whether the run has run on this machine since its last boot, under any name of the host."""
+    """Return whether the agent of ``folder`` has run on this machine since the machine's last boot."""
     return _of_this_boot(folder.read_record(AGENT, AgentProcesses)) is not None
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
-    """Return the living ones of the run's agent and its keeper on this host."""
+    """Return the processes of the run's agent and of its keeper on this host, without those that have ended."""
     record = _of_this_boot(folder.read_record(AGENT, AgentProcesses))
     return _living([record.agent, record.keeper]) if record else []
 
 
 def keeper_and_agent(folder: RunFolder) -> List[Process]:
-    """Return the keeper and the agent, in the order in which to end them: a keeper may restart an agent."""
+    """Return the living keeper and agent, in the order in which to end them: a keeper may restart an agent."""
     return agent_of(folder)[::-1]
 
 
 def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
     """Return the living processes of the run's tasks on this host.
 
-    ``processes`` has all processes of the host, where the caller has read the table.
+    ``processes`` is the host's process table; None where the caller has not read the table.
     """
     record = _of_this_boot(folder.read_record(TASKS, TaskProcesses))
     if record is None:
@@ -135,7 +136,7 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
 
 
 def container_names(folder: RunFolder) -> List[str]:
-    """Return the names of the containers that are not proven gone."""
+    """Return the names of the run's containers on this host that are not proven gone."""
     record = folder.read_record(CONTAINERS, RecordedContainers)
     return [] if record is None else record.names
 

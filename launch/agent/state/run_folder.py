@@ -56,7 +56,7 @@ class RunFolder:
         return self._tasks[name]
 
     def home(self, kind: str, task: str) -> Path:
-        """Return the folder that contains a task's working folder; ``kind`` is the key ``folder``."""
+        """Return the folder that contains a task's working folder; ``kind`` is the value of the key ``folder``."""
         return self.own if kind == RUN_FOLDER else self.task(task)
 
     def log(self, task: str, attempt: int) -> Path:
@@ -74,7 +74,7 @@ class RunFolder:
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        """Replace one of this host's JSON files, private to this user; a ``durable`` one survives a power cut."""
+        """Replace one of this host's JSON files, private to this user; a ``durable`` file survives a power cut."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -99,7 +99,11 @@ class RunFolder:
         return True
 
     def read(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return one of this host's JSON files, or None."""
+        """Return the values in one of this host's JSON files; None where the file does not exist.
+
+        Raises:
+          OSError, ValueError: the file cannot be read, or is no JSON.
+        """
         try:
             values: Dict[str, Any] = json.loads((self.own / name).read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -107,7 +111,7 @@ class RunFolder:
         return values
 
     def read_whole(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return one of this host's JSON files; None where it is missing, unreadable, or damaged by a power cut."""
+        """Return the values in one of this host's JSON files; None where the file is missing, unreadable or damaged."""
         try:
             values = self.read(name)
         except (OSError, ValueError):

@@ -96,12 +96,12 @@ def lives(folder: RunFolder) -> bool:
 
 
 def note_generation(folder: RunFolder, number: int, durable: bool = False) -> None:
-    """Store the run's generation. Raises OSError."""
+    """Store ``number`` as the run's generation. Raises OSError."""
     folder.write(GENERATION, {"generation": number}, durable)
 
 
 def generation(folder: RunFolder) -> int:
-    """Return the run's generation; where no record has it, the time in its name."""
+    """Return the run's generation; where no record has the generation, the time in the run's name."""
     number = (folder.read_whole(GENERATION) or {}).get("generation")
     return number if isinstance(number, int) else stamp(folder.run)
 

@@ -1,6 +1,6 @@
-"""The folder for temporary files of an attempt: TMPDIR of its processes, gone with the attempt.
+"""The folder for temporary files of an attempt: TMPDIR of the attempt's processes, removed with the attempt.
 
-    RUN/ROLE.INDEX/attempt_N.tmp        a link to it
+    RUN/ROLE.INDEX/attempt_N.tmp        a link to the folder
     /tmp/launch-1a2b3c4d                the folder, where this host keeps temporary files
 
 A killed program cannot remove its temporary files. The folder has a short path, since the path of a Unix socket in it
@@ -28,7 +28,7 @@ _NAME = re.compile(r"launch-[0-9a-f]{8}")
 
 
 def make(task: Path, attempt: int) -> Optional[str]:
-    """Make the folder of an attempt, and return its path; None where its path would be too long, or the disk is full.
+    """Make the folder of an attempt, and return its path; None where the path would be too long, or the disk is full.
 
     ``task`` is the folder of the task.
     """
@@ -47,7 +47,7 @@ def make(task: Path, attempt: int) -> Optional[str]:
 
 
 def freshen(task: Path) -> None:
-    """Renew the times of a task's folders: a cleanup by age, as of systemd, would remove an idle one after days."""
+    """Renew the times of a task's folders: systemd, for example, removes folders whose times are days old."""
     for link in task.glob("attempt_*.tmp"):
         path = _target(link)
         if path is not None:
@@ -56,9 +56,9 @@ def freshen(task: Path) -> None:
 
 
 def forget(task: Path, attempt: int) -> None:
-    """Remove the folder of an ended attempt, in a separate thread: it may have many files.
+    """Remove the folder of an ended attempt, in a separate thread: the folder may have many files.
 
-    Where this process ends before the thread, its keeper removes the rest.
+    Where this process ends before the thread, the keeper of this process removes the remaining files.
     """
     threading.Thread(target=remove, args=(_link(task, attempt),), daemon=True, name="temporary files").start()
 
@@ -88,12 +88,12 @@ def _is_mounted(path: str) -> bool:
 
 
 def left(folder: RunFolder) -> List[str]:
-    """Return the folders of a run's tasks on this host that still exist."""
+    """Return the folders for temporary files of a run's tasks on this host that still exist."""
     return [path for path in map(_target, _links(folder)) if path is not None and os.path.lexists(path)]
 
 
 def remove_left(folder: RunFolder) -> None:
-    """Remove the folders of a run's tasks on this host, which have ended."""
+    """Remove the folders for temporary files of a run's tasks on this host; the tasks have ended."""
     for link in _links(folder):
         remove(link)
 

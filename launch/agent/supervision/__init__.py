@@ -22,11 +22,12 @@ ending          rules: the success of a task and of the run, the deadline, and t
 saving          the save of the chief before a planned end
 hang_detection  rule: tasks that make no progress
 split_checkpoints  rule: checkpoints of programs that no restart can read, since each host has its own folder
-quietness       rule: tasks that do nothing, and the workers that remain once another one has succeeded
+quietness       rule: tasks that do nothing, and the workers that remain once another worker has succeeded
 incident        one problem, and its consequences
 incidents       the incidents of a run, until training has resumed
 root_cause      the first cause: of repeated failures, of a lost connection, of the run's failure
 stall           the progress of training, and its stalls
 effective       the part of the run's time in which it trained steps that count
+learning_curve  rule: the curve of the loss, and the events of training
 status          the run's status, and its slow workers
 """

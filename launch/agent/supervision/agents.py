@@ -21,7 +21,7 @@ WINDOW_S = 600.0
 
 
 class Gathering(SupervisionRule):
-    """Start the first formation once the launcher has sent go, and every host has joined or is out.
+    """Start the first formation once the launcher has sent go, and every host has joined or is lost or late.
 
     The launcher sends go once it has seen every agent ready. Agents then have ``join_s`` to reach the lead.
     """
@@ -79,13 +79,13 @@ class Ends:
         return sum(now - at <= WINDOW_S for at in self._at)
 
     def too_many(self, now: float) -> int:
-        """Return the number of ends within ``WINDOW_S`` if above ``MOST``; else 0."""
+        """Return the number of ends within ``WINDOW_S`` if this number is above ``MOST``; else 0."""
         recent = self.recent(now)
         return recent if recent > MOST else 0
 
 
 class Lives:
-    """The current agent of each host, and the ends of earlier ones.
+    """The current agent of each host, and the ends of each host's earlier agents.
 
     Times are seconds on the clock of the supervisor.
     """
@@ -111,7 +111,7 @@ class Lives:
 
 
 class HostEvents(SupervisionRule):
-    """React to an agent that joins, joins again or replaces another, and to a lost host."""
+    """React to an agent that joins, joins again or replaces an earlier agent, and to a lost host."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)

@@ -4,10 +4,10 @@ Every second belongs to one part:
 
 start         until a worker reports the first step
 kept          between two reports of newer steps, as long as these steps count
-rolled back   the same, for steps that were lost when training went back; the steps count as kept when they are taken
-              again
-saving        the chief saved, or measured, between two steps, while the others waited for the chief
-standing      the rest: no step for longer than usual, for any reason; also the time after the last step
+rolled back   between two reports of newer steps that were lost later, when training went back; the steps count as kept
+              when they are taken again
+saving        the chief saved, or measured, between two steps, while the other workers waited for the chief
+standing      all other time: no step for longer than usual, for any reason; also the time after the last step
 
 Workers report about once a second, so a shorter pause is not noticed, unless the chief reports a save.
 """
@@ -22,7 +22,10 @@ DIGITS = 3
 
 
 class EffectiveSample(NamedTuple):
-    """The kept seconds at the time when training reached a step."""
+    """The kept time, in seconds, up to the moment at which training reached ``step``.
+
+    Kept is the time spent on steps that count.
+    """
 
     step: int
     kept_s: float
@@ -42,7 +45,7 @@ class Effective:
         self._stood_s = self._gained_s = 0.0  # standing and kept since the chief's last report
 
     def begin(self, now: float) -> None:
-        """Start to count, unless the count has started."""
+        """Start to count the time of the run, unless the count has started before."""
         if self._began_at is None:
             self._began_at = self._at = now
 
@@ -64,7 +67,7 @@ class Effective:
         self._report_s = self._step_s
 
     def record(self, step: int, progress: Mapping[str, Any], chief: bool, now: float) -> None:
-        """Record a worker's report that it has taken a step."""
+        """Record ``progress``, a worker's report that it has taken ``step``; ``chief`` is True if the chief reports."""
         if not self._samples:
             self._start_s, self._at = now - (self._began_at or 0.0), now
             self._samples.append(EffectiveSample(step, self._kept_s))
@@ -74,7 +77,7 @@ class Effective:
             self._save(progress, waits=progress.get("waited_s") is not None)
 
     def go_back(self, step: int) -> None:
-        """Record that training continues from an earlier step: the time of later steps is lost."""
+        """Record that training continues from an earlier ``step``: the time of later steps counts as rolled back."""
         if not self._samples or step >= self._samples[-1].step:
             return
         kept_s = self._kept_at(step)
@@ -83,7 +86,7 @@ class Effective:
         self._samples = [*(sample for sample in self._samples if sample.step < step), EffectiveSample(step, kept_s)]
 
     def recount(self, step: int) -> None:
-        """Count on from ``step`` as the present one, since a program counts its steps from the start again."""
+        """Take ``step`` as the present step, since a program counts its steps from the start again; no time is lost."""
         if self._samples:
             self._samples = [EffectiveSample(step, self._kept_s)]
 
@@ -128,7 +131,7 @@ class Effective:
         return low.kept_s + (high.kept_s - low.kept_s) * (step - low.step) / (high.step - low.step)
 
     def status(self, now: float) -> Optional[EffectiveTime]:
-        """Return the parts until now; None before the run begins.
+        """Return the parts of the run's time until ``now``; None before the run begins.
 
         The time since the newest report counts once that time is longer than usual.
         """

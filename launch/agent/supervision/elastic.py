@@ -1,7 +1,7 @@
 """The formations of a run: the first, and the next when hosts are lost or return.
 
-A host counts as lost only when its agent has certainly killed the tasks there. The run then ends the rest of the
-formation, with ``END_S`` of grace. Then the run starts the next formation on the remaining hosts, from the last
+A host counts as lost only when its agent has certainly killed the tasks there. The run then ends the other tasks
+of the formation, with ``END_S`` of grace. Then the run starts the next formation on the remaining hosts, from the last
 checkpoint. So processes of different formations never communicate.
 
 A host that returns waits for a while (``Absence``), and until the current formation has trained for ``REST_S``. Then
@@ -48,7 +48,7 @@ class Formations(SupervisionRule):
         self._losses: List[Incident] = []  # since the newest formation
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Take hosts back while the run trains; start the next formation once every process of the last has ended."""
+        """Take hosts back while the run trains; start the next formation once every process of the former has ended."""
         if isinstance(event, Prepared) and self._handover is not None:
             self._handover.record(event)
         orders = self._take_back(now) if self._run.trains else []
@@ -146,7 +146,11 @@ class Formations(SupervisionRule):
     # -- hosts that are lost
 
     def drop(self, host: str, kind: str, why: str, now: float) -> List[Order]:
-        """Continue the run without a lost host, or fail the run."""
+        """Continue the run without a lost host, or fail the run; return the orders for that.
+
+        Args:
+          kind, why: the kind and the cause of the incident.
+        """
         loss = self._incidents.begin(kind, now, host=host, cause=why)
         tasks, closing = self._roster.by_host[host], self._run.state.is_closing
         needed = any(task.state in ALIVE and task.plan.name in self.current.indices for task in tasks)
@@ -197,10 +201,10 @@ class Formations(SupervisionRule):
     # -- GPUs that fail
 
     def leave_out(self, tasks: Sequence[str], loss: Incident) -> Optional[List[Order]]:
-        """Continue without tasks whose GPU has failed, as after a drain, but lose their last step.
+        """Continue the run without ``tasks``, whose GPU has failed, and return the orders for that.
 
-        The result is None where the run cannot train without the tasks. The run then keeps the tasks: they may still
-        work, or fail.
+        Unlike a drain, this change may lose the steps since the last checkpoint. The result is None where the run
+        cannot train without the tasks. The run then keeps the tasks: they may still work, or fail.
         """
         request = DrainRequested(list(tasks))
         if not self.is_elastic or not self._run.trains or self.wishes.refusals(request, self.out):
@@ -253,7 +257,7 @@ class Formations(SupervisionRule):
     # -- tasks that an operator drains or takes back
 
     def refusals(self, request: DrainRequested) -> List[str]:
-        """Return the reasons why tasks cannot be drained or taken back now; empty where a request is possible."""
+        """Return the reasons why ``request`` cannot be carried out now; empty where the run can carry it out."""
         if not self.is_elastic:
             return ["expected a run with the key elastic; set elastic: {min_workers: 1} and start it with --resume"]
         if not self.can_change:
@@ -261,7 +265,7 @@ class Formations(SupervisionRule):
         return self.wishes.refusals(request, self.out)
 
     def drain(self, request: DrainRequested, now: float) -> List[Order]:
-        """Start to drain tasks, or to take tasks back."""
+        """Start to drain tasks, or to take tasks back; return the first orders, none for a request that is refused."""
         if self.refusals(request):
             return []
         before, self.problem = self.wishes.by_name, None

@@ -29,7 +29,7 @@ class Success(SupervisionRule):
         self._formations = formations
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Close the run where the run has succeeded; ``Ending`` returns the orders."""
+        """Close the run once it has succeeded; ``Ending`` then returns the orders that end the tasks."""
         if self._run.trains and not self._run.state.was_up and self._formations.is_up:
             self._run.state.was_up = True
         if self._run.state.phase in (Phase.TRAINING, Phase.REFORMING) and self._run.roster.have_succeeded:
@@ -38,7 +38,7 @@ class Success(SupervisionRule):
 
 
 class Deadline(SupervisionRule):
-    """Stop the run at its deadline, ``deadline_s`` after its start; restarts of agents and of the lead count, too.
+    """Stop the run at its deadline, ``deadline_s`` after its start; the time of restarts counts, too.
 
     Args:
       resume: the command that continues the stopped run.
@@ -49,7 +49,7 @@ class Deadline(SupervisionRule):
         self._resume = resume
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Stop the run in order once its time is over."""
+        """Stop the run in an orderly way once its time is over."""
         deadline_s = self._run.plan.deadline_s
         if deadline_s is None or self._run.state.is_closing or self._run.incidents.run_time(now) < deadline_s:
             return []
@@ -97,7 +97,7 @@ class Ending(SupervisionRule):
         return task.plan.name in self._ordered
 
     def has_succeeded(self, task: TaskRecord, event: Exited, restarts: bool) -> bool:
-        """Return whether a task has succeeded, by the end of its process.
+        """Return whether ``event``, the end of a task's process, shows that the task has succeeded.
 
         ``restarts`` is True where the task was ordered to end for its next attempt. An evaluator that exited for its
         next attempt has not succeeded, although its process exits with code 0.
@@ -150,9 +150,9 @@ class Ending(SupervisionRule):
 
 
 def means_success(event: Exited, judge: str, ordered: bool) -> bool:
-    """Return whether this end of a task's process means success.
+    """Return whether ``event``, the end of a task's process, means success of the task.
 
-    ``ordered`` is True where the task was ordered to end.
+    ``judge`` is the run's criterion of success. ``ordered`` is True where the task was ordered to end.
     """
     if judge == "exit":
         return event.exit_code == 0 and not ordered

@@ -1,13 +1,13 @@
 """The failures that count against ``restart.max``: of one task, or of all workers that restart together.
 
-A failure older than ``restart.window_s`` is forgiven. A failure *repeats* the one before if both have the same error,
-apart from numbers and addresses, and nothing has changed in between:
+A failure older than ``restart.window_s`` is forgiven. A failure *repeats* the failure before if both have the same
+error, apart from numbers and addresses, and nothing has changed in between:
 
     the task made no progress      the attempt lived for less than ``QUICK_S``, and training took no newer step
-    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``, or still
-                                   has one; no host is silent. Of an evaluator only new problems count
+    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``, or has one
+                                   now; no host is silent. Of an evaluator's problems only those within ``CALM_S`` count
 
-A task that has lost a connection repeats nothing: the other task may be back next time.
+A lost connection repeats no failure: the other task may be back at the next attempt.
 """
 
 import re
@@ -28,7 +28,10 @@ def form(error: str) -> str:
 
 
 def is_calm(task: TaskPlan, error: str, incidents: Sequence[IncidentStatus], at_s: float) -> bool:
-    """Return whether the recent and the open incidents are only of this task, or of others with the same error."""
+    """Return whether every recent or open incident is one of ``task``, or has the same error as ``error``.
+
+    ``at_s`` is the present time, in seconds since the run began.
+    """
     recent = [each for each in incidents if at_s - each.at_s <= CALM_S or (each.open and each.role != "evaluator")]
     others = [each for each in recent if (each.role, each.index) != (task.role, task.index)]
     return all(each.error and form(each.error) == form(error) for each in others)
@@ -48,7 +51,7 @@ class CountedFailures:
         return len(self._at)
 
     def forgive(self, now: float, window_s: Optional[float]) -> None:
-        """Forget failures that are older than ``window_s``; None for none."""
+        """Forget the failures that are more than ``window_s`` old; with None, forget no failure."""
         if window_s is not None:
             self._at = [at for at in self._at if now - at <= window_s]
 
@@ -57,11 +60,11 @@ class CountedFailures:
         self._at.append(now)
 
     def repeats(self, error: str, advances: int) -> bool:
-        """Record the error of the newest failure; return whether the failure before had the same error.
+        """Record the newest failure; return whether the failure before had the same error, without progress since then.
 
         Args:
-          error: the error; "" where it cannot repeat.
-          advances: the number of times that training has taken a newer step; a step in between is progress.
+          error: the error of the newest failure; "" where this error cannot repeat.
+          advances: the number of times that training has taken a newer step; a newer step is progress.
         """
         before, self._form = (self._form, self._advances), form(error)
         self._advances = advances

@@ -64,6 +64,7 @@ def form(
     A spare takes the place of a missing ps.
 
     Args:
+      number: the number of the formation.
       wishes: an operator's wishes, by task name: False for a task to leave out, True for a spare that must train in
         addition to all others.
     """
@@ -82,7 +83,7 @@ def form(
 
 
 def sizes(names: Collection[str]) -> Tuple[int, int]:
-    """Count the workers, the chief included, and the ps among task names."""
+    """Return the number of workers, the chief included, and the number of ps among ``names``, the names of tasks."""
     roles = [name.partition(":")[0] for name in names]
     return sum(role in TRAINERS for role in roles), roles.count("ps")
 
@@ -99,7 +100,7 @@ def describe(formation: Formation, tasks: Sequence[TaskPlan], wishes: Optional[M
 
 
 def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) -> Optional[str]:
-    """Return the reason why the tasks of a formation cannot train; None where the tasks can."""
+    """Return the reason why the tasks of a formation cannot train; None where they can train."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     if workers < min_workers:
         return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
@@ -110,7 +111,7 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
 
 @dataclass
 class Absence:
-    """A host that was lost, and the number of its losses.
+    """The absence of a host, and the number of times that the host was lost.
 
     A host that returns waits for ``SETTLE_S``, so the run does not at once take back a host with an unstable network.
     After the second loss the host waits for ``PATIENCE_S``, and after each further loss twice as long as before.
@@ -150,7 +151,7 @@ class Absences:
         return [host for host, absence in self.out.items() if now >= absence.ready_at]
 
     def end_of_returned(self) -> None:
-        """Take in every host that has returned, without a wait: no formation has begun."""
+        """End the absence of every host that has returned, without a wait: no formation has begun."""
         self.out = {host: absence for host, absence in self.out.items() if absence.ready_at == math.inf}
 
 
@@ -174,7 +175,7 @@ class Wishes:
         return sorted(name for name, wished in self.by_name.items() if wished is wish)
 
     def joined_by(self, request: DrainRequested) -> Dict[str, bool]:
-        """Return the current wishes combined with a request, by name."""
+        """Return the wishes by task name, as they are once ``request`` is added to the current wishes."""
         others = {name: wish for name, wish in self.by_name.items() if name not in request.tasks}
         spares = [name for name in request.tasks if self._roster.by_name[name].plan.spare]
         return {**others, **dict.fromkeys(spares if request.back else request.tasks, request.back)}
@@ -196,6 +197,6 @@ class Wishes:
         return [] if missing is None else [missing]
 
     def shortage_after(self, request: DrainRequested, out: Collection[str]) -> Optional[str]:
-        """Return the reason why the run cannot train after a request; None where the run can."""
+        """Return the reason why the run could not train once ``request`` is carried out; None where it could."""
         left = form(0, self._plan.tasks, out, self.joined_by(request))
         return shortage(left, self._plan.tasks, self._plan.min_workers or 0)

@@ -1,6 +1,6 @@
 """A planned change of the tasks that train, which loses no step.
 
-    prepare   a process for each task of the next formation starts while the current one trains, and loads TensorFlow
+    prepare   while the current formation trains, a process for each task of the next one starts and loads TensorFlow
     save      once these processes wait, the chief saves, and takes no further step
     end       the supervisor ends the formation, and starts the next formation from this checkpoint
 
@@ -18,11 +18,12 @@ TRAIN_S = 60.0  # for a chief that cannot save now, because it restarts
 
 
 class Handover:
-    """One change in progress.
+    """One planned change in progress.
 
     Args:
       before: the wishes to restore where the change fails.
       orders: the orders that prepare the processes.
+      saving: the requests to the chief to save.
 
     ``is_over`` is True once the formation may end; ``problem`` is the reason why the change failed.
     """

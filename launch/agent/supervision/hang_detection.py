@@ -4,14 +4,17 @@ The verdict is a pure function of signs of life and time. A task is the culprit 
 ``restart.frozen_s``:
 
     stopped       the kernel reports that a signal has stopped the task, for ``frozen_s``; also for foreign programs
-    silent        its sign of life is late by ``frozen_s``, or by five times its slowest recent step; in its first
-                  step, while it saves and while it ends, by a minute; while it loads or builds its graph, by five
-    in its step   the task lives, and its step has lasted as long while the step waits for the task, and twice as
-                  long as steps usually do with all waiting; a first step may take five minutes
-    saving        the task has written a checkpoint for a minute, or for ten times as long as its slowest recent one
+    silent        the task's sign of life is late by ``frozen_s``, and by five times its slowest recent step; in its
+                  first step, while it saves and while it ends, by a minute; while it loads or builds its graph, by
+                  five minutes
+    in its step   the task lives, and its step waits for the task. The step has lasted for ``frozen_s``, for five times
+                  the task's slowest recent step, and for twice the usual whole step with all waiting. A first step may
+                  take five minutes
+    saving        the task has written a checkpoint for a minute, and for ten times as long as its slowest recent
+                  checkpoint took
 
-The agent counts these seconds (``launch.agent.tasks.task_reports``). The count is below the clock's where a task waits
-for a processor, reads or writes.
+The agent counts these seconds (``launch.agent.tasks.task_reports``). It counts fewer seconds than the clock while a
+task waits for a processor, reads or writes.
 
 A task can be ``in its step`` only where the task reports that the others wait for it, or that no task waits for
 another. The count begins at the last report to the contrary: a task that waited for others then has the full time
@@ -189,7 +192,7 @@ _WHILE = {
 
 
 def as_failure(event: Exited, why: str) -> Exited:
-    """Turn the end of a task that was killed as frozen into a failure."""
+    """Return the end of a task that was killed as frozen, with ``why`` and the task's place as the cause."""
     where = place(event.stack or "")
     return replace(event, kind="frozen", cause=f"frozen: {why}{', ' + where if where else ''}")
 
@@ -200,7 +203,7 @@ def place(stack: str) -> Optional[str]:
     A place in the job's own code is preferred to a place in the launcher's code.
 
     Args:
-      stack: threads as faulthandler writes them, each with its innermost call first.
+      stack: the stacks of threads as faulthandler writes them, each with its innermost call first.
     """
     frames = [match for match in _FRAME.finditer(stack) if not any(part in match["file"] for part in _OF_PYTHON)]
     own = [frame for frame in frames if not any(part in frame["file"] for part in _OURS)]

@@ -15,8 +15,8 @@ CUT_SHORT = "cut-short"
 KINDS = {
     "exception": "a Python exception ended the task",
     "signal": "a signal ended the task",
-    "out-of-memory": "no memory was left for the task: by its limit, the kernel or an allocator",
-    "lost-connection": "the task could not reach another one any more",
+    "out-of-memory": "the task had no memory left, according to its limit, the kernel or an allocator",
+    "lost-connection": "the task could not reach another task any more",
     "exit": "the task ended by itself with an exit code, and without another sign of the cause",
     "not-started": "a task's process, or a host's agent, could not be started",
     "frozen": "the task's process was there and made no progress",
@@ -51,7 +51,7 @@ class History(Generic[Item]):
         self.count = 0
 
     def add(self, item: Item) -> None:
-        """Add an item; an item in the middle may be dropped for it."""
+        """Add an item; the history may drop an item in its middle to make room."""
         self.count += 1
         if len(self._first) < self._most_first:
             self._first.append(item)
@@ -59,13 +59,13 @@ class History(Generic[Item]):
             self._newest.append(item)
 
     def extend(self, other: "History[Item]") -> None:
-        """Add all items of another history, and count the items that it has dropped."""
+        """Add all items of the history ``other``, and count the items that ``other`` has dropped."""
         for item in other:
             self.add(item)
         self.count += other.count - sum(1 for _ in other)
 
     def replace(self, old: Item, new: Item) -> None:
-        """Replace one item by another; add the new item at the end if the old one was dropped."""
+        """Replace the item ``old`` by ``new``; add ``new`` at the end if ``old`` was dropped."""
         for items in (self._first, self._newest):
             for place, item in enumerate(items):
                 if item is old:
@@ -82,12 +82,12 @@ class History(Generic[Item]):
 
 @dataclass
 class Incident:
-    """An incident of a run that has not ended.
+    """One incident of a live run.
 
     ``launch.status.incident_status`` documents the fields that the status shows. Times are seconds since the run
     began, on the lead's clock. ``task`` is None where the incident concerns no task. For a program that reports no
     progress, ``restarted_s`` is the last field that becomes known. ``lost_steps`` and ``resumed_from`` are known once
-    ``again_s`` is.
+    ``again_s`` is known.
     """
 
     number: int
@@ -118,7 +118,7 @@ class Incident:
 
     @property
     def title(self) -> str:
-        """Return ``worker:1@gpu02``, ``gpu02``, or the kind of an incident without task and host."""
+        """Return the task and its host, as ``worker:1@gpu02``; without a task, the host; without both, the kind."""
         if self.task is None:
             return self.host or self.kind
         return f"{self.task}@{self.host}"
@@ -134,7 +134,7 @@ class Incident:
         self.attempt, self.tried, self.log = task.attempt, task.failures + 1, task.log
 
     def take_over(self, earlier: "Incident") -> None:
-        """Take the place of an earlier incident, which is a consequence of this one."""
+        """Take the place of an earlier incident, which is a consequence of this incident."""
         self.number, earlier.open = earlier.number, False
         self.followed.add(earlier.as_consequence())
         self.followed.extend(earlier.followed)
@@ -144,7 +144,7 @@ class Incident:
         """Add the facts that the end of the task's process shows."""
         self.exit_code, self.error = end.exit_code, end.error
         self.lines = [line[:LONGEST_LINE] for line in end.lines[-MOST_LINES:]]
-        self.stack = end.stack[-MOST_STACK:] if end.stack else None
+        self.stack = None if end.stack is None else end.stack[-MOST_STACK:]
 
     def status(self) -> IncidentStatus:
         """Return the incident as the status shows it."""
@@ -180,7 +180,7 @@ def restore(status: IncidentStatus) -> Incident:
 
 
 def signal_name(exit_code: Optional[int]) -> Optional[str]:
-    """Return the name of an exit code's signal: ``SIGKILL`` for -9; None for no signal."""
+    """Return the name of the signal that an exit code stands for: ``SIGKILL`` for -9; None for no signal."""
     if exit_code is None or exit_code >= 0:
         return None
     names = {int(each): each.name for each in signal.Signals}
@@ -188,9 +188,10 @@ def signal_name(exit_code: Optional[int]) -> Optional[str]:
 
 
 class Returns:
-    """The incidents of hosts for whose return tasks restart: such an incident also has what these tasks lose.
+    """The incidents of hosts whose return makes tasks restart; the losses of these restarts count for the incident.
 
-    A task that ends late restarts late. The others may have taken steps by then, which are lost with it.
+    A task that ends late restarts late. The other tasks may have taken steps by then, and the late restart loses these
+    steps, too.
     """
 
     def __init__(self) -> None:
@@ -199,16 +200,16 @@ class Returns:
         self._tasks: Set[str] = set()  # that restart one by one, until each starts
 
     def expect(self, incident: Incident, tasks: Sequence[str]) -> None:
-        """Expect starts of tasks; ``tasks`` restart one by one."""
+        """Expect starts of tasks because of ``incident``; ``tasks`` are those that restart one by one."""
         self._expected.append(incident)
         self._tasks.update(tasks)
 
     def clear(self) -> None:
-        """Expect no late restart any more."""
+        """Stop expecting starts of the tasks that restart one by one."""
         self._tasks.clear()
 
     def record_start(self, task: str, advances: int) -> None:
-        """Record the start of a task's process, after so many advances of training."""
+        """Record the start of a task's process; ``advances`` is how often training had taken a newer step by then."""
         awaited, self._expected = self._expected, []
         self._counted += awaited
         for incident in self._counted if task in self._tasks else awaited:
@@ -216,7 +217,7 @@ class Returns:
         self._tasks.discard(task)
 
     def counted(self, advances: int) -> List[Incident]:
-        """Return the incidents whose losses a step may change, after so many advances of training."""
+        """Return the incidents whose losses a step may change; ``advances`` is as in ``record_start``."""
         found = self._counted
         if not self._tasks:
             self._counted = [each for each in found if each.advances >= advances]

@@ -6,7 +6,7 @@ Code that notices another problem (a frozen task, a lost host) calls ``begin``, 
 
 An event begins an incident, or is a consequence of an earlier incident; ``root_cause`` decides. An incident is over
 when its task takes part in training again and a step is newer than any before. For a program that reports no progress,
-the incident is over when the next process exists. The cost of an event depends on no number of tasks or incidents.
+the incident is over when the next process exists. The cost of an event does not depend on the number of tasks.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
@@ -29,7 +29,7 @@ class Incidents:
 
     Args:
       tasks: the tasks by name; ``Incidents`` reads the place, the attempts and the log of each task.
-      has_progress: whether tasks report their progress; those of ``command:`` may begin to do so.
+      has_progress: whether tasks report their progress; tasks of ``command:`` may begin to report it later.
     """
 
     def __init__(self, tasks: Mapping[str, TaskRecord], has_progress: bool = True):
@@ -70,7 +70,7 @@ class Incidents:
         cause: Optional[str] = None,
         end: Optional[Exited] = None,
     ) -> Incident:
-        """Record a problem of a task, a host, or neither, with the ``end`` that it may be; return its incident."""
+        """Record a problem, perhaps the ``end`` of a task; return its incident, or the earlier one that caused it."""
         self._changed = True
         record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
@@ -100,17 +100,17 @@ class Incidents:
         return self.begin(kind, now, event.task, cause=event.cause, end=event)
 
     def record_late_exit(self, event: Exited, now: float) -> None:
-        """Record an end while the failed run was already ending; it may be why another task had lost its connection."""
+        """Record the end of a task during the end of a failed run, if it may explain another task's lost connection."""
         lost = self.blame is not None and self.blame.incident.kind == LOST_CONNECTION
         if lost and event.kind not in (None, LOST_CONNECTION):
             self.record_exit(event, now)
 
     def awaits_cause(self, now: float) -> bool:
-        """Return whether the end of another task may now be the cause of an unexplained lost connection."""
+        """Return whether the end of another task may still turn out to be the cause of a lost connection."""
         return self._cuts.awaits_cause(self.run_time(now))
 
     def record_action(self, what: str, now: float, incident: Optional[Incident] = None) -> None:
-        """Record an action about an incident; without one, about the newest incident."""
+        """Record the action ``what`` for ``incident``; where ``incident`` is None, for the newest incident."""
         incident = incident or self._newest
         if incident is not None:
             self._changed = True
@@ -161,7 +161,7 @@ class Incidents:
             del self._open[earlier.task]
 
     def run_time(self, now: float) -> float:
-        """Return the seconds since the run began; its first event is the beginning."""
+        """Return the seconds since the run began; the run begins with its first event."""
         if self._began_at is None:
             self._began_at = now
         return now - self._began_at
@@ -173,12 +173,12 @@ class Incidents:
         self._gone.update(tasks)
 
     def leave(self, task: str) -> None:
-        """Record that the formation continues without a task: its incident is over when the others train again."""
+        """Record that the formation continues without a task: the task's incident is over once the others train."""
         if task in self._open:
             self._awaiting_start.append(self._open.pop(task))
 
     def expect_restart(self, incident: Incident, tasks: Sequence[str] = ()) -> None:
-        """Expect the tasks to restart for the return of an incident's host; the incident also has what they lose."""
+        """Expect ``tasks`` to restart because the incident's host returns; the incident then includes their losses."""
         self._returns.expect(incident, tasks)
 
     def record_start(self, task: str, now: float) -> None:
@@ -283,12 +283,12 @@ class Incidents:
     # -- the failure of the run
 
     def blame_incident(self, incident: Incident, cause: str) -> str:
-        """Record the incident that fails the run, and return the cause; the first recorded incident stands."""
+        """Record the incident that fails the run, unless an earlier call has recorded one; return ``cause``."""
         self.blame = self.blame or Blame(incident, cause)
         return cause
 
     def blame_task(self, event: Exited, incident: Incident, attempts: int, why: str = "") -> str:
-        """Record the first cause of the run's failure, where a task has no further attempt; return it with ``why``."""
+        """Record the cause of the run's failure: a task without a further attempt; return it, followed by ``why``."""
         first = self._relapses.first(event.task, incident)
         found = blame(self._tasks[event.task], event, incident, first, attempts)
         return self.blame_incident(found.incident, found.line + why)

@@ -1,8 +1,8 @@
 """Rule: the steps that a program under ``command:`` reports.
 
 A program may report steps, or not: only its first report shows that. From then on the run expects steps, as of a job.
-A task that reports none itself, such as a ps, is back after a restart with the next step of any worker. Only steps of
-workers are training: those of an evaluator are shown, and nothing waits for them.
+A task that reports no steps itself, such as a ps, is back after a restart once any worker takes a step. Only steps of
+workers count as training: the status shows an evaluator's steps, and nothing waits for them.
 """
 
 from typing import Any, Iterable, List, Mapping
@@ -16,11 +16,11 @@ TOGETHER_S = 5.0  # processes that begin within this time begin from one checkpo
 
 
 class ProgramSteps(SupervisionRule):
-    """Expect steps of a program that reports them; name a program whose step goes back.
+    """Expect steps of a program that reports steps; warn of a program whose step goes back.
 
-    A step that goes back is a return to a checkpoint in a new process, and while the run has an incident after which
-    the task's process did not restart. At all other times the program counts from the start again, as in every
-    epoch, and has lost nothing.
+    A step that goes back is a return to a checkpoint in two cases: in the first report of a process, and while the run
+    has an open incident after which the task's process has not restarted. At all other times the program counts from
+    the start again, as in every epoch, and has lost nothing.
     """
 
     _has_warned = False  # of a step that went back; the first such task suffices
@@ -32,7 +32,7 @@ class ProgramSteps(SupervisionRule):
         self._run.incidents.has_progress = bool(self._run.incidents.programs)
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record what a report or an end means for the incidents; no order follows."""
+        """Record the consequences of a task's report, or of its end, for the run's incidents; no order follows."""
         if isinstance(event, Advanced) and event.progress.get("reports"):
             if self._run.roster.find(event) is not None:
                 self._record(event.task, event.progress)

@@ -1,12 +1,12 @@
 """Rule: name the tasks that do nothing, and the tasks that remain once a worker has succeeded.
 
-Each host measures for how long its tasks have done nothing (``launch.agent.tasks.idleness``), and reports those beyond
-``quiet_s``. This rule decides which of them the status names. It is a notice: no order follows.
+Each host measures for how long its tasks have done nothing (``launch.agent.tasks.idleness``), and reports the tasks
+that have done nothing for ``quiet_s``. This rule decides which of these tasks the status names. No order follows.
 
-    a worker, or the chief, is named    of a program under ``command:``, also while others work. Those of a job wait for
-                                        each other, as for a long evaluation; they are named where none works, and a
-                                        single frozen task is found by ``hang_detection``
-    a ps or an evaluator is named too   where no worker works: it waits for them by its nature
+    a worker, or the chief, is named    of a program under ``command:``, also while others work. Workers of a job wait
+                                        for each other, as for a long evaluation: they are named where no worker works,
+                                        and ``hang_detection`` finds a single frozen task
+    a ps or an evaluator is named too   where no worker works: while one works, it waits for the workers by its nature
     no further task is named            while a task restarts or a host is silent, for which others may wait; between
                                         two formations of an elastic run; before the run trains
     names remain as they are            once the run has its result: the status shows what stood still before its end
@@ -14,7 +14,7 @@ Each host measures for how long its tasks have done nothing (``launch.agent.task
 A task is not named any more when it works again, or when its next attempt starts.
 
 For programs under ``command:``, whose workers end by themselves, ``Remaining`` names the workers that are still there
-once another one has exited with code 0, after ``REMAIN_S``.
+``REMAIN_S`` after another worker has exited with code 0.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -50,7 +50,7 @@ class Quietness(SupervisionRule):
         self._has_named = False
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record what a host has measured, and name the tasks; no order follows."""
+        """Record the measurements of a host, and name the tasks that do nothing; no order follows."""
         if isinstance(event, Measured):
             for name, usage in event.tasks.items():
                 self._take(name, usage, now)

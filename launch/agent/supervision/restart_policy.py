@@ -29,7 +29,7 @@ class Restarts(SupervisionRule):
         self._count = 0  # orders tasks of the same time by their arrival
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Restart the tasks that are due."""
+        """Restart the tasks whose next attempt is due."""
         if not self._run.trains:
             return []
         due = self.pop_due(now)
@@ -41,7 +41,7 @@ class Restarts(SupervisionRule):
         return orders
 
     def recall(self, names: Collection[str], now: float) -> List[Order]:
-        """Order running tasks to end; restart waiting tasks, or a failed evaluator, at once."""
+        """Restart the tasks ``names``: order running ones to end; let waiting ones or a failed evaluator start now."""
         if not self._run.trains:
             return []
         chosen = [self._run.tasks[name] for name in names if name in self._run.tasks]
@@ -54,14 +54,14 @@ class Restarts(SupervisionRule):
         return [Stop(task.plan.name, self._run.plan.grace_s, task.attempt) for task in running]
 
     def put(self, task: TaskRecord, at: float) -> None:
-        """Schedule the task's next attempt; this replaces an earlier time."""
+        """Schedule the task's next attempt at the time ``at``, which replaces an earlier time."""
         self._run.roster.turn(task, "restarting", process=False)
         task.restart_at = at
         self._count += 1
         heapq.heappush(self._next, (at, self._count, task))
 
     def put_failed(self, task: TaskRecord, event: Exited, now: float) -> None:
-        """Schedule the next attempt of a failed task; without another attempt, fail the run.
+        """Schedule the next attempt of a failed task; fail the run where the task may have no further attempt.
 
         Training continues without an evaluator that has no further attempt.
         """
@@ -110,7 +110,7 @@ def may_mend(event: Exited) -> bool:
 
 
 def pause_s(failures: int, backoff_s: float) -> float:
-    """Return the seconds to wait before a task's next attempt.
+    """Return the seconds to wait before the next attempt of a task, after ``failures`` earlier failures.
 
     Each pause is twice as long as the one before, up to ``LONGEST_PAUSE_S``, or ``backoff_s`` where that is longer.
     """

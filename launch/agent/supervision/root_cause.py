@@ -29,7 +29,7 @@ _TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)
 
 
 class Relapses:
-    """The newest incident of each task, and the first of the incidents that led up to it in quick succession.
+    """The newest incident of each task, and the first of the task's incidents that led up to it in quick succession.
 
     Times are seconds since the run began.
     """
@@ -39,7 +39,7 @@ class Relapses:
         self._first: Dict[str, Incident] = {}
 
     def add(self, incident: Incident, at_s: float) -> None:
-        """Record a task's incident, which may be the same one as the task's incident before."""
+        """Record at ``at_s`` an incident of a task; it may be the task's newest incident again."""
         task = incident.task or ""
         before = self._newest.get(task)
         if before is None or not is_recent(before, at_s):
@@ -58,7 +58,7 @@ class Relapses:
 def is_recent(incident: Incident, at_s: float) -> bool:
     """Return whether the incident's task resumed at most ``STEADY_S`` ago, or has not resumed yet.
 
-    The task's next failure may then have the same cause.
+    ``at_s`` is the present time. The task's next failure may then have the same cause.
     """
     resumed_s = incident.again_s or incident.restarted_s or 0.0
     return incident.open or at_s - incident.at_s - resumed_s <= STEADY_S
@@ -73,9 +73,9 @@ class Cuts:
         self._unexplained: Optional[Incident] = None  # the newest lost connection whose cause is not known
 
     def cause_of(self, incident: Incident, open_incidents: Mapping[str, Incident], now: float) -> Optional[Incident]:
-        """Return the incident that has cost a task its connection; None where it is unknown.
+        """Return the cause of ``incident``, a task's lost connection; None where no such cause is known.
 
-        ``open_incidents`` has incidents by task.
+        The result is None for an incident of another kind, too. ``open_incidents`` has the open incidents by task.
         """
         if incident.kind != LOST_CONNECTION:
             return None
@@ -86,7 +86,7 @@ class Cuts:
         return self._newest if recent else self._unexplained_before(incident)
 
     def add(self, incident: Incident) -> Optional[Incident]:
-        """Record a first cause; return the earlier lost connection that is a consequence of this cause, or None."""
+        """Record ``incident``, a first cause; return the earlier lost connection that is its consequence, or None."""
         if incident.kind == LOST_CONNECTION:
             self._unexplained = incident
             return None
@@ -97,7 +97,7 @@ class Cuts:
         return earlier
 
     def awaits_cause(self, at_s: float) -> bool:
-        """Return whether the end of another task may now be the cause of an unexplained lost connection."""
+        """Return whether the end of another task may still turn out to be the cause of a lost connection."""
         return self._unexplained is not None and at_s - self._unexplained.at_s <= WINDOW_S
 
     def close(self, incident: Incident, now: float) -> None:
@@ -136,12 +136,12 @@ def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, 
 
 
 def blame_root(root: Incident, consequence: Incident) -> Blame:
-    """Return the cause of a run's failure, once another incident is known as the first cause."""
+    """Return the cause of a run's failure, where ``root`` has turned out to be the cause of ``consequence``."""
     return Blame(root, f"{root.line}; so {consequence.title} failed: {consequence.cause}")
 
 
 def peers(text: str) -> List[str]:
-    """Return the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
+    """Return the names of the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
 
     The text may name a task in the launcher's form or in TensorFlow's.
     """

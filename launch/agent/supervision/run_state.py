@@ -35,6 +35,7 @@ from launch.agent.supervision.saving import Saving
 from launch.agent.supervision.task_records import Roster
 from launch.agent.wire.run_request import RunPlan
 from launch.status.run import Remaining
+from launch.status.run_history import Curve
 
 
 class Phase(Enum):
@@ -128,8 +129,9 @@ class SupervisedRun:
         first.
       silent: the hosts from which the lead receives nothing now; the lead maintains this list.
       closed_at: the time at which the result became known.
-      remaining: the workers that are still there once another one has succeeded, by the rule ``quietness``.
+      remaining: the workers that are still there once another worker has succeeded, by the rule ``quietness``.
       warnings: mistakes of a program that end no run.
+      curve: the learning curve; the rule ``learning_curve`` records it.
     """
 
     def __init__(self, plan: RunPlan):
@@ -145,6 +147,7 @@ class SupervisedRun:
         self.closed_at = 0.0
         self.remaining: Optional[Remaining] = None
         self.warnings: List[str] = []
+        self.curve = Curve()
 
     @property
     def trains(self) -> bool:
@@ -153,7 +156,7 @@ class SupervisedRun:
 
     @property
     def misses_a_host(self) -> bool:
-        """Return whether a silent host has tasks for which others may wait; those of a lost host have ended."""
+        """Return whether a silent host has tasks for which others may wait; the tasks of a lost host have ended."""
         return any(task.process for host in self.silent for task in self.roster.by_host[host])
 
     def close(self, result: str, cause: Optional[str], now: float) -> None:

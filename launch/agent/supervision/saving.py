@@ -35,7 +35,7 @@ class Request:
     most_s: float
 
     def order(self, manner: str) -> Order:
-        """Return the order to the chief's host."""
+        """Return the order to the chief's host; ``manner`` is one of ``cluster.protocol.save_request``."""
         return Save(self.task, self.attempt, self.number, manner)
 
 
@@ -52,7 +52,7 @@ class Saving:
         self._last = 0  # the number of the newest such request, also afterwards
 
     def ask(self, now: float, manner: str = NOW) -> List[Order]:
-        """Return the order to save before a planned end, if the chief can.
+        """Return the order to save before a planned end, if the chief can save.
 
         The list is empty where the chief does not train now, or has not reported that it can save.
         """
@@ -63,7 +63,7 @@ class Saving:
         return [request.order(manner)]
 
     def ask_live(self, now: float) -> Tuple[List[Order], Optional[Request]]:
-        """Return the order to save while training continues, and its request; no task's end waits for this request.
+        """Return the order to save while training continues, and the request; no task's end waits for this request.
 
         Both are empty where the chief cannot save, or must save before a planned end.
         """
@@ -99,7 +99,7 @@ class Saving:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the chief has saved its newest step for the newest request before an end."""
+        """Return whether the chief has saved its newest step in answer to the newest request before a planned end."""
         report = self._chief.progress if self._chief is not None else {}
         is_done = (report.get("save_done") or 0) >= self._last
         return is_done and report.get("checkpoint_step") == report.get("step")

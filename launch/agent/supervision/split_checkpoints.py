@@ -1,12 +1,13 @@
 """Rule: name checkpoints of programs that no restart can read, since each host has a folder of its own.
 
-Each host reports the checkpoints that its programs save (``launch.agent.tasks.saved_checkpoints``). It is a notice: no
-order follows.
+Each host reports the checkpoints that its programs save (``launch.agent.tasks.saved_checkpoints``). The rule only adds
+a warning to the status: no order follows.
 
     with ps       The chief's host has the list of a checkpoint, and not its values: a ps has written them on its own
-                  host. Named while training still goes on, since otherwise only a restart shows that nothing was saved.
-    without ps    Some hosts have checkpoints, and others have none. A program may be right in that, where one rank
-                  restores and sends the values to the others. So it is named only when a restarted worker fails.
+                  host. The rule names the checkpoint while training still goes on, since otherwise only a restart
+                  shows that nothing was saved.
+    without ps    Some hosts have checkpoints, and others have none. This may be right, where one rank restores and
+                  sends the values to the others. So the rule names the checkpoint only when a restarted worker fails.
 """
 
 from typing import Dict, List, Mapping, Set
@@ -32,7 +33,7 @@ class SplitCheckpoints(SupervisionRule):
         self._named: Set[bool] = set()  # with values missing, or on some hosts alone
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record what a host has reported, and name a checkpoint; no order follows."""
+        """Record the report of a host, and warn of a checkpoint that no restart can read; no order follows."""
         if self._run.plan.judge != "exit" or self._run.state.is_closing:
             return []
         if isinstance(event, Measured):

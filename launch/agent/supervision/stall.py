@@ -5,7 +5,8 @@ accurate to a second. A worker that lost a ps reports its last step again before
 
 Each worker reports a *fall*, the return to a checkpoint, at a different time. By then other workers may be past the
 newest step. So a worker's first report of a fall after a counted fall means the same fall, unless the worker has passed
-that fall's top.
+that fall's top. On a slow network, a worker's report from before a fall may arrive after another worker's report of it.
+Such a *late* report may have a step beyond the top, though nobody has trained up to it again.
 """
 
 from collections import deque
@@ -14,11 +15,12 @@ from typing import Any, Deque, Dict, Mapping, NamedTuple, Optional, Tuple
 LEAST_S = 1.5  # a shorter pause does not count: progress is reported about once a second
 USUAL_PART = 0.1  # the weight of the newest pause in the mean of usual pauses
 _AFTER_S = 0.001  # so that rounding puts no span before the incident that it belongs to
+LATE_S = 10.0  # after a counted fall, the latest time at which a report from before it arrives
 KEPT = 32  # newest pauses and falls: enough for all incidents that are open at a time
 
 
 class StallSpan(NamedTuple):
-    """The extent of one stall, or of one return to a checkpoint.
+    """The extent of one stall, or of one return to a checkpoint, which ended at the time ``until``.
 
     ``amount`` is in seconds for a stall, in steps for a return. ``begun`` is the step that training continued from;
     None where only the chief knows the step.
@@ -35,10 +37,11 @@ class Fall(NamedTuple):
     number: int = 0
     top: int = 0
     begun: int = 0
+    at: float = 0.0  # when it was counted
 
 
 class Stalls:
-    """Follow the newest global step; ``newest`` is None before the first."""
+    """Follow the newest global step; ``newest`` is None before the first step."""
 
     def __init__(self) -> None:
         self.newest: Optional[int] = None
@@ -51,6 +54,7 @@ class Stalls:
         self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
         self._fell = 0  # counted steps of falls since the newest step
         self._fall = Fall()
+        self._regained = 0  # the newest step since the newest fall, by a task that has reported or passed that fall
         self._shared: Dict[str, int] = {}  # by task: the number of the fall that the task has reported or passed
         self._pauses: Deque[StallSpan] = deque(maxlen=KEPT)
         self._falls: Deque[StallSpan] = deque(maxlen=KEPT)
@@ -62,10 +66,10 @@ class Stalls:
 
         Args:
           newest: the newest step.
-          at: the time of its report.
+          at: the time at which a worker reported this step.
           usual_s: the seconds that one step takes.
-          steps: each task's last step; None for a task that took no step under that supervisor. Its return counts from
-            the newest step.
+          steps: each task's last step; None for a task that took no step under that supervisor. A return of
+            such a task to a checkpoint counts from the newest step.
         """
         self.newest, self._newest_at, self._usual_s = newest, at, usual_s
         known = {task: newest if step is None else step for task, step in steps.items()}
@@ -74,32 +78,40 @@ class Stalls:
     def record(
         self, task: str, progress: Mapping[str, Any], now: float, chief: bool = False, is_old: bool = False
     ) -> bool:
-        """Record a worker's progress; return whether it took a step since its last report.
+        """Record a worker's progress; return whether the worker took a step since its last report.
 
         ``is_old`` means that a report from before a pause arrives during the pause: the report has a step, but training
         stands.
         """
         self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or progress.get("reports") or 0
-        before = self._reports.get(task, (None, 0))
+        before, counted = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
+        last = before if before is not None and step < before else None
         self._reports[task] = (step, examples)
-        if is_old or examples == before[1]:  # an earlier step, reported while training stands
+        if is_old or examples == counted or (last is None and self._is_late(task, step, now)):  # training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
-        if before[0] is not None and step < before[0]:
+        if last is not None:
             known = progress.get("checkpoint_step")
             saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
-            self._go_back(task, before[0], step, 0 if known is None and (saves or step == 1) else known, now, chief)
+            self._go_back(task, last, step, 0 if known is None and (saves or step == 1) else known, now, chief)
         elif step > self._fall.top:
             self._shared[task] = self._fall.number
+        if not self.is_from_before(task):
+            self._regained = max(step, self._regained)
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
 
+    def _is_late(self, task: str, step: int, now: float) -> bool:
+        """Return whether a report is from before the newest fall: nobody else has passed that fall's top since."""
+        is_beyond = self.is_from_before(task) and step > self._fall.top >= self._regained
+        return is_beyond and now <= self._fall.at + LATE_S
+
     def recount(self, task: str, step: int) -> Optional[int]:
-        """Begin to count at ``step`` again where a task's last step is a later one; return that step, or None.
+        """Count from ``step`` again if the task's last step is later, and return that last step; else return None.
 
         The program counts from the start again, as in every epoch. It has lost nothing.
         """
@@ -117,7 +129,7 @@ class Stalls:
     def pass_over(self, newest: int, restored: int, now: float) -> None:
         """Record that training continues from ``restored``, and that an earlier run had reached the step ``newest``.
 
-        A step that this run has reached itself is lost when a worker reports an earlier one.
+        A step that this run has reached itself counts as lost only when a worker reports an earlier step.
         """
         if self.newest is None or newest > self.newest:
             lost = max(0, newest - max(restored, self.newest or 0))
@@ -127,7 +139,7 @@ class Stalls:
             self._falls.append(StallSpan(now + _AFTER_S, lost, restored))
 
     def restart_examples(self, task: str) -> None:
-        """Restart the count of a task's examples at 0, for its new process."""
+        """Restart the count of a task's examples at 0, for the task's new process."""
         if task in self._reports:
             self._reports[task] = (self._reports[task][0], 0)
 
@@ -141,7 +153,7 @@ class Stalls:
         known = checkpoint_step is not None and checkpoint_step < step  # else it was written after the return
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         is_same = self._shared.get(task, 0) < self._fall.number
-        lost = self._lost_more(last, begun) if is_same else self._lost_anew(last, begun)
+        lost = self._lost_more(last, begun) if is_same else self._lost_anew(last, begun, now)
         if chief or lost:  # else another worker has reported this fall
             self.went_back_to = begun
         if lost or known:
@@ -149,12 +161,13 @@ class Stalls:
             self._falls.append(StallSpan(now, lost, begun if known else None))
         self._shared[task] = self._fall.number
 
-    def _lost_anew(self, last: int, begun: int) -> int:
+    def _lost_anew(self, last: int, begun: int, now: float) -> int:
         """Return the steps that a new fall has lost, beyond the steps already counted since the newest step.
 
         A worker knows its own last step. The newest step may come from after the fall.
         """
-        self._fall, below = Fall(self._fall.number + 1, last, begun), (self.newest or 0) - begun
+        below, self._regained = (self.newest or 0) - begun, begun
+        self._fall = Fall(self._fall.number + 1, last, begun, now)
         lost = max(0, below - self._fell) if self._fell else max(0, last - begun)
         self._fell = max(self._fell, below)
         return lost
@@ -163,7 +176,7 @@ class Stalls:
         """Return the steps that the counted fall has lost beyond its known losses."""
         fall = self._fall
         above, below = max(0, last - fall.top), max(0, fall.begun - begun)
-        self._fall = Fall(fall.number, fall.top + above, fall.begun - below)
+        self._fall = fall._replace(top=fall.top + above, begun=fall.begun - below)
         self._fell = max(self._fell, (self.newest or 0) - begun) if self._fell else 0
         return above + below
 
@@ -180,13 +193,13 @@ class Stalls:
         self.advances += 1
 
     def resumption_since(self, since: float) -> Optional[int]:
-        """Return the earliest step that training continued from after this time.
+        """Return the earliest step that training continued from at or after the time ``since``.
 
         The result is None where no return to a checkpoint is known.
         """
         return min((span.begun for span in self._falls if span.until >= since and span.begun is not None), default=None)
 
     def losses_since(self, since: float) -> Tuple[int, float]:
-        """Return the steps and seconds of the losses that ended after this time."""
+        """Return the steps and the seconds lost in returns and stalls that ended at or after the time ``since``."""
         steps = sum(span.amount for span in self._falls if span.until >= since)
         return int(steps), sum(span.amount for span in self._pauses if span.until >= since)

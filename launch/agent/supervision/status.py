@@ -6,7 +6,7 @@ needs more than ``SLOW`` times as long as the median worker. Every worker waits 
 the network. So the slowest worker causes only the waiting beyond its own.
 
 Of a program under ``command:`` only the examples per second are known, where it reports them. There a worker is a
-straggler when the median worker computes ``SLOW`` times as many.
+straggler when the median worker computes more than ``SLOW`` times as many.
 """
 
 import math
@@ -40,7 +40,7 @@ class Judgement(NamedTuple):
 def run_status(run: SupervisedRun, formations: Formations, now: float, **more: Any) -> RunStatus:
     """Return the status of a run; ``more`` are other fields.
 
-    What the run, its plan or the chief's outcome has is in the status under the same name.
+    Where the run, its plan or the chief's outcome has a field of the status, the status takes the value from there.
     """
     plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
     formation = _formation(run, formations)
@@ -75,6 +75,7 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
         incidents=incidents.statuses(),
         cause_incident=None if blamed is None else blamed.incident.number,
         lost_steps=stalls.steps_lost,
+        history=run.curve.shown,
         lost_seconds=round(stalls.seconds_lost, 3),
         effective=incidents.effective.status(now) if incidents.has_progress else None,
         waiting_share=None if judged.waiting_share is None else round(judged.waiting_share, 3),
@@ -145,7 +146,7 @@ def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, Optional[
 
 
 def judge(paces: Mapping[str, Pace]) -> Judgement:
-    """Compare the workers of one run, given as {task: its pace}."""
+    """Return the stragglers of a run, and the waiting that they cause; ``paces`` has each worker's pace by name."""
     if len(paces) < 2:
         return Judgement((), None)
     middle_ms = median_low(pace.own_ms for pace in paces.values())

@@ -23,6 +23,7 @@ from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.ending import Deadline, Ending, Success
 from launch.agent.supervision.hang_detection import Watch
+from launch.agent.supervision.learning_curve import LearningCurve
 from launch.agent.supervision.program_steps import ProgramSteps
 from launch.agent.supervision.quietness import Quietness
 from launch.agent.supervision.restart_policy import Restarts
@@ -60,6 +61,7 @@ class Supervisor(SupervisedRun):
             HostEvents(self, self.formations, self.departures, restarts),
             SplitCheckpoints(self),  # before the ends of tasks: an end that was ordered proves nothing
             TaskEnds(self, self.formations, restarts, ending),
+            LearningCurve(self, self.formations),  # after the steps and ends that it records
             Requests(self, self.formations, self.departures, restarts),
             Quietness(self),  # after the ends and restarts of tasks: it names only tasks that are there
             self.departures,  # after an operator's request of the same moment, which may close the run

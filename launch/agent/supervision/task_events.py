@@ -15,10 +15,10 @@ from launch.agent.supervision.task_records import TaskRecord
 
 
 class TaskEvents(SupervisionRule):
-    """Record the start and the progress of tasks."""
+    """Record the start, the progress and the resource use of tasks."""
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the report of an event; no order follows."""
+        """Record the start, progress, resource use or signs of life that an event reports; no order follows."""
         if isinstance(event, Started):
             self._record_start(event, now)
         elif isinstance(event, Advanced):
@@ -57,7 +57,7 @@ class CheckpointProblems(SupervisionRule):
     """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
 
     Each problem is one incident, however often the chief reports the problem. Checkpoints that a restore passed over
-    are one incident, too: the steps from the restored checkpoint to the newest are lost.
+    are one incident, too: the steps from the restored checkpoint to the newest checkpoint are lost.
     """
 
     def __init__(self, run: SupervisedRun):

@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     """One progress report, and the time of its arrival.
 
     ``waited_s`` is None where no worker waits for another. ``rate`` has the examples per second that a program under
-    ``command:`` reports; None where it reports none.
+    ``command:`` reports; None where the program reports no such rate.
     """
 
     time: float
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """A worker's mean step: the milliseconds of its own work, and of its waiting for the others."""
+    """A worker's mean step: the milliseconds of its own work, and of its waiting for other workers."""
 
     own_ms: float
     wait_ms: float
@@ -117,7 +117,7 @@ class TaskRecord:
         return (last.step - first.step) / seconds, examples
 
     def reported_rate(self) -> Optional[float]:
-        """Return the mean of the reported examples per second; None for a task that reports none."""
+        """Return the mean of the reported examples per second; None for a task that reports no such rate."""
         rates = [sample.rate for sample in self.samples if sample.rate is not None]
         return sum(rates) / len(rates) if rates else None
 
@@ -143,7 +143,7 @@ class TaskRecord:
     def status(self, straggler: bool = False) -> TaskStatus:
         """Return the task's status; ``straggler`` is the result of a comparison with other tasks.
 
-        What this record has, the host measures or the task reports is in the status under the same name.
+        Where this record, the host's measurement or the task's report has a field of the status, that value counts.
         """
         pace, usage = self.pace(), self.usage if self.process else {}
         return part_of(
@@ -168,8 +168,8 @@ def record_of(plan: TaskPlan) -> TaskRecord:
 class Roster:
     """The tasks of one run.
 
-    ``processes`` counts, by role, the tasks that may have a process. With ``restart.together`` the workers share their
-    failures.
+    ``processes`` counts, by role, the tasks that may have a process. With ``restart.together`` the workers share one
+    count of failures.
     """
 
     def __init__(self, plan: RunPlan):
@@ -217,7 +217,7 @@ class Roster:
                 self.by_name[name].usage = usage
 
     def record_signs(self, event: Signs) -> None:
-        """Record the part of the start that each task of a host is in."""
+        """Record for each task of a host which part of its start the task is in."""
         for name, sign in event.tasks.items():
             if sign["attempt"] == self.by_name[name].attempt:
                 self.by_name[name].doing = sign.get("doing") or None
@@ -233,12 +233,12 @@ class Roster:
 
     @property
     def have_succeeded(self) -> bool:
-        """Return whether every task that decides about the run has succeeded."""
+        """Return whether every task that decides the run's result has succeeded."""
         return not self._undecided
 
     @property
     def chief(self) -> Optional[TaskRecord]:
-        """Return the task that saves; None where no task does."""
+        """Return the chief, the task that saves; None where no task saves."""
         return next((task for task in self.by_name.values() if task.plan.chief), None)
 
     def live_tasks(self) -> List[TaskRecord]:

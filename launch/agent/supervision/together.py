@@ -25,7 +25,7 @@ class Together(SupervisionRule):
         self._at = -math.inf  # when the next attempts begin, at the earliest
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Return the orders that end the other workers; hold the next attempts until all have ended."""
+        """Return the orders that end all workers where one restarts; hold the next attempts until all have ended."""
         may_restart = isinstance(event, (Exited, Joined, RestartRequested))  # no other event lets a task wait
         if not may_restart or not self._run.plan.restart_together or not self._run.trains:
             return []

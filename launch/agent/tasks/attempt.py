@@ -50,16 +50,19 @@ class Kin:
 
     @property
     def inside(self) -> List[Process]:
-        """Return the processes in the attempt's container, as found last."""
+        """Return the processes in the attempt's container that the last ``find_living`` has found."""
         return [] if self._contained is None else self._contained.found
 
     @property
     def pids(self) -> List[int]:
-        """Return the pids of the processes that were found last."""
+        """Return the pids of the processes that the last ``find_living`` has found."""
         return [pid for pid, _ in self._seen]
 
     def find_living(self, table: Sequence[Process]) -> List[Process]:
-        """Return the attempt's living processes except the leader; reap ended adopted ones."""
+        """Return the attempt's living processes except the leader, from the process table ``table``.
+
+        The method also reaps the attempt's ended processes that the agent has adopted.
+        """
         self._reap(table)
         roots = [process for process in table if process.parent == self._agent and self._owns(process)]
         members = [process for process in table if self._leader in (process.group, process.session)]
@@ -84,7 +87,9 @@ class Kin:
 
 
 class Contained:
-    """The processes in a container, of any parent: all processes with its name in their environment.
+    """The processes in a container, whatever their parents are.
+
+    These are the processes with the container's name in their environment, and the descendants of these processes.
 
     Args:
       leader: pid of the runtime's program, which is older than the processes.
@@ -113,14 +118,14 @@ class Contained:
 
 
 def signal_all(members: Sequence[Process], number: "signal.Signals") -> None:
-    """Signal each process, unless another process has its pid by now."""
+    """Send the signal ``number`` to each process, unless another process has its pid by now."""
     for process in members:
         signal_process(process.pid, process.start, number)
 
 
 @dataclass
 class Attempt:
-    """An attempt. Times are seconds on the agent's clock.
+    """One attempt of a task. Times are seconds on the agent's clock.
 
     Attributes:
       number: the number of the attempt within its task, from 0.
@@ -155,7 +160,7 @@ class Attempt:
 
     @property
     def was_pid(self) -> int:
-        """Return the value of ``pid`` while the task lived."""
+        """Return the value that ``pid`` had while the task lived."""
         return self.kin.first.pid if self.kin.first else self.process.pid
 
     def note_log(self, now: float) -> None:
@@ -165,14 +170,14 @@ class Attempt:
             self.bound.look(now)
 
     def end_by(self, deadline: float, term: bool) -> None:
-        """Schedule the kill of the attempt for ``deadline``, unless an earlier time is set."""
+        """Schedule KILL for ``deadline``, unless an earlier time is set; with ``term`` also TERM for the next look."""
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.wants_term = self.wants_term or term
 
     def next_signal(self, now: float) -> Optional["signal.Signals"]:
-        """Take the signal that is due for the attempt now; None for no signal.
+        """Return the signal that is due for the attempt now; None for no signal.
 
-        KILL is due when the attempt has written its stacks, or at ``kill_at``.
+        The method returns each due signal once. KILL is due when the attempt has written its stacks, or at ``kill_at``.
         """
         wants_term, self.wants_term = self.wants_term, False
         if self.killed_at is not None:
@@ -184,16 +189,16 @@ class Attempt:
         return signal.SIGTERM if wants_term else None
 
     def hangs(self, now: float) -> bool:
-        """Return whether the attempt still runs ``HANG_S`` after it was killed.
+        """Return whether the attempt was killed at least ``HANG_S`` ago; the caller has found it alive.
 
-        An attempt that still runs then does not end any more.
+        An attempt that is alive so long after KILL is not expected to end any more.
         """
         return self.killed_at is not None and now >= self.killed_at + HANG_S
 
     def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
-        """Signal the attempt's leader, which is not reaped yet, and the rest of its processes.
+        """Send the signal ``number`` to the attempt's leader, which is not reaped yet, and to its other processes.
 
-        In an attempt with a container, SIGTERM goes to the processes in the container.
+        In an attempt with a container, SIGTERM goes only to the processes in the container.
         """
         leader = [process for process in table if process.pid == self.process.pid]
         rest = self.kin.find_living(table)

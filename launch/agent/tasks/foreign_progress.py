@@ -1,10 +1,11 @@
 """The progress of programs under ``command:``, from their logs and from the files ``$LAUNCH_PROGRESS``.
 
-The agent makes the record that a job's own tasks write, so the lead handles both alike. The files belong to the
-program, which may truncate, remove or fill them. So a look reads at most ``PIECE`` bytes of each, the newest.
+The agent makes the record that the tasks of a job write themselves, so the lead handles both alike. The files belong to
+the program, which may truncate, remove or fill them. So a look reads at most the newest ``PIECE`` bytes of each file.
 
 A regular expression may search for a time that doubles with each character. Python can interrupt a search only by a
-signal. So a timer of the agent's processor time ends a search; after ``MOST_LATE`` of them the agent searches no more.
+signal. So a timer, which counts the agent's processor time, ends a search that takes too long. After ``MOST_LATE`` such
+searches the agent searches no more.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ MANY = 1000  # lines of a log: where none of so many matches, the operator shoul
 
 
 class TooLong(AgentError):
-    """A search was ended because of its time."""
+    """A search that took too much time, and was ended."""
 
 
 class Tail:
@@ -53,12 +54,13 @@ class Tail:
         self.count = 0  # of lines so far
 
     def keep(self, lines: Sequence[str]) -> None:
-        """Return these lines with the next ones."""
+        """Let the next call of the method ``lines`` return these lines first."""
         self._kept = [*lines]
 
     def lines(self, to_end: bool = False) -> List[str]:
-        """Return the newest whole lines since the last call; ``to_end``: also a last line that has no end.
+        """Return the newest whole lines since the last call, from at most ``PIECE`` bytes.
 
+        With ``to_end`` the method also returns a last line that has no end.
         The carriage return of a progress bar ends a line, too.
         """
         kept, self._kept = self._kept, []
@@ -93,13 +95,13 @@ class Tail:
 
 @dataclass
 class Followed:
-    """The files of one attempt, and what they have shown so far.
+    """The files of one attempt, and the values that they have shown so far.
 
     Attributes:
       warnings: the remarks of the newest report.
-      problems: the first problem of each name, in words.
-      reports: the number of changes of the step; counted from the start of the attempt, as examples are.
-      steps: the time and the step of the newest changes.
+      problems: {name of a value: the text of the first problem with this value}.
+      reports: the number of changes of the step since the start of the attempt.
+      steps: (time, step) of each of the newest changes of the step.
       has_matched: whether a line of the log has matched.
     """
 
@@ -118,7 +120,11 @@ class Followed:
     has_ended: bool = False
 
     def read(self, tail: Tail, read: Callable[[Sequence[str]], Read]) -> Read:
-        """Return the values of a file's newest lines; before the first step, only those up to that step."""
+        """Return the values of a file's newest lines.
+
+        Before the first report, the method reads only up to the first line with a step. The next call reads the other
+        lines.
+        """
         lines = tail.lines(self.has_ended)
         if tail.ends_within_a_line and lines and self._is_cut(lines, read):
             lines.pop()
@@ -135,7 +141,7 @@ class Followed:
         return read(lines[-1:]).values.get(STEP, before) < before
 
     def advance(self, now: float, values: Mapping[str, Any]) -> None:
-        """Take the newest values."""
+        """Store the newest values, and record a change of the step."""
         before = self.values.get(STEP)
         self.values.update(values)
         step = self.values.get(STEP)
@@ -268,7 +274,10 @@ class ForeignProgress:
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """End the block by ``TooLong`` after so much processor time of this process; for the main thread only."""
+    """Raise TooLong in the block once this process has used ``seconds`` of processor time in it.
+
+    Use this function only in the main thread.
+    """
 
     def stop(*_: object) -> None:
         raise TooLong

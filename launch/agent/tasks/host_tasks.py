@@ -104,7 +104,7 @@ class HostTasks:
         self._emit(Started(name, attempt, begun.process.pid, list(self._gpus[name]), log))
 
     def prepare(self, name: str, attempt: int, cluster: str, index: int) -> None:
-        """Start a process for a task's next attempt; emit ``Prepared`` when the process waits, or cannot start."""
+        """Start a process that waits for a task's next attempt; emit ``Prepared`` when it is ready, or cannot start."""
         task, place = self._tasks[name], self._place(name, cluster, index)
         try:
             self._standbys.add(
@@ -164,7 +164,7 @@ class HostTasks:
             self.stop(name, grace_s, now)
 
     def is_hanging(self) -> bool:
-        """Return whether a process of an abandoned attempt still exists."""
+        """Return whether a process still exists of an attempt that the agent gave up, since it survived KILL."""
         self._hanging = [each for each in self._hanging if processes.is_same(each.pid, each.start)]
         return bool(self._hanging)
 
@@ -254,9 +254,10 @@ class HostTasks:
         self._emit(exited)
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
-        """Kill and reap descendants that left their group, except ``kept``; return how many still live.
+        """Kill the living orphans that this process has adopted, except ``kept``; return the number of killed ones.
 
-        While containers are being removed, return the number of the removing processes; these end by themselves.
+        The method also reaps ended orphans; call it until it returns 0. While containers are being removed, the method
+        only returns the number of the removing processes, which end by themselves.
         """
         removing = self._spawner.removing()
         if removing:

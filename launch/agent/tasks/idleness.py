@@ -10,8 +10,8 @@ An attempt does nothing while all of this holds for all of its processes togethe
     files      they read and write less than 64 KiB a second
     GPUs       the driver reports no use of the task's GPUs
 
-The means of the counts begin at the last sign of work, so a rare burst of a sleeping thread is none. Seconds in which
-the agent itself did not run do not count.
+Each rate is the mean since the last sign of work, so a rare burst of a sleeping thread is no sign of work. Seconds in
+which the agent itself did not run do not count.
 """
 
 import os
@@ -35,7 +35,7 @@ _TIME = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]?|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|\b
 
 
 class Used(NamedTuple):
-    """The work of an attempt's processes so far: seconds of a processor, and bytes."""
+    """The work of an attempt's processes so far: seconds of processor time, and bytes of files and of traffic."""
 
     processor_s: float = 0.0
     files: float = 0.0
@@ -47,7 +47,7 @@ MARGIN = Used(0.1, 64 << 10, 1000.0)  # in addition, since the last sign of work
 
 
 def is_work(earlier: Used, later: Used, seconds: float) -> bool:
-    """Return whether an attempt has done more than nothing in these seconds."""
+    """Return whether an attempt has worked in the ``seconds`` between its counts ``earlier`` and ``later``."""
     return any(new - old > idle * seconds + more for old, new, idle, more in zip(earlier, later, IDLE, MARGIN))
 
 
@@ -69,7 +69,7 @@ class Observed(NamedTuple):
 
 
 class Lines:
-    """The lines of one log, as the log grows; ``last`` is its newest line, also where it is written in parts."""
+    """The lines of one log, as the log grows; ``last`` is the newest line, even where a program writes it in parts."""
 
     def __init__(self, log: Path):
         self._log, self._size = log, 0
@@ -128,7 +128,7 @@ class _Watched:
         )
 
     def work(self, clock: float) -> None:
-        """Begin to count again, at a sign of work."""
+        """Record a sign of work: the counts begin again."""
         self.worked_at, self.before, self.is_asked, self.stacks = clock, self.used, False, None
 
 
@@ -150,8 +150,8 @@ class Idleness:
     def look(self, now: float, tasks: Mapping[str, Observed]) -> Dict[str, Dict[str, Any]]:
         """Return the attempts that have done nothing for ``quiet_s``, by task.
 
-        Each one has {"for_s", "line", "line_s", "stack", "held"}: seconds without work, the last line and its age, the
-        stacks of Python threads, and what keeps the process from running. A value that is not known is None.
+        Each has {"for_s", "line", "line_s", "stack", "held"}: seconds without work, the last line and its age in
+        seconds, the stacks of Python threads, and the reason why the process is stopped. An unknown value is None.
         """
         since = now if self._looked_at is None else self._looked_at
         self._clock, self._looked_at = self._clock + min(now - since, 2 * self._every_s), now
@@ -194,10 +194,10 @@ class Idleness:
 
 
 def look_every_s(usual_s: float, quiet_s: Optional[float]) -> float:
-    """Return the seconds between two looks."""
+    """Return the seconds between two looks: ``usual_s``, or less for a short ``quiet_s``."""
     return usual_s if quiet_s is None else min(usual_s, quiet_s / LOOKS)
 
 
 def pids_of(leader: int, *others: Sequence[int]) -> List[int]:
-    """Return pids without repetition, the leader first."""
+    """Return ``leader`` and the pids in ``others``, each once, the leader first."""
     return list(dict.fromkeys([leader, *(pid for each in others for pid in sorted(each))]))

@@ -1,12 +1,13 @@
 """The checkpoints that programs under ``command:`` save on this host, as TensorFlow's file ``checkpoint`` names them.
 
-The chief writes this file last, beside the values. Over several hosts a ps writes values on its own host, and no
-process can restore from the chief's file alone. So the chief's host looks whether the named checkpoint has its values.
+The chief writes this file last, next to the values. In a run of several hosts, a ps writes its values on its own host,
+and no process can restore from the chief's file alone. So the chief's host looks whether the values of the named
+checkpoint are here.
 
-Searched are the working folder and the folders that the words of the command name. Files that were there before the
-agent began do not count: the launcher has copied them, or an earlier run has written them.
+The agent searches the working folder, and the folders that the words of the command name. Files that were there before
+the agent began do not count: the launcher has copied them, or an earlier run has written them.
 
-A folder may be on a file server that hangs. So a thread looks, and the agent takes what it has found last.
+A folder may be on a file server that hangs. So a thread looks, and the agent takes the result of its last look.
 """
 
 import os
@@ -52,9 +53,9 @@ class SavedCheckpoints:
         return name in self._tasks
 
     def newest(self, wait_s: float = 0.0) -> Dict[str, Dict[str, str]]:
-        """Return what the last look has found, as ``look`` does, and begin another one if none is under way.
+        """Return the result of the last look that has ended, and begin the next look if none is under way.
 
-        ``wait_s``: wait for at most so long until a look under way has ended, and for as long for the next one.
+        The method waits at most ``wait_s`` for a look under way, and then at most ``wait_s`` for the next look.
         """
         if not self._tasks:
             return {}
@@ -70,9 +71,9 @@ class SavedCheckpoints:
         self._newest = self.look()
 
     def look(self) -> Dict[str, Dict[str, str]]:
-        """Return for each task {the list's path: the missing checkpoint, "" where its values are here}.
+        """Return {task: {path of a file ``checkpoint``: name of its newest checkpoint, "" if the values are here}}.
 
-        A path below the working folder is relative to it. Tasks without a list are left out.
+        A path below the working folder is relative to it. Tasks without such a file are left out.
         """
         below = {folder: list(_folders(folder)) for folder in {task.folder for task in self._tasks.values()}}
         found = {name: self._found(task, below[task.folder]) for name, task in self._tasks.items()}

@@ -23,7 +23,7 @@ from launch.agent.wire.run_request import TaskRequest
 
 
 class TaskShare(NamedTuple):
-    """The share of this host for a run's tasks.
+    """The part of this host's resources that a run's tasks may use.
 
     Attributes:
       gpus: the GPUs of each task, by index.
@@ -91,7 +91,10 @@ class Spawner:
         return None if container is not None and container.is_named else temporary.make(folder, attempt)
 
     def look(self, now: float, running: Iterable[Attempt]) -> None:
-        """End the attempts that exceed their memory limit, and continue the removal of containers."""
+        """End the attempts that exceed their memory limit, and continue the removal of containers.
+
+        The method also keeps the code and the temporary folders young, so that a cleanup by age spares them.
+        """
         if self._limits.due(now):
             for attempt in running:
                 if attempt.killed_at is None:
@@ -112,7 +115,7 @@ class Spawner:
             attempt.end_by(now, term=False)
 
     def is_gone(self, attempt: Attempt) -> bool:
-        """Return whether the container of an ended attempt is gone; call this method until then."""
+        """Remove the container of an ended attempt; return whether it is gone. Call this method until it is."""
         return self._containers.is_gone(attempt.container)
 
     def removing(self) -> List[int]:
@@ -121,12 +124,12 @@ class Spawner:
         return self._containers.pids
 
     def ended(self, attempt: Attempt) -> Optional[Excess]:
-        """Remove what an ended attempt has left; return the limit that the attempt has reached, or None."""
+        """Remove an ended attempt's temporary folder and control group; return the limit that it reached, or None."""
         temporary.forget(self._folder.task(attempt.task), attempt.number)
         return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
 
     def forget(self, standby: Attempt) -> None:
-        """Remove the control group and the container of a standby that was ended before its turn."""
+        """Remove the temporary folder, the control group and the container of a standby that ended before its turn."""
         self.ended(standby)
         self._containers.remove(standby.container)
 

@@ -21,9 +21,9 @@ PROGRAM_STACKS, PROGRAM_STACKS_BY = "program_stacks.txt", signal.SIGRTMAX - 5
 
 
 class Stacks:
-    """The stacks that one process writes from now on, if it can, while the agent waits.
+    """The stacks that one process writes, if it can, before the caller kills the process.
 
-    Kill the process soon. The constructor continues a stopped process, so that the process can write.
+    The constructor asks the process for its stacks. It also continues a stopped process, so that the process can write.
     """
 
     def __init__(self, pid: int, folder: Path):
@@ -35,13 +35,13 @@ class Stacks:
             processes.signal_process(pid, process.start, signal.SIGCONT)
 
     def are_written(self) -> bool:
-        """Return whether the process seems to have finished writing; call this repeatedly."""
+        """Return whether the process seems to have finished writing; call this method repeatedly."""
         return self._written.is_at_rest()
 
     def text(self) -> str:
         """Return the kernel's stacks, then the text that the process has written.
 
-        A long text of the process is cut to its end.
+        Of a long text of the process, the result has only the end.
         """
         return "\n".join(filter(None, [self._of_kernel, self._written.text()]))
 
@@ -75,7 +75,10 @@ class Written:
 
 
 def request_stacks(pid: int, folder: Path) -> str:
-    """Return the stacks of a process's Python threads, which the process writes on request, and continues."""
+    """Let a process write the stacks of its Python threads, and return them; "" where the process cannot write them.
+
+    The process continues. The function waits at most ``WRITE_S``.
+    """
     written, until = ask([pid], folder), time.monotonic() + WRITE_S
     if written is None:
         return ""
@@ -85,7 +88,9 @@ def request_stacks(pid: int, folder: Path) -> str:
 
 
 def ask(pids: Iterable[int], folder: Path) -> Optional[Written]:
-    """Ask the first process that can for the stacks of its Python threads; None where no process can.
+    """Ask one process for the stacks of its Python threads: the first of ``pids`` that can write them.
+
+    The result is None where no process can write its stacks.
 
     The process continues. The agent asks only a process that has announced that it writes stacks, and that catches the
     signal. The agent does not ask a process that is stopped, or hangs in the kernel: the process would write too late.
@@ -118,7 +123,7 @@ def _holds(pid: int, file: Path) -> bool:
 
 
 def main_first(text: str) -> str:
-    """Return stacks as faulthandler writes them with the main thread, its last one, at the beginning."""
+    """Return stacks that faulthandler has written, with the main thread first; faulthandler writes it last."""
     return "\n\n".join(reversed(text.strip().split("\n\n")))
 
 

@@ -43,11 +43,11 @@ class Standbys:
 
     @property
     def pids(self) -> List[int]:
-        """Return the process ids."""
+        """Return the pids of the waiting processes."""
         return [each.attempt.process.pid for each in self._waiting.values()]
 
     def add(self, task: str, place: Mapping[str, str], start: Callable[[], Attempt]) -> None:
-        """Start a waiting process of a task, in the place of an earlier one.
+        """Start a waiting process of a task, after ending an earlier one of the task.
 
         Args:
           place: the environment variables of the process's cluster.
@@ -61,7 +61,10 @@ class Standbys:
         self._waiting[task] = _Waiting(start(), place)
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
-        """Give the turn to the waiting process of a task's attempt and return it; None where no process is ready."""
+        """Let the process that waits for a task's attempt begin, and return the attempt.
+
+        The result is None where no process is ready for this attempt in this place; a process that waits is then ended.
+        """
         found = self._waiting.get(task)
         if found is None:
             return None
@@ -84,7 +87,7 @@ class Standbys:
         return found
 
     def end(self, *tasks: str) -> None:
-        """End the processes that wait for these tasks."""
+        """End the processes that wait for attempts of these tasks."""
         ending = [self._waiting.pop(task).attempt for task in tasks if task in self._waiting]
         for attempt in ending:
             processes.signal_group(attempt.process.pid, signal.SIGKILL)

@@ -3,7 +3,7 @@
     WORKDIR/state/NAME
 
 Only the program knows its files there, such as checkpoints. So no verb removes the folder, and a run begins beside the
-files of an earlier run only with ``--resume``: otherwise a new run would continue an old one without a word.
+files of an earlier run only with ``--resume``: otherwise a new run would continue an old one unnoticed.
 """
 
 import os
@@ -16,12 +16,12 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
 def path(workdir: Path, name: str) -> Path:
-    """Return the folder of a name."""
+    """Return the folder that the programs of a name keep from run to run."""
     return workdir / "state" / name
 
 
 def create(asked: RunRequest, folder: RunFolder) -> List[str]:
-    """Create the folder where a task of this host uses it; return notes for the launcher.
+    """Create the folder if a task of this host uses it; return notes for the launcher.
 
     Args:
       asked: the request with its placeholders.

@@ -46,7 +46,8 @@ def own_variables(
       further: values that the plan lacks: secrets, the cluster of a later formation. Nothing in them is replaced.
       folder: the task's folder.
       gpus: the indices of the task's GPUs.
-      outside: the variables that the task has besides: the agent's, or none in a container, whose own are not known.
+      outside: the variables that the task has in any case: the agent's, or none in a container, since the variables of
+        its image are not known.
 
     Raises:
       OSError: a value becomes longer than Linux allows.
@@ -71,6 +72,6 @@ def writes_stacks(argv: Sequence[str]) -> bool:
 
 
 def with_stacks(env: Mapping[str, str]) -> Dict[str, str]:
-    """Return the variables of a program with which Python imports the module of ``STACKS_FOLDER`` first."""
+    """Return ``env`` with ``STACKS_FOLDER`` first in PYTHONPATH, so that Python imports the folder's module."""
     paths = [str(STACKS_FOLDER), env.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))]
     return {**env, "PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -40,7 +40,10 @@ class LogTimes:
         self._size, self._look_at = 0, 0.0
 
     def note(self, now: float, at_once: bool = False) -> None:
-        """Record the log's size if the log has grown; look every ``EVERY_S``, or ``at_once``."""
+        """Record the log's size if the log has grown.
+
+        The method looks at the log once every ``EVERY_S``; with ``at_once`` it looks in any case.
+        """
         if now < self._look_at and not at_once:
             return
         self._look_at = now + EVERY_S
@@ -106,7 +109,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def punch(handle: int, begin: int, end: int) -> None:
-    """Free a part of an open file. Raises OSError, also where the file system does not support this."""
+    """Free the bytes from ``begin`` up to ``end`` of an open file.
+
+    Raises:
+      OSError: the bytes cannot be freed, or the file system does not support this.
+    """
     fallocate = getattr(_libc, "fallocate64", _libc.fallocate)  # its offsets have 64 bits everywhere
     if fallocate(handle, _KEEP_SIZE | _PUNCH_HOLE, ctypes.c_int64(begin), ctypes.c_int64(end - begin)) != 0:
         number = ctypes.get_errno()
@@ -163,7 +170,7 @@ class LogBound:
         self._is_possible = True
 
     def look(self, now: float) -> None:
-        """Free the bytes beyond the bound; look every ``BOUND_S``."""
+        """Free a middle part of the log if the log exceeds its bound; look at the log once every ``BOUND_S``."""
         if now < self._look_at or not self._is_possible:
             return
         self._look_at = now + BOUND_S

@@ -133,7 +133,7 @@ class Reports:
             self._report_failures(self._failures.look(now), running)
 
     def look_at_end(self, attempt: Attempt) -> None:
-        """Report the checkpoints of a program that has ended: it may have saved its only one just then."""
+        """Report the checkpoints of a program that has ended: it may have saved its only checkpoint at its end."""
         if attempt.task in self._saved:
             saved = self._saved.newest(SAVED_S).get(attempt.task, {})
             self._emit(Measured({attempt.task: {"attempt": attempt.number, "saved": saved, "ended": True}}))
@@ -225,7 +225,7 @@ class Vitals:
     """Check the signs of life of this host's tasks, every ``LOOK_S``.
 
     Args:
-      work_of: returns the work of the process with a pid so far.
+      work_of: returns the work so far of the process with a given pid.
     """
 
     def __init__(self, work_of: Callable[[int], Optional[Work]] = work_of) -> None:

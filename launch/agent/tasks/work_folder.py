@@ -65,8 +65,9 @@ def _link(task: Path, home: Path) -> None:
 
 
 def fill(home: Path, shipped: Optional[Path]) -> None:
-    """Fill a working folder with copies of the shipped files, once; create an empty folder without a shipped one.
+    """Create the working folder of ``home``, and copy the files of the folder ``shipped`` into it, once.
 
+    Without ``shipped``, the working folder is empty.
     Existing files stay unchanged: a restarted agent continues with the existing folder.
 
     Raises:
@@ -83,7 +84,7 @@ def fill(home: Path, shipped: Optional[Path]) -> None:
 
 
 def unchanged(home: Path) -> List[str]:
-    """Return the names of the unchanged copies, below the working folder."""
+    """Return the unchanged copies of ``home``, as paths relative to the working folder."""
     return [name for name, time_ns in _times(home).items() if _is_of(home / WORK / name, time_ns)]
 
 
@@ -173,7 +174,7 @@ class _File(NamedTuple):
 
 
 class Shipped:
-    """The code in ``folder``, which the constructor reads.
+    """The launcher's code in ``folder``, which the constructor reads into memory.
 
     Args:
       own: the agent's folder of the run.
@@ -212,7 +213,10 @@ class Shipped:
                     self._complete[path] = written
 
     def look(self, now: float) -> None:
-        """Restore the code and keep it and the run's files young, once an hour; ``now`` is the agent's clock."""
+        """Restore the code, and keep the code and the run's files young, once an hour.
+
+        ``now`` is the time by the agent's clock.
+        """
         if now >= self._look_at:
             self._look_at = now + LOOK_S
             self.restore()

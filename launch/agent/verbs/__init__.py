@@ -7,4 +7,5 @@ logs    the lines of task logs, ordered by time
 down    the end of a run by an operator
 sweep   the leftovers of earlier runs, and their removal
 board   TensorBoard on a run's summaries
+board_curve  its program, beside which the learning curve is written as summaries
 """

@@ -1,16 +1,19 @@
-"""TensorBoard on a run's summaries, for as long as the launcher shows it.
+"""TensorBoard on a run's summaries and its learning curve, for as long as the launcher shows it.
 
 TensorBoard listens on this host's own loopback, on a port that the system chooses. This process ends TensorBoard when
-the launcher ends or is silent for ``LEASE_S``; the kernel ends it if this process dies.
+the launcher ends or is silent for ``LEASE_S``; the kernel ends TensorBoard if this process dies.
 """
 
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
 from launch.agent.environments.environment import Environment
@@ -19,6 +22,7 @@ from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import newest
 from launch.agent.wire.verb_requests import RunReference
+from launch.status.run import RunStatus
 
 LEASE_S = 15.0  # the launcher sends a sign of life every second
 CHUNK = 1 << 16
@@ -37,7 +41,8 @@ def board(reference: RunReference, send: Send) -> None:
         send({"error": problem})
         return
     python, run = _python(folder), folder.run
-    process = _tensorboard(python, folder)
+    curve = tempfile.mkdtemp(prefix="board-", dir=str(folder.own))
+    process = _tensorboard(python, folder, curve)
     try:
         last_words = _look_after(process, lambda port: send({"run": run, "port": port}))
         if last_words is not None:
@@ -45,13 +50,15 @@ def board(reference: RunReference, send: Send) -> None:
     finally:
         processes.signal_group(process.pid, signal.SIGKILL)  # it has no data to save
         process.wait()
+        shutil.rmtree(curve, ignore_errors=True)
 
 
 def _hindrance(folder: RunFolder) -> Optional[str]:
-    """Return the reason why no summaries can be shown; None where summaries exist."""
-    if next(folder.path.rglob("*tfevents*"), None) is None:
-        return f"{folder.run} has no summaries in {folder.path}; its chief writes the first ones with its first step"
-    return None
+    """Return the reason why nothing can be shown; None where the run has summaries or a learning curve."""
+    status = folder.read_record("status.json", RunStatus)
+    if (status is not None and status.history.step) or next(folder.path.rglob("*tfevents*"), None) is not None:
+        return None
+    return f"{folder.run} has no summaries in {folder.path}; its chief writes the first ones with its first step"
 
 
 def _python(folder: RunFolder) -> str:
@@ -60,10 +67,11 @@ def _python(folder: RunFolder) -> str:
     return str(Environment(folder.workdir, digest).python) if digest else sys.executable
 
 
-def _tensorboard(python: str, folder: RunFolder) -> "subprocess.Popen[bytes]":
+def _tensorboard(python: str, folder: RunFolder, curve: str) -> "subprocess.Popen[bytes]":
+    program = [str(Path(__file__).with_name("board_curve.py")), str(folder.own / "status.json"), curve]
     where = ["--logdir", str(folder.path), "--host", "127.0.0.1", "--port", "0"]
     env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # the GPUs belong to the tasks
-    return processes.spawn([python, "-m", "tensorboard.main", *where], env, folder.own, subprocess.PIPE)
+    return processes.spawn([python, *program, *where], env, folder.own, subprocess.PIPE)
 
 
 def _look_after(process: "subprocess.Popen[bytes]", listens: Callable[[int], None]) -> Optional[str]:

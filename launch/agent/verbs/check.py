@@ -2,7 +2,7 @@
 
 The first request opens this host's ports, and the answer names taken ports. From then on the launcher may ask for the
 time. Once every host's ports are open, the launcher may ask for a look: all facts about this host and its connections
-to other hosts. The ports close when the launcher closes its end, or at the deadline, whichever comes first.
+to other hosts. The ports close when the launcher closes the connection, or at the deadline, whichever comes first.
 """
 
 import os
@@ -34,7 +34,7 @@ Values = Dict[str, Any]
 
 
 def check(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until the launcher closes its end; ``receive`` then ends the process.
+    """Answer the launcher's requests until the launcher closes the connection; ``receive`` then ends the process.
 
     The first request is a ``CheckRequest``. Further requests are {"do": "time"}, and {"do": "look", "within_s"}.
     """

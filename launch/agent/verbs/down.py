@@ -3,21 +3,25 @@
 asked to stop      the agent ends its tasks in order; the lead ends the whole run, workers before ps
 asked to kill      the agent did not stop in time
 killed             the agent did not answer, or still lives: its tasks die with it
-and then           remaining processes on the run's records are killed, its lock and socket removed
+and then           the other processes in the run's records are killed, and the run's lock and socket are removed
 """
 
+import contextlib
 import json
 import signal
 from typing import Any, Mapping, Sequence
 
+from cluster.protocol.typed_json import to_values
 from launch.agent import after, leftovers
 from launch.agent.linux import processes
 from launch.agent.protocol import local_socket
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.state.runs import newest
+from launch.agent.state.runs import described, newest
+from launch.agent.verbs.status import orphaned
 from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.status.removals import RunEnded, RunLeftovers, nothing
+from launch.status.run import RunStatus, is_over
 
 HUNG_S = 10.0  # an agent that does not answer for this long never will
 
@@ -25,7 +29,7 @@ HUNG_S = 10.0  # an agent that does not answer for this long never will
 def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
     """Return the remains of the newest run on this host.
 
-    ``gone`` are pids of the run that ended a moment ago.
+    ``gone`` are pids of the run's processes that ended a moment ago.
     """
     folder = newest(reference)
     left = nothing() if folder is None else leftovers.look(folder, gone)
@@ -38,12 +42,28 @@ def down(request: DownRequest) -> RunEnded:
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
         leftovers.end_for_good(folder)
+        record_end(folder, request.reason)
     problem = None if folder is None else after.problem_of(folder)
     return RunEnded(**vars(look(request.run, request.was)), after=problem)
 
 
+def record_end(folder: RunFolder, reason: str) -> None:
+    """Record the end of a run whose lead on this host is dead and has recorded no end.
+
+    So the run's launcher does not restart the run when the launcher wakes.
+    """
+    recorded = folder.read_whole("status.json")
+    if described(folder)["lead"] != folder.host or is_over(recorded) or not gone(folder):
+        return
+    known = orphaned(folder, recorded) or to_values(RunStatus(state="", run=folder.run))  # a power cut may take it
+    with contextlib.suppress(OSError):  # a full disk: all else has ended
+        folder.write("status.json", {**known, "state": "stopped", "cause": reason}, durable=True)
+
+
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
-    """Ask a run's agent to stop, then to kill; at last send SIGKILL.
+    """Ask a run's agent to stop its tasks, and then to kill them; at last send SIGKILL to the agent and its keeper.
+
+    The function waits at most ``timeout_s`` after each request.
 
     An agent that exists ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. ``look`` then
     reports the agent among the remaining processes.

@@ -49,7 +49,10 @@ class TaskLog:
         self._cut: Dict[Path, bool] = {}  # whether the next bytes continue a line that was already shown
 
     def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
-        """Yield new whole lines, and with ``last`` a rest without newline: {"task", "attempt", "line", "time"}."""
+        """Yield {"task", "attempt", "line", "time"} for each new whole line.
+
+        With ``last``, the method also yields a last line without newline.
+        """
         found = self._folder.logs(self._task)
         logs = [log for log in found if os.access(str(log), os.R_OK)]
         for log in set(found) - set(logs) - self._closed:
@@ -133,7 +136,8 @@ class TaskLog:
 def show(line: bytes, goes_on: bool = False) -> Optional[str]:
     """Return a line as a terminal finally shows it.
 
-    ``goes_on`` marks a part that continues a line; a part without a new state gives None.
+    With ``goes_on``, ``line`` is a part that continues a line. The result is then None unless a carriage return in the
+    part begins a new state of the line.
     """
     if goes_on:
         return plain(line.decode(errors="replace"))[-REST:] if b"\r" in line.rstrip(b"\r\n") else None
@@ -153,7 +157,7 @@ def line_start(file: BinaryIO, offset: int) -> int:
 
 
 def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
-    """Return the offset of the last ``count`` lines between ``begin`` and ``end``.
+    """Return the offset at which the last ``count`` lines between ``begin`` and ``end`` begin.
 
     The function reads backwards, and only as much as necessary.
     """
@@ -200,7 +204,7 @@ def logs(
 ) -> None:
     """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
 
-    ``gone`` waits this many seconds, or until the listener ends; it returns whether the listener has ended.
+    ``gone`` waits a given number of seconds, or until the listener ends; it returns whether the listener has ended.
     """
     folder = newest(request.run)
     if folder is None:

@@ -20,8 +20,9 @@ LOOK_S = 0.05
 
 
 def status(reference: RunReference) -> Dict[str, Any]:
-    """Return the newest run's status on its lead: {"status": …}, None without a run.
+    """Return the status of the newest run on this host: {"status": …}, with None without a run.
 
+    Only the lead's host has the status of the whole run.
     The other keys are the keys of ``runs.described``, ``agent`` and ``died``. ``agent`` is whether the agent answered.
     ``died`` is whether the agent ended before the run's result was known.
     """
@@ -74,7 +75,10 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Return the status of an ended agent's run as failed, with the tasks that were alive as lost."""
+    """Return ``status``, the last status of an agent that has ended, with the state ``failed`` for its run.
+
+    Tasks that were alive have the state ``lost``. The status of an ended run, or of a member, stays as it is.
+    """
     if status is None or status.get("state") in (None, *ENDED):  # a member reports only its own tasks, and no state
         return status
     known = from_values(RunStatus, status)

@@ -23,7 +23,7 @@ UNFINISHED_S = 3600.0  # a folder that is unchanged for this long is no longer b
 
 
 def sweep(request: SweepRequest) -> SweepAnswer:
-    """Return the live runs, and the leftovers of other runs; with ``kill`` end the leftovers."""
+    """Return the live runs, and the leftovers of other runs; if the request has ``kill``, end the leftovers."""
     workdir = expand(request.workdir)
     first = request.machine[:1] in ((), (request.host,))
     running, ended = _runs(workdir, request, first)

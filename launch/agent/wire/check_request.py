@@ -20,8 +20,8 @@ class CheckRequest:
       facts: the request for the facts that other verbs collect, too.
       names: the names to resolve.
       targets: [address, host] of each task and agent to dial.
-      knock_s: seconds for one address to answer.
-      programs: the PATH to search for each program; None for this host's own.
+      knock_s: seconds within which one address must answer.
+      programs: by program, the PATH on which to search for the program; None for this host's own PATH.
       guard: whether the run will have a guard.
       limits: the limits of each task of this host that has limits.
       within_s: seconds after which the host ends its part by itself.
@@ -58,7 +58,7 @@ class PortHolder:
 
 @dataclass(frozen=True)
 class OpenedPorts:
-    """The answer to ``CheckRequest``: the holder of each port; None where the port is open now."""
+    """The answer to ``CheckRequest``: by port, why the port cannot be opened; None where the host has opened it."""
 
     ports: Mapping[str, Optional[PortHolder]]
 
@@ -75,7 +75,10 @@ class Unreached:
 
 @dataclass(frozen=True)
 class RunUp:
-    """A live run of the name on this host, with the hash of each bundle of its code."""
+    """A live run on this host with the name that the request gives.
+
+    ``pid`` is the pid of the run's agent, and ``code`` has the hash of each bundle of the run's code.
+    """
 
     run: str
     pid: Optional[int]
@@ -88,7 +91,10 @@ class RunUp:
 
 @dataclass(frozen=True)
 class LimitFacts:
-    """The limits of the tasks that a host cannot enforce, and the limits that it enforces by polling, as texts."""
+    """Texts about the limits of a host's tasks.
+
+    ``problems`` names the limits that the host cannot enforce, ``notes`` those that it enforces without the kernel.
+    """
 
     problems: List[str]
     notes: List[str]
@@ -99,7 +105,7 @@ class EphemeralPorts:
     """Ports of this run that the kernel may give to any outgoing connection.
 
     Attributes:
-      first, last: the kernel's range for outgoing connections.
+      first, last: the first and the last port of the kernel's range for outgoing connections.
       reserved: the ports that the kernel keeps out of this range now, as the kernel lists them.
     """
 
@@ -116,12 +122,14 @@ class CheckFacts(HostFacts):
     Attributes:
       names: the addresses of each name on this host, or the reason why the name has no address.
       unreached: the targets that cannot be reached.
-      unguarded: the reason why the host cannot have a guard, and the remedy; empty where it can, or need not.
+      unguarded: the reason why the host cannot have a guard, and the remedy; empty where the host can have a guard, or
+        needs none.
       missing_programs: the programs that do not exist.
       limits: the limits that are not enforced, or not by the kernel; None where this is not known.
-      container: the reason why tasks cannot run in their container, and the remedy; empty where they can, or need not.
+      container: the reason why tasks cannot run in their container, and the remedy; empty where tasks can run in it, or
+        have no container.
       run: the live run of this name on this host.
-      proxies: the variables of the host that name a proxy.
+      proxies: the environment variables of the host that name a proxy.
       ephemeral: the ports of this run that outgoing connections may get; None without such a port.
       ports: the ports of ``OpenedPorts``; the launcher adds this field.
     """

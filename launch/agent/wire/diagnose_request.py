@@ -11,7 +11,7 @@ SPANS = "spans.json"  # the file of a task's ``Flight``
 
 @dataclass(frozen=True)
 class DiagnoseRequest:
-    """The request for every piece that may explain the state of a run.
+    """The request for every piece of information that may explain the state of a run.
 
     Attributes:
       run: the run.
@@ -41,7 +41,7 @@ class LiveProcess:
 
 @dataclass(frozen=True)
 class Live:
-    """The run's processes on a host, and the pid of its agent; None where the agent has ended."""
+    """The run's living processes on a host; ``agent`` is the pid of the run's agent, None where the agent has ended."""
 
     agent: Optional[int]
     processes: List[LiveProcess]
@@ -66,7 +66,7 @@ class HangingConnection:
 
 @dataclass(frozen=True)
 class Connections:
-    """The TCP connections of the run's processes."""
+    """The TCP connections of the run's processes: how many there are, how many hang, and the first that hang."""
 
     count: int
     hanging: int
@@ -91,7 +91,10 @@ class Report:
 
 @dataclass(frozen=True)
 class DiagnosisFacts(HostFacts):
-    """The facts of a host that rules read; each is a file of the archive. A fact is None until its file has arrived."""
+    """The facts of a host that the rules of a diagnosis read.
+
+    Each fact is a file of the diagnosis's archive, and None until this file has arrived.
+    """
 
     machine: Optional[Machine] = None
     live: Optional[Live] = None

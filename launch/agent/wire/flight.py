@@ -6,7 +6,7 @@ from typing import List, Optional
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The exchange of every step of a worker with one ps, as ``cluster.protocol.flight_records`` defines it."""
+    """The amounts that a worker exchanges with one ps in every step: see ``PsExchange`` in ``flight_records``."""
 
     pushes: int
     bytes: int
@@ -14,9 +14,10 @@ class Exchanged:
 
 @dataclass(frozen=True)
 class Current:
-    """The activity of a task by its newest sign of life, which is ``age_s`` seconds old.
+    """The activity of a task, as its newest sign of life shows it; this sign is ``age_s`` seconds old.
 
-    ``asked_s`` is the time for which the task has asked the ps whether the step waits for it; 0 before it asks.
+    ``asked_s`` is the number of seconds for which the task has asked the ps whether the step waits for the task. The
+    number is 0 before the task asks.
     ``cluster.protocol.heartbeat.Sign`` documents the other fields.
     """
 
@@ -32,11 +33,13 @@ class Flight:
     """The newest spans of one task, column by column, oldest first.
 
     Attributes:
-      task: ``worker:1``.
+      task: the name of the task, such as ``worker:1``.
       read_at: the time of reading, in seconds since 1970 by the host's clock.
       why_none: the reason why no spans exist; None where spans exist.
       began: the beginnings of the spans, in seconds since 1970 by the host's clock.
-      took_s, waited_s, longest_ps, longest_s, whole: see ``cluster.protocol.flight_records.Span``.
+      took_s: the durations of the spans, in seconds.
+      longest_ps, longest_s: the two parts of ``longest`` in ``cluster.protocol.flight_records.Span``.
+      attempt, phase, step, waited_s, whole: see the same class; ``whole`` is its ``is_whole``.
       exchanged: the exchange of every step with each ps, in the order of the indices of ps.
       torn: the number of torn records.
       earlier: the number of records from before the host's last boot.
@@ -63,7 +66,11 @@ class Flight:
 
 @dataclass(frozen=True)
 class HostFlights:
-    """The spans of the tasks of a host, and the time of reading by its clock."""
+    """The spans of the tasks of a host.
+
+    ``run`` is None where the host knows no such run. ``time`` is the time of reading by the host's clock, in seconds
+    since 1970.
+    """
 
     run: Optional[str]
     time: float

@@ -39,7 +39,7 @@ class FactsRequest:
 
 @dataclass(frozen=True)
 class Failed:
-    """The error that replaces a fact."""
+    """An error that a host sends in place of a fact."""
 
     error: str
 
@@ -70,7 +70,7 @@ class Versions:
       numpy: the imported numpy; None where no import was tried.
       tensorflow: the imported TensorFlow; None where no import was tried.
       packages: the version of each installed package; None where the packages were not listed.
-      code: the hash of each bundle of the newest run; None where the request does not ask for it.
+      code: the hash of each bundle of the newest run; None where the request does not ask for these hashes.
     """
 
     environment_ready: bool
@@ -86,11 +86,11 @@ class Gpu:
     """One GPU of a host.
 
     Attributes:
-      uuid: UUID of a GPU, in the order of the indices.
+      uuid: UUID of the GPU; the list has the GPUs in the order of their indices.
       name: Model of the GPU.
       booked: Full name of the run that booked the GPU; null without a booking.
       processes[]: Process that uses the GPU, with its memory.
-      memory_errors: Uncorrectable memory errors since the driver was loaded; null where it counts none.
+      memory_errors: Uncorrectable memory errors since the driver was loaded; null where the GPU does not count errors.
       slowed: True while the hardware reduces the clock, for heat or for lack of power.
     """
 
@@ -104,7 +104,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Gpus:
-    """The GPUs of a host by their indices, and the version of their driver; None without a driver."""
+    """The GPUs of a host in the order of their indices; ``driver`` is their driver's version, None without a driver."""
 
     driver: Optional[str]
     gpus: List[Gpu]
@@ -152,7 +152,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """The facts of a host that both verbs collect; the launcher adds ``clock``."""
+    """The facts of a host that both ``launch check`` and ``launch diagnose`` collect; the launcher adds ``clock``."""
 
     versions: Optional[Versions]
     gpus: Optional[Gpus]
@@ -172,5 +172,5 @@ class HostFacts:
 
     @property
     def driver(self) -> Optional[str]:
-        """Return the version of the NVIDIA driver; None without one."""
+        """Return the version of the NVIDIA driver; None without a driver."""
         return None if self.gpus is None else self.gpus.driver

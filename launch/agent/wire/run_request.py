@@ -5,6 +5,7 @@ from typing import Iterator, List, Mapping, Optional, Tuple, Union
 
 from cluster.protocol.addresses import host_of, port_of
 from cluster.protocol.settings import Hook, HostSettings, Keep, Limits, Restart
+from launch.status.run_history import RunHistory
 
 Gpus = Union[str, Tuple[int, ...]]
 LOST_S = 10.0  # of silence, plus a margin for the lead (``protocol.silence``), after which a host is lost
@@ -18,7 +19,7 @@ class LeadAddress:
     """The host and the address of the agent that leads the run.
 
     Attributes:
-      host: its host, by the name in the hosts file.
+      host: the host of this agent, by the name in the hosts file.
       address: ``host:port`` that the members' agents dial; None in a run of one host, which has no members.
     """
 
@@ -42,10 +43,10 @@ class TaskPlan:
     """A task of a run, as the lead's plan describes the task.
 
     Attributes:
-      name: ``worker:1``.
+      name: the name of the task, such as ``worker:1``.
       role: ps, chief, worker or evaluator.
       index: the number of the task within its role.
-      host: its host, by the name in the hosts file.
+      host: the host of the task, by the name in the hosts file.
       address: ``host:port`` at which other tasks reach the task.
       chief: whether the task initialises, saves and ends the run.
       spare: whether the task is a ps that starts only when the host of another ps is lost.
@@ -70,9 +71,10 @@ class TaskRequest(TaskPlan):
     Attributes:
       argv: the program and its arguments.
       env: the variables of the task in addition to the host's; TF_CONFIG is added on the host.
-      folder: the bundle that the task starts in, "launcher" or "job"; on the host, a path.
+      folder: the bundle in whose folder the task starts, "launcher" or "job"; the host replaces it by the path of this
+        folder.
       port: the port on which the task listens.
-      gpus: indices; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
+      gpus: the indices of GPUs; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
       saves: whether the task, as the chief, ends with a checkpoint.
       limits: the limits of the task; None without limits.
     """
@@ -97,14 +99,14 @@ class RunPlan:
       tasks: every task of the run.
       steps: global steps of the whole run; None for foreign programs.
       judge: the criterion of success. With "outcome", the chief reports success. With "exit", for foreign programs, the
-        chief has exited with code 0, or without a chief every worker has.
-      success: the tasks whose success is the run's, with "exit": "chief", "all" or the name of a worker; None for the
-        usual tasks of ``judge``.
+        chief must exit with code 0; without a chief, every worker must.
+      success: with "exit", the tasks that must succeed: "chief", "all" or the name of a worker; None for the tasks that
+        ``judge`` names.
       keeps_state: whether a foreign program keeps its state in ``{state_folder}``, with which ``--resume`` continues.
       deadline_s: seconds since the run's start after which the run stops; None for no deadline.
-      restart_max: the number of restarts of a failed task, or of all workers that restart together.
+      restart_max: the largest number of restarts of a failed task, or of all workers that restart together.
       restart_window_s: seconds after which a failure is forgiven; None for never.
-      restart_together: whether all workers restart where one of them does.
+      restart_together: whether all workers restart where one of them restarts.
       backoff_s: seconds before the first restart.
       control: ``host:port`` where members dial the lead; None in a run of one host.
       join_s: seconds that members have to dial the lead at the start.
@@ -112,10 +114,10 @@ class RunPlan:
       grace_s: seconds between TERM and KILL.
       leave_s: seconds that the other tasks have to leave by themselves once the run has succeeded.
       min_workers: the fewest workers with which a run continues after losing hosts; None if a lost host ends the run.
-      patience: by host, seconds of silence after which a host that a boot brings back is lost.
+      patience: by host, for hosts whose boot restarts their agent: seconds of silence after which the host is lost.
       rejoin_s: seconds that members have to dial a lead whose host has booted; None for ``join_s``.
       quorum: the fewest hosts with which the run begins.
-      frozen_s: the least seconds without progress after which a task is frozen; None for never.
+      frozen_s: the least seconds without progress after which a task counts as frozen; None for never.
     """
 
     run: str
@@ -158,7 +160,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class RunPart:
-    """The facts in every request to run one host's part of a run.
+    """The fields of every request to run one host's part of a run.
 
     Attributes:
       run: the name of this run, ``digits-20261120-155902``.
@@ -166,7 +168,7 @@ class RunPart:
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
       code: the hash of each sent bundle, by its kind, "launcher" and "job".
-      file: the argument of other verbs about the run, as in a shell.
+      file: the argument that names the run in other verbs, as a user types it in a shell.
       cluster: the "cluster" of TF_CONFIG as JSON text, {role: addresses}.
       tasks: the tasks of this host.
       token: the token that each agent of the run must prove to know.
@@ -196,14 +198,15 @@ class RunRequest(HostSettings, RunPart):
     """One host's part of a run.
 
     Attributes:
-      returns: whether a boot of this host restarts its agent; a request with True has no secrets.
+      returns: whether a boot of this host restarts the run's agent; a request with True has no secrets.
       secrets: variables of every task; their values are in no file.
       lease_s: seconds of silence of the launcher after which the run ends; None where the run needs no launcher.
       detached: whether the launcher leaves once the run is up, so that the keepers restart agents.
       resume: whether the chief continues from a checkpoint.
       resume_from: the checkpoint to continue from; None for the newest on this host.
+      history: the learning curve that the run continues, for the lead; None where the launcher knows none.
       stay_s: seconds that a member's agent waits, without tasks, for a silent lead.
-      deserted_s: seconds after which a member leaves, where the lead's host refuses connections.
+      deserted_s: seconds after which a member leaves a lead whose host refuses connections.
       checkpoint_dir: the folder in which the chief saves; None for the run's own folder.
       keep: the number of checkpoints to keep, and of their copies.
       peers: the names and addresses of the cluster; None without a guard.
@@ -225,6 +228,7 @@ class RunRequest(HostSettings, RunPart):
     returns: bool = False
     resume: bool = False
     resume_from: Optional[Wanted] = None
+    history: Optional[RunHistory] = None
     stay_s: float = STAY_S
     deserted_s: float = 60.0
     checkpoint_dir: Optional[str] = None

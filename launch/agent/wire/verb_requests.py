@@ -9,10 +9,10 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 
 @dataclass(frozen=True)
 class RunReference:
-    """One host's part of a run: of the newest run of a name, or of a given run.
+    """A reference to one host's part of a run: of the newest run of a name, or of a given run.
 
-    The verbs status, find, look, board and attach need no further fields. For ``find``, ``run`` is a name that may be
-    taken.
+    The verbs status, find, look, board and attach need no further fields. For ``find``, ``run`` is the name for a new
+    run, and the answer shows whether the name is taken.
 
     Attributes:
       name: the name that runs of one hosts file share.
@@ -42,7 +42,7 @@ class RunsRequest:
 
 @dataclass(frozen=True)
 class RestartRequest:
-    """Restart tasks; for the agent of the lead.
+    """Restart tasks; the agent of the lead receives this request.
 
     Attributes:
       run: the run.
@@ -55,12 +55,12 @@ class RestartRequest:
 
 @dataclass(frozen=True)
 class DrainRequest:
-    """Drain tasks, or take tasks back; for the agent of the lead.
+    """Drain tasks, or take tasks back; the agent of the lead receives this request.
 
     Attributes:
       run: the run.
       tasks: the names of the tasks.
-      back: whether the tasks must train again.
+      back: whether to take the tasks back, so that they train again.
     """
 
     run: RunReference
@@ -74,9 +74,9 @@ class DownRequest:
 
     Attributes:
       run: the run.
-      timeout_s: the seconds that the agent has to stop the run, and then to kill it.
-      reason: the cause for the run's status.
-      was: the pids of the run that the launcher saw before its end.
+      timeout_s: the seconds that the agent has to stop the run; after a failure, it has as many again to kill the run.
+      reason: the cause that the run's status shows afterwards.
+      was: the pids of the run's processes that the launcher saw before the run's end.
     """
 
     run: RunReference
@@ -93,8 +93,8 @@ class SweepRequest:
       host: this host, by the name in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
       kill: whether to end the leftovers.
-      machine: the hosts of the file on the same machine, including this one; () where this host is alone. Each looks
-        for its own runs, and the first also for the runs of names that the file does not have.
+      machine: the hosts of the file on the same machine, including this one; () where this host is alone. Each host
+        looks for its own runs, and the first host also for the runs of names that the file does not have.
     """
 
     host: str
@@ -111,7 +111,7 @@ class PruneRequest:
       hosts: this machine, by its names in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
       name: the name that runs of the hosts file share.
-      rule: the rule of these runs; for each other name, the rule of its newest run counts.
+      rule: the rule by which runs of this name are removed; for each other name, the rule of its newest run counts.
       now: the time by the launcher's clock, in seconds since 1970.
       remove: whether to remove the found runs and code.
     """
@@ -132,9 +132,9 @@ class LogsRequest:
       run: the run.
       tasks: the names of the tasks.
       follow: whether to continue with new lines until the run has ended.
-      since: the time of day of the first line, in seconds since 1970; None for all.
-      until: the time of day before which the last line was written; None for all.
-      tail: the number of last lines of each task; None for all.
+      since: the time from which lines count, in seconds since 1970; None for no bound.
+      until: the time before which lines count, in seconds since 1970; None for no bound.
+      tail: the number of last lines to send of each task; None for all.
     """
 
     run: RunReference
@@ -152,7 +152,7 @@ class FlightRequest:
     Attributes:
       run: the run.
       tasks: the names of the tasks.
-      newest: the largest number of spans of each task.
+      newest: the largest number of spans to send of each task.
     """
 
     run: RunReference
@@ -265,10 +265,11 @@ class ExportRequest:
 
 @dataclass(frozen=True)
 class GraphAnswer:
-    """The result of the verb ``graph``, whose request is a ``RunRequest`` with the chief alone.
+    """The result of the verb ``graph``, whose request is a ``RunRequest`` with the chief as its only task.
 
     Attributes:
-      cause: the reason why the job's graph cannot be built, as in a task's report; None where it can, or was not tried.
+      cause: the reason why the job's graph cannot be built, as in a task's report; None where it can be built, or where
+        the host could not try.
     """
 
     cause: Optional[str] = None

@@ -1,4 +1,4 @@
-"""Every verb of an agent: its request, its answer, and the function that runs it on the host.
+"""Every verb of an agent, and the function that runs it on the host.
 
     start     starts an agent that outlives this process; answers when the agent is ready. With ``again`` in the
               request, the agent replaces a dead one; a living agent stays
@@ -26,83 +26,66 @@
     build     builds the Python environment of the tasks
 
 Except for ``return``, the request is one JSON line, and the answers are JSON lines. No secret is in argv.
+
+``typed_verbs`` has the dataclasses with which the launcher calls some verbs. No verb's process loads that module: to
+load all its dataclasses takes as long as the start of Python.
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Generic, Optional, Tuple, Type, TypeVar
-
-from launch.agent.wire.flight import HostFlights
-from launch.agent.wire.run_request import RunRequest
-from launch.agent.wire.verb_requests import (
-    BuildRequest,
-    DownRequest,
-    DrainRequest,
-    ExportRequest,
-    FlightRequest,
-    GraphAnswer,
-    HandoverRequest,
-    HeldRequest,
-    LogsRequest,
-    PruneRequest,
-    RestartRequest,
-    RunReference,
-    RunsRequest,
-    SweepRequest,
-)
-from launch.status.removals import PruneAnswer, RunEnded, RunLeftovers, SweepAnswer
-from launch.status.run import RunsAnswer
-
-Request = TypeVar("Request")
-Answer = TypeVar("Answer")
+from importlib import import_module
+from typing import Any, Callable, Dict, Tuple
 
 
 @dataclass(frozen=True)
-class Verb(Generic[Request, Answer]):
+class Verb:
     """A verb.
 
     Attributes:
-      name: its name, in argv.
-      function: ``module:name`` of the function that runs the verb, loaded only for the verb.
-      request: the dataclass of its request; None where the function reads requests by itself.
-      answer: the dataclass of its answer; dict where ``launch.hosts.answer_shapes`` describes its answers.
-      ends: the functions of ``launch.agent.__main__`` by which the function exchanges lines with the launcher; () where
-        the function returns its only answer.
+      name: the name of the verb, in argv.
+      path: ``module:name`` of the function that runs the verb. The dataclass of the verb's request is the type of the
+        function's first argument.
+      ends: the names of functions of ``launch.agent.__main__``. The verb's function gets them as arguments, to exchange
+        lines with the launcher; () where the function returns its only answer.
+      has_request: whether ``launch.agent.__main__`` reads a request for the function; False where the function reads
+        requests by itself, or has none.
     """
 
     name: str
-    function: str
-    request: Optional[Type[Request]]
-    answer: Type[Answer]
+    path: str
     ends: Tuple[str, ...] = ()
+    has_request: bool = True
+
+    def function(self) -> Callable[..., Any]:
+        """Return the function that runs the verb; this call imports only the module of that function."""
+        module, name = self.path.split(":")
+        function: Callable[..., Any] = getattr(import_module(module), name)
+        return function
 
 
-DOWN = Verb("down", "launch.agent.verbs.down:down", DownRequest, RunEnded)
-FLIGHT = Verb("flight", "launch.agent.state.newest_spans:of_host", FlightRequest, HostFlights)
-GRAPH = Verb("graph", "launch.agent.service.chief_command:mistake", RunRequest, GraphAnswer)
-LOOK = Verb("look", "launch.agent.verbs.down:look", RunReference, RunLeftovers)
-PRUNE = Verb("prune", "launch.agent.retention.pruning:answer", PruneRequest, PruneAnswer)
-RUNS = Verb("runs", "launch.agent.verbs.runs:runs", RunsRequest, RunsAnswer)
-SWEEP = Verb("sweep", "launch.agent.verbs.sweep:sweep", SweepRequest, SweepAnswer)
-
-TELL, GOES = "tell", "launcher_goes"
-AnyVerb = Verb[Any, Any]
-_UNTYPED: Tuple[AnyVerb, ...] = (
-    Verb("start", "launch.agent.service.beginning:start", RunRequest, dict),
-    Verb("return", "launch.agent.service.beginning:return_to_run", None, dict),
-    Verb("attach", "launch.agent.protocol.local_socket:attach", RunReference, dict, (TELL,)),
-    Verb("status", "launch.agent.verbs.status:status", RunReference, dict),
-    Verb("restart", "launch.agent.verbs.status:restart", RestartRequest, dict),
-    Verb("drain", "launch.agent.verbs.status:drain", DrainRequest, dict),
-    Verb("logs", "launch.agent.verbs.logs:logs", LogsRequest, dict, (TELL, GOES)),
-    Verb("check", "launch.agent.verbs.check:check", None, dict, ("read_values", TELL)),
-    Verb("board", "launch.agent.verbs.board:board", RunReference, dict, (TELL,)),
-    Verb("diagnose", "launch.agent.diagnosis.sections:diagnose", None, dict, ("read_values", TELL)),
-    Verb("find", "launch.agent.state.runs:find", RunReference, dict),
-    Verb("export", "launch.agent.service.chief_command:export", ExportRequest, dict, (TELL,)),
-    Verb("held", "launch.agent.checkpoints.resume:held", HeldRequest, dict),
-    Verb("take", "launch.agent.checkpoints.replication:take", HandoverRequest, dict, (TELL,)),
-    Verb("give", "launch.agent.checkpoints.replication:give", HandoverRequest, dict, (TELL,)),
-    Verb("build", "launch.agent.environments.pip_build:build", BuildRequest, dict, (TELL, "read_some", GOES)),
+TELL, READ, GOES = "tell", "read_values", "launcher_goes"
+_VERBS = (
+    Verb("start", "launch.agent.service.beginning:start"),
+    Verb("return", "launch.agent.service.beginning:return_to_run", has_request=False),
+    Verb("attach", "launch.agent.protocol.local_socket:attach", (TELL,)),
+    Verb("status", "launch.agent.verbs.status:status"),
+    Verb("restart", "launch.agent.verbs.status:restart"),
+    Verb("drain", "launch.agent.verbs.status:drain"),
+    Verb("logs", "launch.agent.verbs.logs:logs", (TELL, GOES)),
+    Verb("flight", "launch.agent.state.newest_spans:of_host"),
+    Verb("check", "launch.agent.verbs.check:check", (READ, TELL), has_request=False),
+    Verb("look", "launch.agent.verbs.down:look"),
+    Verb("board", "launch.agent.verbs.board:board", (TELL,)),
+    Verb("sweep", "launch.agent.verbs.sweep:sweep"),
+    Verb("prune", "launch.agent.retention.pruning:answer"),
+    Verb("diagnose", "launch.agent.diagnosis.sections:diagnose", (READ, TELL), has_request=False),
+    Verb("find", "launch.agent.state.runs:find"),
+    Verb("runs", "launch.agent.verbs.runs:runs"),
+    Verb("down", "launch.agent.verbs.down:down"),
+    Verb("graph", "launch.agent.service.chief_command:mistake"),
+    Verb("export", "launch.agent.service.chief_command:export", (TELL,)),
+    Verb("held", "launch.agent.checkpoints.resume:held"),
+    Verb("take", "launch.agent.checkpoints.replication:take", (TELL,)),
+    Verb("give", "launch.agent.checkpoints.replication:give", (TELL,)),
+    Verb("build", "launch.agent.environments.pip_build:build", (TELL, "read_some", GOES)),
 )
-_TYPED: Tuple[AnyVerb, ...] = (DOWN, FLIGHT, GRAPH, LOOK, PRUNE, RUNS, SWEEP)
-VERBS: Dict[str, AnyVerb] = {verb.name: verb for verb in (*_TYPED, *_UNTYPED)}
+VERBS: Dict[str, Verb] = {verb.name: verb for verb in _VERBS}

@@ -272,7 +272,11 @@ def test_the_last_save_waits_for_one_that_is_published(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    "owner, method", [(StreamedSaver, "write_ahead"), (Checkpoints, "_write"), (Checkpoints, "_publish")]
+    ("owner", "method"),
+    few(
+        [(StreamedSaver, "write_ahead"), (Checkpoints, "_write"), (Checkpoints, "_publish")],
+        [(StreamedSaver, "write_ahead"), (Checkpoints, "_publish")],
+    ),
 )
 def test_training_goes_on_when_a_live_save_fails(
     owner: Any, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any

@@ -191,19 +191,19 @@ def path(tmp_path: Path) -> str:
 def test_a_name_that_is_none_of_the_models_is_refused_with_the_nearest(path: str) -> None:
     assert cause(warm_start(path, only=["deep/*", "norm/maen"]), TrainingError) == (
         "train.warm_start.only: expected names or patterns of this model's variables and tables, found 'norm/maen',"
-        " which fits none; the nearest is norm/mean"
+        " which matches none of them; the nearest is norm/mean"
     )
     assert cause(warm_start(path, only=["global_step"]), TrainingError).startswith("train.warm_start.only: expected")
     assert cause(warm_start(path, only=["norm/*"], rename={"deep/": "x/"}), TrainingError) == (
-        "train.warm_start.rename: expected beginnings of chosen variables and tables of this model, found 'deep/',"
-        " which begins none; chosen are norm/mean"
+        "train.warm_start.rename: expected beginnings of names of this model's chosen variables and tables, found"
+        " 'deep/', with which no such name begins; chosen are norm/mean"
     )
 
 
 def test_a_variable_that_the_checkpoint_lacks_is_refused_with_the_nearest(path: str) -> None:
     assert cause(warm_start(path, only=["norm/*"], rename={"norm/m": "norm/n"}), CheckpointError) == (
         f"train.warm_start: expected 'norm/nean', here 'norm/mean' in the checkpoint {path}, found none;"
-        " the nearest is norm/mean; correct rename, or leave it out with only"
+        " the nearest is norm/mean; correct train.warm_start.rename, or choose other names in train.warm_start.only"
     )
 
 
@@ -215,7 +215,7 @@ def test_another_shape_or_type_is_refused_with_both(tmp_path: Path) -> None:
         path = write({"rows/all": value}, str(tmp_path / f"model{number}"))
         assert cause(warm_start(path, only=["rows/*"]), CheckpointError) == (
             f"train.warm_start: 'rows/all' in the checkpoint {path}: expected float32 of shape {shape}, as 'rows/all'"
-            f" is here, found {found}; leave it out with only, or change the model"
+            f" is here, found {found}; choose other names in train.warm_start.only, or change the model"
         )
 
 
@@ -236,7 +236,7 @@ def test_a_damaged_checkpoint_is_refused(what: str, path: str, tmp_path: Path) -
     (tmp_path / what).write_bytes(b"nonsense")
     with pytest.raises(CheckpointError) as refused:
         begun({"seed": 0, "optimizer": "sgd", "rate": 0.1}, warm_start(path), 1)
-    words = f"train.warm_start.checkpoint: expected a checkpoint that can be read at {path}, found one that cannot ("
+    words = f"train.warm_start.checkpoint: expected a checkpoint that can be read at {path}, found one that cannot be"
     assert str(refused.value).startswith(words)
 
 

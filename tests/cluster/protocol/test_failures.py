@@ -2,13 +2,14 @@
 
 import errno
 import os
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 import pytest
 
 from cluster.errors import CheckpointError, ClusterError, JobError, NonFiniteError, TaskError, TrainingError
-from cluster.protocol.failure_kinds import FOREIGN, KINDS, Foreign, kind_in_log, kind_of, missing_module
-from cluster.protocol.outcome import Outcome
+from cluster.protocol.failure_kinds import FOREIGN, KINDS, Foreign, author_frames, kind_in_log, kind_of, missing_module
+from cluster.protocol.outcome import Outcome, Reporter
 
 # As their makers write them: at the end of a log, or as the text of an exception.
 REAL: Dict[Tuple[str, str], List[str]] = {
@@ -89,7 +90,7 @@ def test_an_error_has_the_kind_of_its_class(error: BaseException, kind: str) -> 
     assert kind_of(error) == kind and kind in KINDS
 
 
-def because(error: Exception, cause: Exception) -> Exception:
+def because(error: Exception, cause: BaseException) -> Exception:
     try:
         raise error from cause
     except Exception as raised:
@@ -153,3 +154,54 @@ def test_an_outcome_has_the_kind_of_its_error_and_whether_a_retry_may_help(
     error: BaseException, expected: Tuple[str, bool]
 ) -> None:
     assert ending(error) == expected
+
+
+JOB = """import json
+def price(x):
+    return json.loads(x)
+def model(x):
+    return price(x)
+"""
+
+
+def raised_in(path: Path, text: str, call: Any) -> BaseException:
+    """The error of a call of the functions in a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    functions: Dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), functions)
+    try:
+        call(functions)
+    except Exception as error:
+        here: Any = error.__traceback__
+        return error.with_traceback(here.tb_next.tb_next)  # without the frames of this file
+    raise AssertionError("nothing was raised")
+
+
+def test_of_a_traceback_the_authors_own_frames_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "job.py"
+    error = raised_in(path, JOB, lambda job: job["model"]("{"))
+    frames = [
+        f'  File "{path}", line 5, in model\n    return price(x)',
+        f'  File "{path}", line 3, in price\n    return json.loads(x)',
+    ]  # and none of json
+    assert author_frames(error) == frames
+    assert author_frames(because(JobError("x"), error).with_traceback(None)) == frames
+    assert Outcome.from_exception(error).frames == "\n".join(frames)
+
+
+def test_an_error_that_no_line_of_the_author_has_raised_has_no_frames(tmp_path: Path) -> None:
+    package = raised_in(tmp_path / "site-packages" / "p.py", JOB, lambda job: job["model"]("{"))
+    assert author_frames(package) == author_frames(JobError("x")) == []
+    assert Outcome.from_exception(package).frames is None  # its whole traceback is needed
+    assert Outcome.from_exception(JobError("x")).frames == ""  # it explains itself
+
+
+def test_a_frame_names_the_authors_file_and_the_last_ten_of_a_recursion_are_enough(tmp_path: Path) -> None:
+    path = tmp_path / "task" / "work" / "job.py"
+    error = raised_in(
+        path, "def model(x):\n    return model(x + 1) if x < 50 else 1 / 0\n", lambda job: job["model"](0)
+    )
+    environ = {"LAUNCH_TASK_DIR": str(tmp_path / "task"), "LAUNCH_JOB_DIR": "/home/me"}
+    frames = str(Reporter.from_environment(environ).failure(error).frames)
+    assert frames.count('File "/home/me/job.py", line 2, in model') == frames.count("File") == 10

@@ -1,14 +1,26 @@
-"""Locks, and filling and emptying many queues with one operation."""
+"""Locks, copies of values, and filling and emptying many queues with one operation."""
 
 import threading
 from typing import Any, List, Tuple
 
 import pytest
 
-from cluster.runtime.server_state import ManyQueues, kept, locked
+from cluster.runtime.server_state import ManyQueues, copied, kept, locked
 from cluster.runtime.tf_compat import tf
 
 PATIENCE_S = 20
+
+
+def test_a_copied_value_stays_when_its_variable_changes() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        counted = kept("counted", [2], tf.int64, 1)
+        value = copied(counted)
+        with tf.control_dependencies([value]):
+            changed = tf.scatter_update(counted, 0, 5)
+        with tf.control_dependencies([changed]):
+            later = value + 0
+        session.run(counted.initializer)
+        assert session.run([later, changed])[0].tolist() == [1, 1]
 
 
 def test_a_step_that_waits_for_what_it_needs_keeps_no_other_from_the_lock() -> None:

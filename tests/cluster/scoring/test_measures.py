@@ -117,7 +117,7 @@ def test_a_score_that_is_no_number_makes_the_value_undefined(kind: str) -> None:
         ({"label": np.array([0.0, -1.0])}, "expected labels from 0 to 1, found -1"),
         ({"weight": np.array([1.0, -0.5])}, "expected weights of at least 0, found -0.5"),
         ({"weight": np.array([1.0, np.nan])}, "expected weights of at least 0, found nan"),
-        ({"score": np.array([0.5])}, "expected as many values of each part, found 2 of label, 1 of score"),
+        ({"score": np.array([0.5])}, "expected the same number of values of each part, found 2 of label, 1 of score"),
     ],
 )
 def test_examples_without_a_meaning_are_refused(parts: Dict[str, Any], message: str) -> None:

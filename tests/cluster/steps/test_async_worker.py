@@ -247,7 +247,7 @@ def test_a_worker_that_hangs_is_waited_for_only_so_long_and_named(
     monkeypatch.setattr(base_worker, "STILL_S", 0.1)
     with chief.stepper.held(chief.session, 0) as step:
         assert step == 0
-    assert "workers with index 1 take a step" in capsys.readouterr().out
+    assert "workers with index 1 still take a step" in capsys.readouterr().out
 
 
 def test_the_chief_that_follows_one_that_died_lets_the_others_go_on(make: Make) -> None:

@@ -127,7 +127,6 @@ KINDS = {
     "ResourceAccumulatorTakeGradient": "take",
     "ApplyGradientDescent": "apply",
     "AssignAdd": "next step",
-    "ScatterAdd": "count",
     "QueueEnqueueManyV2": "send",
     "QueueDequeueManyV2": "take newest",
     "QueueDequeueV2": "turn",
@@ -159,7 +158,7 @@ def test_no_server_is_done_with_an_overlapped_step_before_all_pushes_are_applied
 
 
 def _order_of_model(ops: Sequence[Op]) -> Set[Tuple[Node, Node]]:
-    known = set(KINDS.values())
+    known = {*KINDS.values(), "count"}
     return {
         (_node(ops[before]), _node(op))
         for place, op in enumerate(ops)
@@ -178,8 +177,13 @@ def _before(ops: Sequence[Op], place: int) -> Set[int]:
 
 def _order_of_graph(ops: Dict[Any, Set[Any]]) -> Set[Tuple[Node, Node]]:
     """Return the pairs of operations on the servers, of which one comes after the other in each step."""
-    nodes = {op: (KINDS[op.type], _server(op)) for op in ops if op.type in KINDS}
+    kinds = {op: "count" if _counts(op) else KINDS.get(op.type) for op in ops}
+    nodes = {op: (kind, _server(op)) for op, kind in kinds.items() if kind}
     return {(nodes[before], node) for op, node in nodes.items() for before in ops[op] if before in nodes}
+
+
+def _counts(op: Any) -> bool:
+    return op.type in ("ScatterAdd", "ScatterMax") and op.inputs[0].name.endswith("/contributions:0")
 
 
 def _server(op: Any) -> int:

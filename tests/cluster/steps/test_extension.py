@@ -12,7 +12,7 @@ from cluster.steps.sync_worker import SyncWorker
 
 def test_of_two_things_none_is_lost_in_silence() -> None:
     assert only([None, None]) is None and only([None, 0]) == 0
-    with pytest.raises(ValueError, match="expected one of the model's extensions"):
+    with pytest.raises(ValueError, match="expected at most one of the model's extensions"):
         only([1, None, 2])
 
 

@@ -114,7 +114,9 @@ class Worker(Stepping):
         return np.array(self.session.run(self._on_servers))
 
     def given(self) -> List[int]:
-        given: List[int] = self.session.run(self.optimizer.contributions).tolist()
+        """How many gradients each worker has given, as the servers count them."""
+        counted, era = self.session.run([self.optimizer.contributions, self.optimizer.era])
+        given: List[int] = (counted - era).tolist()
         return given
 
 

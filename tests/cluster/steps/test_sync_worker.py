@@ -7,6 +7,7 @@ step that is given up after a moment, for then everything before the wait has ha
 import ctypes
 import threading
 import uuid
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import Any, Callable, Iterator, List, Tuple
 
 import numpy as np
@@ -112,7 +113,9 @@ class Worker(Stepping):
         return [float(self.session.run(variable)[0]) for variable in self.variables]
 
     def given(self) -> List[int]:
-        given: List[int] = self.session.run(self.optimizer.contributions).tolist()
+        """How many gradients each worker has given, as the servers count them."""
+        counted, era = self.session.run([self.optimizer.contributions, self.optimizer.era])
+        given: List[int] = (counted - era).tolist()
         return given
 
 
@@ -145,19 +148,22 @@ def wait_in_vain(session: Any, token: Any) -> None:
 
 
 def together(*calls: Any) -> List[Any]:
-    """The results of calls that wait for each other."""
-    results: List[Any] = [None] * len(calls)
+    """The results of calls that wait for each other. What one of them raises is raised here."""
+    futures: List[Future[Any]] = [Future() for _ in calls]
+    for call, future in zip(calls, futures):
+        threading.Thread(target=_run, args=(call, future), daemon=True).start()
+    ended, waiting = wait(futures, PATIENCE_S, FIRST_EXCEPTION)
+    for future in ended:
+        future.result()
+    assert not waiting, "a call still waits"
+    return [future.result() for future in futures]
 
-    def call(index: int) -> None:
-        results[index] = calls[index]()
 
-    threads = [threading.Thread(target=call, args=(index,), daemon=True) for index in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert not any(thread.is_alive() for thread in threads), "a call still waits"
-    return results
+def _run(call: Any, future: "Future[Any]") -> None:
+    try:
+        future.set_result(call())
+    except Exception as error:
+        future.set_exception(error)
 
 
 def test_without_copies_nothing_can_be_behind_so_no_step_looks_for_leftovers(targets: List[str]) -> None:

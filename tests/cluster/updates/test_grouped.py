@@ -68,8 +68,8 @@ def test_a_key_that_no_variable_has_is_refused_with_the_near_name(key: str, hint
         with pytest.raises(JobError) as caught:
             own_gradients(grouped, tf.constant(0.0) * made[0][0], made)
     assert str(caught.value) == (
-        f"optimizer: expected a variable for every key, found none for {key!r}{hint} among those of deep, wide, wider;"
-        " correct the key, or leave it out"
+        f"optimizer: expected a variable for every key, found none for {key!r}{hint}; names"
+        " begin with deep, wide, wider; correct the key, or leave it out"
     )
 
 

@@ -462,7 +462,7 @@ class Nothing(Adam):  # type: ignore[misc]
         (OnItsOwn, "does not call tf.train.Optimizer.compute_gradients"),
         (Twice, "asks for one variable's gradient more than once"),
         (ByLoss, "uses the loss for more than its gradient"),
-        (ByCollectedLoss, "needs what the model has put into the collection 'regularization_losses'"),
+        (ByCollectedLoss, "needs the model's entries of the collection 'regularization_losses'"),
         (Nothing, "expected an operation of apply_gradients, found None"),
     ],
 )
@@ -483,9 +483,7 @@ def test_a_minimize_of_its_own_is_refused_but_one_that_hands_on() -> None:
     with tf.Graph().as_default():
         for each in (Adam(0.1), HandingOn(0.1)):
             refuse_minimize(each)
-        with pytest.raises(
-            JobError, match=r"optimizer Minimizing: .* found a minimize of its own \(\S+:\d+\), which is"
-        ):
+        with pytest.raises(JobError, match=r"optimizer Minimizing: .* found its own minimize \(\S+:\d+\), which is"):
             refuse_minimize(Minimizing(0.1))
 
 

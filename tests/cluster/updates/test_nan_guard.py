@@ -81,7 +81,7 @@ def test_a_run_is_stopped_with_step_worker_and_variable_named_and_keeps_its_last
     job = Job(__file__, inputs, model, lambda args: tf.train.GradientDescentOptimizer(0.01))
     outcome = train_alone(job, tmp_path, {}, steps=3, batch_size=2, checkpoint={"every_s": 0})
     assert (outcome.succeeded, outcome.retry, outcome.kind) == (False, False, "non-finite")
-    told = "worker:0: the gradient of w is not a finite number in step 2, and it was not applied; lower the learning"
+    told = "worker:0: the gradient of w is not a finite number in step 2, which was not applied; lower the learning"
     assert str(outcome.cause).startswith(told)
     reader = tf.train.load_checkpoint(str(tmp_path / "checkpoint"))
     assert reader.get_tensor("global_step") == 2 and np.isfinite(reader.get_tensor("w"))

@@ -113,7 +113,7 @@ def test_workers_with_unlike_numbers_of_towers_are_refused(tmp_path: Path, monke
         return ["CPU:0", "CPU:1"] if threading.current_thread().name == "worker:0" else ["CPU:0"]
 
     monkeypatch.setattr("cluster.model.device_pool.tower_devices", devices)
-    assert cause(ended(tmp_path, {}, towers="auto")).startswith("train.towers: expected as many towers on every worker")
+    assert cause(ended(tmp_path, {}, towers="auto")).startswith("train.towers: expected the same number of towers on")
 
 
 def _with(**functions: Any) -> ModuleType:

@@ -177,7 +177,7 @@ def test_ways_that_are_closed_are_told_apart_and_a_wrong_clock_is_found(hosts: F
     assert said["other"][0].startswith("h1: h8 → h1:2222: answered by something that is not our listener")
     assert "'HTTP/1.1 400 Bad Request'" in said["other"][0]
     assert said["wrong-host"] == ["h5: h5 → h1:2222: answered by h2 port 2222: the address is not that of h1"]
-    assert said["loopback"][0].startswith("h5: h5 → h2:2222: the name resolves to the asking host itself (127.0.1.1)")
+    assert said["loopback"][0].startswith("h5: h5 → h2:2222: there the name means that host itself (127.0.1.1)")
     assert said["unresolved"][0].startswith("h5: h5 → h3:2223: the name has no address there")
     assert said["host-key"][0].startswith("h7: its host key is not in ")
     assert said["clock"][0].startswith("h2: its clock is 90.0 s ahead of this machine's")

@@ -52,8 +52,8 @@ def test_hosts_that_take_a_name_for_different_addresses_are_told_apart() -> None
         "w2": {"unreached": failed("refused", "p1", detail="10.9.9.9")},
     }
     assert [line.split(", or ")[1] for line in found(ways, evidence(PLAN, told))] == [
-        "10.0.0.1 is elsewhere",
-        "10.9.9.9 is elsewhere",
+        "10.0.0.1 is another machine",
+        "10.9.9.9 is another machine",
     ]
 
 

@@ -35,7 +35,7 @@ def test_code_that_a_run_was_started_with_is_compared_with_what_is_here() -> Non
     assert found(fleet_rules.code, evidence(PLAN, dict.fromkeys(PLAN.hosts, same))) == []
     other = {"run": {"run": "r-0", "pid": 4, "code": {"launcher": "3" * 16}}}
     assert found(fleet_rules.code, evidence(PLAN, {"w1": other, "w2": other}))[0] == (
-        "w1: code-differs: r-0 runs other code than is here now"
+        "w1: code-differs: r-0 runs other code than this machine has now"
     )
 
 

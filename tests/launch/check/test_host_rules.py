@@ -54,7 +54,7 @@ def test_a_taken_port_is_named_with_its_task_and_holder() -> None:
 @pytest.mark.parametrize(
     ("held", "mend"),
     [
-        ({"why": "taken by pid 42 (x)", "pid": 42, "run": "other-1"}, "it belongs to other-1: end that with"),
+        ({"why": "taken by pid 42 (x)", "pid": 42, "run": "other-1"}, "it belongs to other-1: end that run with"),
         ({"why": "taken by a process of another user", "pid": None, "run": None}, "choose another port"),
         ({"why": "Permission denied"}, "choose another port"),
     ],
@@ -195,7 +195,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
     ]
     along = plan_of("worker:0@a", command=("bin/train",))
     assert found(host_rules.programs, evidence(along, {})) == [
-        "a: program: bin/train is not in the folder of r.yaml, which is shipped"
+        "a: program: bin/train is not in the shipped folder of r.yaml"
     ]
 
 
@@ -204,7 +204,7 @@ def test_a_program_of_a_hook_that_is_not_there_is_named_with_its_own_key() -> No
     own, shipped = host_rules.programs(evidence(plan, {"w": {"missing_programs": ["page"]}}))
     assert (own.hosts, own.what, own.mend) == (("w",), "no program page there", "install it, or write its path into on")
     assert (shipped.hosts, shipped.mend) == (("w",), "put it there, or write its path on the hosts into on")
-    assert shipped.what == "bin/tell is not in the folder of the job, which is shipped"
+    assert shipped.what == "bin/tell is not in the shipped folder of the job"
     asking = plan_of("ps:0@p", "worker:0@w", notice=Notice(("ask",)))
     one = only(host_rules.programs, evidence(asking, {"p": {"missing_programs": ["ask"]}}))
     assert (one.hosts, one.mend) == (("p",), "install it, or write its path into notice")

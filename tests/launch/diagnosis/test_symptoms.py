@@ -94,7 +94,7 @@ def test_a_host_that_was_not_in_the_newest_run_is_told_and_not_judged_by_it() ->
     found = [told("a", status=status("b")), old]
     assert newest_run(found) == RUN
     assert [text for host, text in signs(found) if host == "b"] == [
-        f"its newest run is r-20261119-000000: it took no part in {RUN}"
+        f"its newest run is r-20261119-000000: this host took no part in {RUN}"
     ]
 
 

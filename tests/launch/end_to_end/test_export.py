@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.cluster.serving.test_export import predicted
 from tests.support.launch.launcher import Launcher
+from tests.support.training.serving import predicted
 from tests.support.waiting import eventually
 
 # The variable w is the number of the step: a served value names the step that it is of.

@@ -25,7 +25,7 @@ ABOUT_A_RUN: Dict[str, Tuple[str, ...]] = {
 }  # fmt: skip
 SERVES = {"view": "status.json", "metrics": ""}
 PREPARES = {"up", "run", "plan", "check", "verify", "setup"}
-ELSEWHERE = {"down", "board", "export", "drain", "runs", "prune", "manifest"}  # below; and what names no host
+ELSEWHERE = {"down", "board", "export", "drain", "runs", "prune", "manifest", "grid"}  # below; and what names no host
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,8 @@ def test_the_newest_run_is_taken_and_one_that_is_up_here_is_named(launch: Launch
         later = json.loads(status.stdout)["run"]
         assert later != here
         assert status.stderr == (
-            f"{later} is on the hosts of the file; {here} is still up on this machine: --local means it\n"
+            f"this verb uses {later}, on the hosts of the file;"
+            f" --local selects {here}, which is still up on this machine\n"
         )
         assert json.loads(launch("status", "--local", "--json").stdout)["run"] == here
     finally:

@@ -30,7 +30,7 @@ class Mistake(NamedTuple):
 MISTAKES = {
     "a file that is missing": Mistake(
         "job.py", '"data.csv"', '"date.csv"', 1,
-        r"/job\.py:9: \w+Error: date\.csv not found, in `rows = np\.loadtxt.*`; put the file beside the job, whose .*",
+        r"/job\.py:10: \w+Error: date\.csv not found, in `rows = np\.loadtxt.*`; put the file beside the job: .*",
     ),
     "a loss that is a mean": Mistake(
         "job.py", "return tf.square(error),", "return tf.reduce_mean(tf.square(error)),", 1,
@@ -42,7 +42,7 @@ MISTAKES = {
     ),
     "no repeat()": Mistake(
         "job.py", ".repeat()", "", 1,
-        r"/job\.py:21: the dataset of inputs ended after step \d+, .*; add \.repeat\(\) to it",
+        r"/job\.py:22: the dataset of inputs ended after step \d+, .*; add \.repeat\(\) to it",
     ),
     "a typo in a key": Mistake(
         "hosts.yaml", "batch_size:", "batchsize:", 2,
@@ -54,8 +54,8 @@ MISTAKES = {
     ),
     "a Python without TensorFlow": Mistake(
         "hosts.yaml", "ps: [localhost]\n  worker: [{host: localhost, count: 2}]",
-        "ps: [{host: localhost, port: PORT, python: BARE}]\n  worker: [localhost]", 1,
-        r"No module named 'tensorflow'; the tasks' Python has no tensorflow: let `launch setup` build .*", (),
+        "ps: [{host: localhost, port: PORT, python: BARE}]\n  worker: [localhost]", 3,
+        r"localhost: .*/bare: expected a Python with TensorFlow, found none there; let `launch setup` build .*\n.*", (),
     ),
     "hosts that this machine does not know, without --local": Mistake(
         "hosts.yaml", "ps: [localhost]\n  worker: [{host: localhost", "ps: [a.invalid]\n  worker: [{host: b.invalid", 3,
@@ -84,5 +84,6 @@ def test_it_ends_at_the_first_try_with_the_next_step(name: str, tmp_path: Path) 
     ran = shown_here("up", *mistake.options, str(hosts_file), HOME=str(tmp_path))
     assert ran.returncode == mistake.code, ran.stdout
     assert re.search(f"{mistake.sentence}$", ran.stdout.rstrip()), ran.stdout
+    assert mistake.code != 3 or not list((tmp_path / "w").rglob("attempt_*.log"))  # before any task starts
     assert not list((tmp_path / "w").rglob("attempt_1.log"))  # nothing is tried twice: that would take the time
     assert left_in(tmp_path / "w") == [] and list(living_under(tmp_path)) == []

@@ -14,6 +14,7 @@ from ClusterShell.NodeSet import NodeSet
 from tests.support.hosts import FakeHosts, Host
 from tests.support.hosts.fixture import hosts_here
 from tests.support.launch.over_ssh import HostsFile
+from tests.support.nightly import few
 from tests.support.waiting import PATIENCE_S, eventually
 
 # A task that holds its port, as a server of TensorFlow does, until it is ended.
@@ -233,7 +234,7 @@ def test_a_taken_port_or_a_missing_python_on_one_host_takes_the_whole_start_back
     assert "h1: no python9.9 there" in ran.stdout and "name another with the key python" in ran.stdout
 
 
-@pytest.mark.parametrize("victim", [1, 2])
+@pytest.mark.parametrize("victim", few([1, 2], [2]))
 def test_a_host_that_loses_power_is_named_and_the_others_are_left_clean(cluster: Cluster, victim: int) -> None:
     """h2 holds the chief and the lead, h3 the other worker."""
     cluster.write_endless()

@@ -38,6 +38,8 @@ def test_a_killed_program_trains_again_and_its_steps_are_shown(
     status = json.loads(launch("status", "--json").stdout)
     assert (status["global_step"], status["loss"], status["steps"]) == (12, 0.9, None)
     assert [task["step"] for task in status["tasks"]] == [None, 9, 12]
+    curve = status["history"]
+    assert curve["step"] == sorted(set(curve["step"])) and curve["step"][-1] == 9 == 10 * curve["loss"][-1]
     assert not status["incidents"][0]["open"] and status["lost_steps"] == 2
 
 

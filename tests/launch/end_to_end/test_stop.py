@@ -5,16 +5,17 @@ import shutil
 import signal
 from typing import Any, Dict
 
+from tests.support import ROOT
 from tests.support.launch.launcher import Launcher, finish
-from tests.support.training.jobs import counted
 from tests.support.waiting import PATIENCE_S, eventually
 
+COUNTED = ROOT / "tests" / "support" / "training" / "jobs" / "counted.py"
 MORE = 20  # steps of the run that goes on
 
 
 def interrupted(launch: Launcher, mode: str) -> Dict[str, Any]:
     """The last status of a run that Ctrl-C ended; its workers have noted each gradient."""
-    shutil.copy(counted.__file__, str(launch.file.parent / "counted.py"))
+    shutil.copy(str(COUNTED), str(launch.file.parent))
     (launch.folder / "notes").mkdir()
     args = {"rows": mode == "async", "notes": str(launch.folder / "notes")}
     # More steps than it takes: where a run ends by itself, its chief computes a gradient more, for the last loss.
@@ -62,4 +63,8 @@ def test_asynchronous_workers_have_ended_their_steps_when_a_stop_saves_and_train
     assert ran.returncode == 0, ran.stdout + ran.stderr
     ended = launch.status()
     assert (ended["state"], ended["lost_steps"]) == ("succeeded", 0)
+    assert ended["history"]["step"][: len(status["history"]["step"]) - 1] == status["history"]["step"][:-1]
+    assert ended["history"]["step"][-1] > saved
+    from tests.support.training.jobs import counted  # here, because it loads TensorFlow
+
     assert set(counted.counts(ended["checkpoint"]).values()) == {ended["global_step"]}

@@ -29,7 +29,7 @@ def test_what_a_program_keeps_in_its_state_folder_is_there_in_a_resumed_run_and_
     assert launch("up", "--resume").returncode == 0
     assert sorted(log.read_text() for log in launch.workdir.glob("runs/*/worker.0/*.log"))[1:] == ["x\n"]
     ran = launch("up", "--resume", "--run", "r-20260101-000000")
-    assert ran.returncode == 2 and "is that of the name r, whatever run wrote there; leave --run out" in ran.stderr
+    assert ran.returncode == 2 and "belongs to all runs of the name r; leave --run out" in ran.stderr
     assert launch("prune", "--yes").returncode == 0
     assert (kept / "count").read_text() == "x\nx\n"
 

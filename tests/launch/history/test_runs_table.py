@@ -38,6 +38,15 @@ def test_a_wide_terminal_shows_the_share_of_effective_time() -> None:
     assert "  effective  by" in heading and "          -  anna@" in first and "       87 %  anna@" in second
 
 
+def test_loss_result_and_the_arguments_that_differ_are_shown_where_a_run_has_them() -> None:
+    best = replace(LIVE, loss=0.21, best={"step": 800, "auc": 0.8123}, args={"rate": 0.1, "hidden": 64})
+    other = replace(OVER, incidents=0, cause=None, args={"rate": 0.2, "hidden": 64})
+    heading, first, own, _, own_of_other = table_lines([best, other], 120)
+    assert "loss  result" in heading and "0.21  auc 0.8123" in first
+    assert (own, own_of_other) == ("  rate 0.1", "  rate 0.2")
+    assert len(table_lines([best, replace(other, name="another", run="another-1")], 120)) == 3
+
+
 def test_outside_a_terminal_nothing_is_cut() -> None:
     found = table_lines([LIVE, OVER])
     assert found[1].endswith("anna@workstation-12") and found[3] == f"  3 incidents; {OVER.cause}"

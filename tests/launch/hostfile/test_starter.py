@@ -38,7 +38,7 @@ def test_the_table_has_a_number_in_every_cell_and_is_always_the_same(tmp_path: P
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "houses").mkdir()
     (tmp_path / "houses" / "job.py").write_text("mine")
-    with pytest.raises(UsageError, match=r"^launch init: expected no .*/houses, found one; name another folder$"):
+    with pytest.raises(UsageError, match=r"^launch init: expected a folder .*, found .*/houses; name another folder$"):
         init.write(tmp_path / "houses")
     assert [path.read_text() for path in (tmp_path / "houses").iterdir()] == ["mine"]
 

@@ -147,7 +147,7 @@ def _attend(fleet: Fleet, folder: Path) -> str:
     watched = Attached(fleet, plan, {HOST: run_request(host=HOST)}, View(output))
     ended = watched.go()
     run_end.exit_code(ended, [])
-    return "\n".join([output.getvalue(), *run_end.ending(ended, 1.0, "r.yaml")])
+    return "\n".join([output.getvalue(), *run_end.ending(ended, "r.yaml")])
 
 
 def _logs(fleet: Fleet, folder: Path) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -125,6 +125,30 @@ def test_the_last_lines_of_an_attempt_that_failed_first_are_printed_one_by_one()
     with fleet_of({"a": host("a"), "b": host("b")}) as fleet:
         print_log_of_culprit(fleet, status, said.append)
     assert said == ["last lines of b:/w/attempt_0.log", "  one", "  two"]
+
+
+FRAMES = '  File "/me/job.py", line 5, in model\n    return pric(x)'
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind", "expected"),
+    [
+        (FRAMES, "exception", ["worker:1@b failed in these lines of the job:", *FRAMES.splitlines(),
+                               "the whole traceback is in b:/w/attempt_0.log"]),
+        ("", "exception", ["the whole traceback is in b:/w/attempt_0.log"]),
+        (None, "exception", ["last lines of b:/w/attempt_0.log", "  worker:1@b boom"]),
+        ("Thread 1", "frozen", ["last lines of b:/w/attempt_0.log", "  worker:1@b boom"]),
+    ],
+)  # fmt: skip
+def test_an_error_that_a_task_has_explained_needs_no_lines_but_the_authors_own(
+    stack: Optional[str], kind: str, expected: List[str]
+) -> None:
+    run = failed("worker:1@b: exit code 1")
+    run = replace(run, incidents=[replace(run.incidents[0], stack=stack, kind=kind)])
+    said: List[str] = []
+    with fleet_of({"a": host("a"), "b": host("b", line("worker:1", "boom"))}) as fleet:
+        print_log_of_culprit(fleet, run, said.append)
+    assert said == expected
 
 
 def test_a_last_line_of_any_length_is_cut() -> None:

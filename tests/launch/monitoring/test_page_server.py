@@ -2,7 +2,6 @@
 
 import json
 import threading
-from dataclasses import replace
 from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
@@ -13,7 +12,7 @@ from launch.status.run import RunStatus
 from tests.launch.monitoring.web import fetch, served
 from tests.launch.page.test_document import values_in
 from tests.support.launch.launcher import Launcher
-from tests.support.launch.statuses import status
+from tests.support.launch.statuses import history, status
 from tests.support.waiting import PATIENCE_S, eventually
 
 STEPS = {"lines": ["no task has recorded a step"], "windows": {}}
@@ -62,9 +61,8 @@ def test_the_address_has_the_live_page(host: str) -> None:
     assert line == "200 OK" and values_in(content)["live"] is True
 
 
-def test_the_loss_is_recorded_also_while_no_page_is_open() -> None:
-    page = server(*(LeadAnswer(status(global_step=step, loss=3.0 / step)) for step in (2, 3)))
-    page.record()
+def test_the_curve_is_that_of_the_run_from_its_first_step() -> None:
+    page = server(LeadAnswer(status(global_step=3, history=history([(1, 3.0), (2, 1.5), (3, 1.0)]))))
     page.record()
     assert state(page)["facts"]["points"] == [[1, 3.0], [2, 1.5], [3, 1.0]]
 
@@ -79,12 +77,6 @@ def test_a_lead_that_is_lost_leaves_the_last_status_with_the_reason_until_it_is_
     assert state(page)["problem"] == "no run of this name is there any more"
     page.record()
     assert (state(page)["problem"], state(page)["facts"]["state"]) == (None, "succeeded")
-
-
-def test_the_next_run_begins_a_curve() -> None:
-    page = server(LeadAnswer(replace(status(global_step=1, loss=9.0), run="r-2")))
-    page.record()
-    assert (state(page)["facts"]["run"], state(page)["facts"]["points"]) == ("r-2", [[1, 9.0]])
 
 
 def test_logs_are_read_only_while_a_page_asks_for_them() -> None:

@@ -56,7 +56,7 @@ class Seen(HostsFile):
 
     def boards(self) -> int:
         """Processes of TensorBoard on the host."""
-        return sum("tensorboard.main" in " ".join(process.argv) for process in self.host.processes())
+        return sum("board_curve.py" in " ".join(process.argv) for process in self.host.processes())
 
 
 @pytest.fixture(scope="module")

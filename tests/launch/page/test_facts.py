@@ -6,7 +6,7 @@ from launch.page.run_page import LONGEST, MOST_LINES, clean, facts, incident, li
 from launch.status.incident_status import Consequence, IncidentStatus
 from launch.status.run import EffectiveTime
 from tests.launch.page.examples import training
-from tests.support.launch.statuses import status
+from tests.support.launch.statuses import history, status
 from tests.support.launch.statuses import task as a_task
 
 
@@ -64,4 +64,17 @@ def test_a_line_of_a_log_is_cut_and_has_no_control_characters() -> None:
 
 
 def test_a_loss_that_is_no_number_is_left_out_of_the_curve() -> None:
-    assert facts(status(), [(1, 2.0), (2, float("nan")), (3, float("inf"))])["points"] == [[1, 2.0]]
+    assert facts(status(history=history([(1, 2.0), (2, None)])))["points"] == [[1, 2.0]]
+
+
+def test_the_curve_has_the_held_out_data_and_the_events_of_training() -> None:
+    curve = history([(1, 2.0)], evaluations=[{"step": 40, "loss": 0.5, "accuracy": 0.9}], marks={"checkpoint": [40]})
+    killed = IncidentStatus(
+        number=1, kind="signal", role="worker", index=1, host="b", step=41, cause="killed by SIGKILL"
+    )
+    found = facts(status(history=curve, incidents=[killed]))
+    assert found["held_out"] == [[40, 0.5, "held-out data at step 40: loss 0.5, accuracy 90.0 %"]]
+    assert found["marks"] == [
+        [40, "checkpoint", "checkpoint at step 40"],
+        [41, "incident", "worker:1@b: killed by SIGKILL"],
+    ]

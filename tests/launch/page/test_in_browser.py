@@ -7,12 +7,14 @@ import json
 import os
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, Optional
 
 import pytest
 
-from launch.page.run_page import Points, document, facts
+from launch.page.run_page import document, facts
+from launch.status.run_history import RunHistory
 from launch.timeline.drawing import drawn
 from tests.launch.monitoring.web import served
 from tests.launch.page.examples import HOSTILE, hostile, training
@@ -21,6 +23,7 @@ from tests.support import browser as support
 from tests.support.browser import Browser, Page
 from tests.support.launch.jobs import CALM
 from tests.support.launch.launcher import Launcher
+from tests.support.launch.statuses import history
 from tests.support.waiting import eventually
 
 LOGS = {"lines": [HOSTILE, "worker:0@gpu01 step 840"], "missing": [HOSTILE]}
@@ -70,11 +73,17 @@ def text(page: Page, of: str = "body") -> str:
 
 
 def opened(
-    browser: Browser, folder: Path, status: Any, width: int = 1200, points: Points = (), steps: Any = None
+    browser: Browser,
+    folder: Path,
+    status: Any,
+    width: int = 1200,
+    curve: Optional[RunHistory] = None,
+    steps: Any = None,
 ) -> Page:
     """The report of a status."""
     file = folder / "run.html"
-    file.write_text(document(facts(status, points), LOGS, steps=steps))
+    shown = status if curve is None else replace(status, history=curve)
+    file.write_text(document(facts(shown), LOGS, steps=steps))
     page = browser.page(width)
     page.open(file.as_uri())
     return page
@@ -146,8 +155,8 @@ def test_a_thousand_tasks_are_sorted_by_the_keyboard_and_fit_a_narrow_window(bro
         ([(1, 0.5), (2, 0.5)], ["0.5", "0.5"]),
     ],
 )  # fmt: skip
-def test_the_scale_of_a_loss_fits_its_values(browser: Browser, tmp_path: Path, points: Points, labels: Any) -> None:
-    page = opened(browser, tmp_path, training(), points=points)
+def test_the_scale_of_a_loss_fits_its_values(browser: Browser, tmp_path: Path, points: Any, labels: Any) -> None:
+    page = opened(browser, tmp_path, training(), curve=history(points))
     drawn = page.evaluate(LABELS)
     assert [label for label, _, _ in drawn] == labels
     assert all(left >= 0 for _, left, _ in drawn)  # nothing is cut

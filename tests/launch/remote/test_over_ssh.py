@@ -148,10 +148,11 @@ def test_a_proxy_command_is_run_for_the_host(operator: Operator, hosts: FakeHost
 def test_a_gateway_behind_a_proxy_command_carries_its_hosts_and_leaves_no_process(
     operator: Operator, hosts: FakeHosts
 ) -> None:
-    reached = f"ssh -F {hosts.ssh_config} -W {{h1}}:%p h2"
-    operator.write(f"Host h1\n  ProxyCommand {reached}\nHost h3\n  ProxyJump h1\n" + ALL)  # h3: a name of h1's
+    gateway = f"ssh -F {hosts.ssh_config} -W"
+    # h3 is a name of h1's
+    operator.write(f"Host h1\n  ProxyCommand {gateway} {{h1}}:%p h2\nHost h3\n  ProxyJump h1\n" + ALL)
     assert operator.named("h3") == "h3"
-    assert [each.pid for each in processes.table() if "-W" in processes.command_line(each.pid)] == []
+    assert [each.pid for each in processes.table() if gateway in processes.command_line(each.pid)] == []
 
 
 def test_the_known_hosts_are_those_of_the_ssh_configuration_where_the_hosts_file_names_none(

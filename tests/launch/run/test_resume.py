@@ -5,6 +5,7 @@ from typing import List, Optional, Tuple
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from cluster.spec.model import Spec
 from cluster.task import Checkpoint, Train
 from launch.agent.checkpoints import resume as on_host
@@ -15,6 +16,7 @@ from launch.errors import CannotStart, UsageError
 from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over, refuse_resume
 from tests.launch.end_to_end.test_two_hosts_here import RUN, Cluster
 from tests.support.agent.saved import save, steps
+from tests.support.launch.statuses import history, status
 
 EARLIER, OLDEST = "r-20261119-120000", "r-20991231-235959"  # the oldest was named by a clock that was ahead
 ORDER = {OLDEST: 1, EARLIER: 2}
@@ -82,6 +84,19 @@ def test_a_checkpoint_that_only_another_host_holds_is_brought_to_the_chiefs(tmp_
     new = folder(cluster, "localhost", RUN)
     on_host.prepare(new, "r", None, resume=True, wanted=Wanted(EARLIER, 20))
     assert steps(new.checkpoint) == [20]
+
+
+def test_the_curve_comes_from_the_host_that_led_the_run(tmp_path: Path) -> None:
+    """Also where another host has a newer checkpoint, as a copy."""
+    cluster, curve = Cluster(tmp_path, ["true"]), history([(5, 1.0), (10, 0.5)])
+    chief = folder(cluster, "127.0.0.1")
+    chief.create()
+    save(chief.checkpoint, 20)
+    save(folder(cluster, "localhost").replica, 20)
+    chief.write("status.json", to_values(status(history=curve)))
+    brought(cluster)
+    assert from_there(cluster) == Wanted(EARLIER, 20)
+    assert cluster.requests["localhost"].history == curve
 
 
 def test_a_checkpoint_that_is_on_the_chiefs_host_stays_where_it_is(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_nodes_of_the_job_are_those_of_the_environment(path: str) -> None:
 @pytest.mark.parametrize(
     ("environ", "told"),
     [
-        ({}, "expected an allocation of Slurm (SLURM_JOB_ID), found none; start it in an sbatch script"),
+        ({}, "expected an allocation of Slurm (SLURM_JOB_ID), found none; start the launcher in an sbatch script"),
         ({"SLURM_JOB_ID": "7"}, "expected srun on PATH, found none"),
     ],
 )

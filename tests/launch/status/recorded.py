@@ -20,6 +20,7 @@ def running() -> Replay:
     replay.at(0.9, Exited("worker:1", 0, 3, "exit code 3", kind="exit", lines=["broken"]))
     for second in range(1, 7):  # workers are compared once they have reported for five seconds
         of_chief: Dict[str, Any] = {"loss": 0.5 / second, "checkpoint_step": 10, "step_time_ms": 100.0}
+        of_chief.update(curve=[[10 * second, 0.5 / second, 10]], curve_from=second - 1)
         replay.at(second, advanced("worker:0", 10 * second, examples=640 * second, waited_s=0.8 * second, **of_chief))
         replay.at(second, advanced("worker:2", 10 * second, examples=640 * second, waited_s=0.8 * second))
         replay.at(second, advanced("worker:3", 10 * second, examples=640 * second, waited_s=0.0, dropped_gradients=1))

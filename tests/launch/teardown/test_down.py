@@ -1,6 +1,7 @@
 """What ``down`` tells: per host what was there, what is left, and which host did not answer."""
 
 import json
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
@@ -9,7 +10,9 @@ import pytest
 from cluster.protocol.typed_json import from_values
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import RunEnded, RunLeftovers
+from launch.target import Target
 from launch.teardown import NOTHING_LEFT, Left, as_values, failures, in_lines, look_and_take_down, take_down
+from launch.verbs.down import saved_lines
 from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -143,3 +146,30 @@ def test_launch_down_looks_before_it_ends_anything() -> None:
         left = look_and_take_down(fleet, reason="launch down")
     assert json.loads(asked.sent.splitlines()[1].decode())["was"] == [7]  # whose memory is looked for afterwards
     assert left == left_of({"a": NOTHING}, [], {"a": SOMETHING}) and left.clean
+
+
+ENDED = {"run": "r-1", "state": "stopped", "steps": 100, "global_step": 52, "checkpoint_step": 40,
+         "tasks": [{"role": "worker", "index": 0, "host": "a"}]}  # fmt: skip
+GO_ON = "saved: the checkpoint of step 40 on a, 12 steps before the end; continue with `launch up --resume {}r.yaml`"
+
+
+@pytest.mark.parametrize(
+    ("status", "local", "lines"),
+    [
+        (ENDED, False, [GO_ON.format("")]),
+        (ENDED, True, [GO_ON.format("--local ")]),
+        ({**ENDED, "state": "succeeded"}, False, []),
+        ({**ENDED, "steps": None}, False, []),  # a program
+    ],
+)
+def test_launch_down_names_the_checkpoint_and_the_command_that_goes_on(
+    status: Dict[str, Any], local: bool, lines: List[str]
+) -> None:
+    with fleet_of({"a": host("a", {**FOUND, "lives": True, "status": status})}) as fleet:
+        fleet.spec = replace(fleet.spec, local=local)
+        assert saved_lines(fleet, Target("r.yaml")) == lines
+
+
+def test_a_run_whose_lead_does_not_answer_has_no_such_line() -> None:
+    with fleet_of({"a": host("a")}) as fleet:
+        assert saved_lines(fleet, Target("r.yaml")) == []

@@ -105,7 +105,7 @@ def one(more: str = "", container: str = "", spec: str = "", kind: str = "Worker
         (one("replicas: true, "), "Worker.replicas: expected a number of replicas, found true"),
         (one("replicas: 2, ", kind="Chief"), "Chief.replicas: expected a number of replicas from 0 to 1, found 2"),
         (one("restartPolicy: Sometimes, "), "expected Never, OnFailure, Always or ExitCode, found 'Sometimes'"),
-        (tfjob(replicas("PS", "restartPolicy: OnFailure, "), WORKER), "PS.restartPolicy: expected one restartPolicy,"),
+        (tfjob(replicas("PS", "restartPolicy: OnFailure, "), WORKER), "PS.restartPolicy: expected one restartPolicy"),
         (one("restartPolicy: OnFailure, ", spec="  backoffLimit: -1\n"), "spec.backoffLimit: expected a number of"),
         (one("restartPolicy: OnFailure, ", spec="  backoffLimit: x\n"), "expected a number of restarts, found 'x'"),
         (one(spec="  enableDynamicWorker: true\n"), "expected a fixed number of workers, found true"),
@@ -138,7 +138,7 @@ def test_a_change_of_meaning_is_refused_with_its_place(tmp_path: Path, text: str
 def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Path) -> None:
     secret = ", env: [{name: K, valueFrom: {secretKeyRef: {name: s, key: k}}}]"
     text = tfjob(replicas("PS", container=secret), replicas("Worker", container=", env: [{name: K, value: x}]"))
-    assert "expected a variable that is a Secret's in every role, found 'K'" in problems(tmp_path, text)[0]
+    assert "expected a variable that comes from a Secret in every role, found 'K'" in problems(tmp_path, text)[0]
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
          "to the hosts file"),
         (one("replicas: 2, "),
          "tfjob.yaml:4:1: spec.successPolicy: the run succeeds when every worker has exited with 0, not when worker "
-         "0 has; success: worker:0 is the manifest's rule"),
+         "0 has; success: worker:0 would keep the manifest's rule"),
         (one(spec="  cleanPodPolicy: None\n"), "spec.cleanPodPolicy: tasks that still run at the end are ended after"),
-        (one(kind="Master"), "Master: the role is chief, and so it is in TF_CONFIG"),
+        (one(kind="Master"), "Master: the role becomes chief, also in TF_CONFIG"),
         (one("restartPolicy: Always, "), "Worker.restartPolicy: a task that exits with 0 is not started again"),
         (one("restartPolicy: OnFailure, "), "a task is restarted at most 3 times, not without end; see restart.max"),
         (one("restartPolicy: OnFailure, ", spec="  backoffLimit: 2\n"), "restart.max counts the restarts of each task"),
@@ -167,7 +167,7 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
         (one(container=", env: [{name: P, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"),
          "env[0].valueFrom: not carried over: set the variable in env"),
         (one(container=", env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: k}}}]"),
-         "secrets: export P before `launch up`; its value here is key k of the Secret s"),
+         "secrets: export P before `launch up`; the manifest takes its value from key k of the Secret s"),
         (one().replace("containers:", "volumes: [{name: d}], containers:"), "template.spec.volumes: not carried over"),
         (one().replace("containers:", "initContainers: [{}], affinity: {a: 1}, containers:"), "initContainers: not ca"),
         (one() + "status: {startTime: now}\n", "status: not carried over: it is the state of a job in Kubernetes"),

@@ -54,7 +54,7 @@ def test_a_host_that_hangs_is_named_and_leaves_neither_a_thread_nor_a_channel_ho
         found = last_lines(fleet, fleet.spec.tasks, patience_s=0.1)
         threads.append(threading.active_count())
         assert found["lines"] == ["worker:1@h2 first"]
-        assert found["missing"] == ["h1: expected the end of its logs in time, found silence"]
+        assert found["missing"] == ["h1: expected its logs to end before the deadline, found silence"]
     assert threads[0] == threads[1] == threads[2]  # the fleet's own two
     assert [channel.closed for channel in [*hanging, *sending]] == [1] * 6
 
@@ -63,7 +63,7 @@ def test_a_host_that_sends_without_end_is_left(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(task_logs, "ARRIVED_S", 0.1)
     fleet = fleet_of({"h1": FakeHost("h1", Endless(NOTHING_MISSING))})
     found = last_lines(fleet, fleet.spec.tasks, patience_s=0.0)
-    assert found["missing"] == ["h1: expected the end of its logs in time, found further lines"]
+    assert found["missing"] == ["h1: expected its logs to end before the deadline, found further lines"]
 
 
 def test_of_many_tasks_the_chief_and_the_first_others_are_chosen() -> None:

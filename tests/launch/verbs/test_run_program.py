@@ -71,7 +71,7 @@ def test_its_own_file_is_replaced_and_hosts_that_it_no_longer_names_are_named() 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mine.yaml", "mine.yaml: expected no file, or one of `launch run`, found another; see --save"),
+        ("mine.yaml", "mine.yaml: expected no file, or a file that `launch run` wrote, found another; see --save"),
         ("latin.yaml", "latin.yaml:1:1: expected text in UTF-8, found the byte 0xe9"),
         ("no/b.yaml", "no/b.yaml: expected a file that can be written, found no such file or directory; see --save"),
         (".", ".: expected a hosts file, found a folder"),

@@ -17,7 +17,8 @@ def test_an_earlier_run_is_listed_and_meant_by_its_name(launch: Launcher) -> Non
     launch.write("echo first; test {role}:{index} = worker:1 && exit 3; sleep 100")
     assert launch("up").returncode == 1
     launch.write("test {role} = ps && sleep 100; echo second", cluster={"ps": ["localhost"], "worker": ["localhost"]})
-    assert launch("up").returncode == 0
+    again = launch("up")
+    assert again.returncode == 0, again.stderr
     newest, first = told(launch, "runs")["runs"]
     assert (newest["state"], first["state"], first["incidents"]) == ("succeeded", "failed", 1)
     assert "exit code 3" in first["cause"] and "@" in first["user"] and first["started"] <= first["ended"]
@@ -28,6 +29,11 @@ def test_an_earlier_run_is_listed_and_meant_by_its_name(launch: Launcher) -> Non
     assert run in launch("report", "--run", run).stdout
     assert f"{run}: nothing was there" in launch("down", "--run", run).stdout
     assert run in launch("runs").stdout
+    both = launch("runs", "--compare", run, newest["run"])
+    assert both.returncode == 0 and both.stdout.startswith("no curve") and "succeeded" in both.stdout
+    assert told(launch, "runs", "--compare", run, newest["run"])["runs"][0]["history"]["step"] == []
+    refused = launch("runs", "--compare", run, "another")
+    assert refused.returncode == 2 and "--compare: expected a run on localhost, found 'another'" in refused.stderr
 
 
 def test_a_name_that_is_none_is_refused_with_the_nearest(launch: Launcher) -> None:
@@ -37,7 +43,7 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(launch: Launcher) -> No
     for verb in ("status", "logs", "down", "diagnose", "board", "metrics"):
         refused = launch(verb, "--run", run["run"][:-1])
         assert refused.returncode == 2 and f"the nearest names: {run['run']}" in refused.stderr
-    assert "expected --resume beside it" in launch("up", "--run", run["run"]).stderr
+    assert "expected --resume together with --run" in launch("up", "--run", run["run"]).stderr
 
 
 def test_a_run_with_local_is_found_by_its_name_alone(launch: Launcher) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of runs of 3, 32 and 200 tasks, healthy and failing, in terminals of three sizes.
+"""Pictures of runs of 3, 32 and 200 tasks, healthy and failing, in terminals of three sizes; of 40, one restarted.
 
 ``python -m tests.launch.view.captures`` writes them into the folder ``captures``; a test compares.
 """
@@ -14,7 +14,7 @@ from launch.status.incident_status import Consequence, Deed, IncidentStatus
 from launch.status.run import RunStatus
 from launch.status.task import TaskStatus
 from launch.view.live_view import Picture
-from tests.support.launch.statuses import status, task
+from tests.support.launch.statuses import history, status, task
 
 FOLDER = Path(__file__).resolve().parent / "captures"
 SIZES = ((80, 24), (100, 30), (200, 50))
@@ -66,6 +66,29 @@ def failing(number: int) -> RunStatus:
     )  # fmt: skip
 
 
+def healed(number: int) -> RunStatus:
+    """The same run after the death of a task in the middle, which trains again."""
+    before = healthy(number)
+    tasks = list(before.tasks)
+    back = tasks[number // 2] = replace(tasks[number // 2], restarts=1)
+    incident = IncidentStatus(
+        number=1, kind="signal", at_s=20.5, role=back.role, index=back.index, host=back.host, attempt=0, step=412,
+        cause="killed by SIGKILL", error="", exit_code=-9, signal="SIGKILL", restarted_s=0.5, again_s=4.1,
+        lost_steps=0, lost_seconds=4.1,
+    )  # fmt: skip
+    return replace(before, tasks=tasks, incidents=[incident], lost_seconds=4.1)
+
+
+def failed(number: int) -> RunStatus:
+    """The end of a run whose first worker has a mistake."""
+    before = status(*(replace(task, state="stopped") for task in tasks_of(number)), state="failed")
+    tasks, cause = list(before.tasks), f"/home/anna/houses/job.py:15: {ERROR}, in `return model(x)`"
+    dead = tasks[1] = replace(tasks[1], state="failed", cause=cause)
+    incident = IncidentStatus(number=1, kind="exception", role=dead.role, index=dead.index, host=dead.host, cause=cause)
+    whole = f"{dead.title}: {cause}"
+    return replace(before, tasks=tasks, incidents=[incident], cause=whole, cause_incident=1)
+
+
 def _incidents(dead: TaskStatus) -> Iterator[IncidentStatus]:
     yield IncidentStatus(
         number=1, kind="signal", at_s=20.5, role="ps", index=0, host="gpu01", attempt=0, step=412,
@@ -84,18 +107,22 @@ def _incidents(dead: TaskStatus) -> Iterator[IncidentStatus]:
 def drawn(run: RunStatus, width: int, height: int) -> str:
     """The picture of a run as a terminal of this size shows it."""
     console = Console(file=io.StringIO(), width=width, height=height)
-    console.print(Picture(run, LOSSES, height))
+    console.print(Picture(replace(run, history=history(enumerate(LOSSES))), height))
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
 def captures() -> Dict[str, Tuple[RunStatus, int, int]]:
     """Each capture by the name of its file: the run, and the size of the terminal."""
+    few = {"healed_40_tasks_80x24.txt": (healed(40), 80, 24), "failed_3_tasks_80x24.txt": (failed(3), 80, 24)}
     return {
-        f"{kind.__name__}_{number}_tasks_{width}x{height}.txt": (kind(number), width, height)
-        for kind in (healthy, failing)
-        for number in TASKS
-        for width, height in SIZES
+        **few,
+        **{
+            f"{kind.__name__}_{number}_tasks_{width}x{height}.txt": (kind(number), width, height)
+            for kind in (healthy, failing)
+            for number in TASKS
+            for width, height in SIZES
+        },
     }
 
 

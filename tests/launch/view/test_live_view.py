@@ -51,6 +51,12 @@ def test_a_failure_is_told_at_once_with_task_host_and_cause_and_each_one_anew() 
     assert [line for line in lines if "exit code" in line] == ["worker:0@gpu01 restarting: exit code 3"] * 2
 
 
+def test_a_failure_that_ends_the_run_is_told_at_the_end_of_the_run_alone() -> None:
+    broken = task(state="failed", cause="exit code 3")
+    lines = lines_of(status(), status(broken, state="failed", cause="worker:0@gpu01: exit code 3"))
+    assert not any("exit code" in line for line in lines)
+
+
 def test_progress_is_told_at_first_and_then_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [status(global_step=step, steps=100) for step in range(10)]
     assert [line for line in lines_of(*steps) if "step" in line] == ["step 0/100 (0 %)"]

@@ -1,12 +1,16 @@
 """A run drawn for the room that a terminal has."""
 
+import io
 import random
+from typing import List, Sequence
 
 import pytest
+from rich.console import Console
 
-from launch.status.run import FormationStatus
-from launch.view.live_view import BELOW
-from tests.launch.view.captures import FOLDER, captures, drawn, failing, healthy
+from launch.status.run import FormationStatus, RunStatus
+from launch.view.live_view import BELOW, Picture
+from launch.view.watch_keys import Choices
+from tests.launch.view.captures import FOLDER, captures, drawn, failed, failing, healed, healthy
 from tests.support.launch.statuses import status, task
 
 
@@ -43,3 +47,21 @@ def test_the_picture_has_a_bar_the_progress_and_the_formation() -> None:
     lines = drawn(status(global_step=50, steps=100, formation=formed), 80, 24).splitlines()
     assert "━" * 30 in lines[1] and "step 50/100 (50 %)" in lines
     assert "formation 1: 3 of 4 workers, 2 of 2 ps; without gpu03" in lines
+
+
+def watched(run: RunStatus, watch: Choices, width: int, height: int, log: Sequence[str] = ()) -> List[str]:
+    """The lines of a picture that takes keys."""
+    console = Console(file=io.StringIO(), width=width, height=height)
+    console.print(Picture(run, height, watch=watch, log=log))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def test_of_forty_tasks_the_one_that_was_restarted_is_first_while_the_run_goes_on_well() -> None:
+    lines = drawn(healed(40), 80, 24).splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("task "))
+    assert lines[head + 1].startswith("worker:15 ") and lines[head + 2].startswith("ps:0 ")
+
+
+def test_the_cause_of_a_run_that_has_failed_stands_below_the_picture_alone() -> None:
+    assert "ValueError" not in drawn(failed(3), 200, 50)

@@ -6,8 +6,8 @@ from launch.monitoring.exporter import families
 from launch.page.run_page import lines
 from launch.status.run import Remaining, RunStatus
 from launch.status.task import QuietStatus
-from launch.view.live_view import task_table
 from launch.view.run_text import LONGEST_LINE, quietness, remaining
+from launch.view.task_table import task_table
 from tests.launch.view.test_live_view import lines_of
 from tests.support.launch.statuses import status, task
 

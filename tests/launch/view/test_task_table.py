@@ -8,18 +8,24 @@ from typing import Any, List, Optional
 import pytest
 from rich.console import Console
 
+from launch.status.incident_status import IncidentStatus
 from launch.status.run import TASK_STATES
 from launch.status.task import TaskStatus
-from launch.view.live_view import left_out, task_table
-from tests.support.launch.statuses import task
+from launch.view.task_table import count_left_out, divided, task_table, urgency
+from tests.support.launch.statuses import status, task
 
 WORKERS = [task(f"worker:{index}@g{index}") for index in range(100)]
+
+
+def left_out(tasks: List[TaskStatus], most: Optional[int]) -> List[str]:
+    """The line about the tasks without a row."""
+    return count_left_out(divided(tasks, most, urgency(status(*tasks)))[1])
 
 
 def drawn(tasks: List[TaskStatus], width: Optional[int] = None, most: Optional[int] = None) -> List[str]:
     """The lines of a table."""
     console = Console(file=io.StringIO(), width=width or 500)
-    console.print(task_table(tasks, width, most))
+    console.print(task_table(divided(tasks, most, urgency(status(*tasks)))[0], width))
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return [line.rstrip() for line in text.splitlines()]
 
@@ -57,6 +63,28 @@ def test_of_many_tasks_those_in_trouble_are_first_and_the_rest_is_counted() -> N
     assert left_out(tasks, 10) == ["… and 91 more: 91 running"]
 
 
+LOST = IncidentStatus(number=1, kind="host", host="g3", cause="no message for 15 s")
+DIED = IncidentStatus(number=2, kind="signal", role="worker", index=60, host="g60")
+
+
+@pytest.mark.parametrize("state", ["running", "succeeded", "stopped"])
+def test_those_that_had_trouble_stay_first_for_the_whole_life_of_a_run(state: str) -> None:
+    tasks = [replace(each, state=state) for each in WORKERS]
+    tasks[50] = replace(tasks[50], restarts=1)
+    tasks[99] = replace(tasks[99], state="stopped")
+    rank = urgency(status(*tasks, incidents=[LOST, DIED]))
+    assert [each.index for each in divided(tasks, 6, rank)[0]][:3] == [3, 50, 60]
+
+
+FEW_AND_MORE: List[Any] = [{}, {"restarts": 1, "gpus": [0], "step": 3}]
+
+
+def test_a_column_that_holds_nothing_is_left_out() -> None:
+    heads = [drawn([task(**fields)])[0].split() for fields in FEW_AND_MORE]
+    assert heads[0] == ["task", "host", "state", "pid", "address"]
+    assert heads[1] == ["task", "host", "state", "step", "gpus", "restarts", "pid", "address"]
+
+
 @pytest.mark.parametrize("most", [None, 100, 200])
 def test_nothing_is_left_out_of_a_table_that_has_the_room(most: Optional[int]) -> None:
     assert len(drawn(WORKERS, most=most)) == 101
@@ -90,7 +118,8 @@ def test_no_line_is_longer_than_the_terminal_and_no_tasks_name_is_ever_cut() -> 
 
 
 def test_columns_give_way_in_the_order_of_their_rank() -> None:
-    tasks = [task(step=5, step_time_ms=1.0, wait_ms=1.0, gpus=[0], bytes_in_per_second=1e6, bytes_out_per_second=1e6)]
+    known: Any = {"bytes_in_per_second": 1e6, "bytes_out_per_second": 1e6, "restarts": 1}
+    tasks = [task(step=5, step_time_ms=1.0, wait_ms=1.0, gpus=[0], **known)]
     heads = [drawn(tasks, width)[0].split("  ") for width in (140, 80, 60, 45)]
     shown = [{heading.strip() for heading in head if heading.strip()} for head in heads]
     assert shown[0] >= {"address", "in/s", "out/s", "pid"}

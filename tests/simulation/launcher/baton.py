@@ -12,6 +12,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from tests.simulation import loops
 from tests.simulation.loops import AgentLoop
 
+threading.stack_size(1 << 20)  # of threads that begin from here on: there are hundreds
 Ready = Callable[[], bool]
 
 

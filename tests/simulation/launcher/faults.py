@@ -1,11 +1,13 @@
 """What happens to launchers: signals, stops, suspensions, cuts of their network, and other terminals, by the seed."""
 
+import errno
 import signal
 from functools import partial
 from random import Random
 from typing import Any, Callable, Dict, List, Set, Tuple
 
 from tests.simulation.faults import LONGEST_S, Fault
+from tests.simulation.launcher.code import damage
 
 TERMINAL, OTHER = "terminal", "other"  # machines of launchers
 RUNS_S = 480.0  # such faults come until then
@@ -14,6 +16,8 @@ KINDS: Dict[str, int] = {
     "laptop off": 2, "line": 5, "line in": 4, "line out": 4, "lines": 4, "half-open": 4, "watch": 5,
     "another down": 2,
 }  # fmt: skip
+UNPRINTED = {"full stdout": errno.ENOSPC, "closed stdout": errno.EBADF, "unread stdout": errno.EAGAIN}
+OF_VERBS_SHARE, RESUMED_SHARE = 0.2, 0.3  # of seeds
 _OF_HOSTS = ("line", "line in", "line out", "half-open")
 
 
@@ -28,7 +32,23 @@ def drawn(seed: int, hosts: List[str]) -> List[Fault]:
         if found and random.random() < 0.4:  # soon after the one before
             at = found[-1].at + random.choice([0.0, 1.0, 5.0, 16.0, 30.0]) * random.uniform(0.9, 1.1)
         found.append(Fault(at, kind, random.choice(hosts) if kind in _OF_HOSTS else "", seconds))
-    return sorted(found)
+    random = Random(seed + 6)
+    if random.random() < OF_VERBS_SHARE:
+        at = random.uniform(*random.choice([(0.5, 3.0), (0.0, RUNS_S)]))
+        found.append(Fault(at, random.choice([*UNPRINTED, "damaged code"]), random.choice(hosts)))
+    return sorted([*found, *_resumed(Random(seed + 7), hosts)])
+
+
+def _resumed(random: Random, hosts: List[str]) -> List[Fault]:
+    """Return what ends a run, perhaps, and lets another one resume it."""
+    if random.random() > RESUMED_SHARE:
+        return []
+    at, kind = random.uniform(20.0, 200.0), random.choice(["stop", "stop", "launcher", "power", "agent", "twice", ""])
+    host = random.choice([hosts[0], random.choice(hosts)]) if kind in ("power", "agent") else ""
+    found = [Fault(at, kind, host, random.choice([5.0, 30.0]))] if kind else []
+    if random.random() < 0.4:
+        found.append(Fault(at + random.uniform(0.5, 10.0), "damaged checkpoint", hosts[0]))
+    return [*found, Fault(at + random.uniform(1.0, 40.0), "resume")]
 
 
 def begin(fault: Fault, world: Any) -> Any:
@@ -77,6 +97,16 @@ def _off(fault: Fault, world: Any) -> None:
         world.operators.up.end(-9, has_power=False)
 
 
+def _unprinted(number: int) -> Callable[[Fault, Any], Any]:
+    """The launcher can print no more: the disk of its stdout is full, stdout is closed, or nobody reads it."""
+
+    def begin(fault: Fault, world: Any) -> None:
+        if world.operators.up is not None:
+            world.operators.up.unprinted = number
+
+    return begin
+
+
 _BEGIN: Dict[str, Callable[[Fault, Any], Any]] = {
     "ctrl-c": _signals(signal.SIGINT),
     "ctrl-c twice": _signals(signal.SIGINT, signal.SIGINT),
@@ -90,5 +120,7 @@ _BEGIN: Dict[str, Callable[[Fault, Any], Any]] = {
     "lines": _line(True, True, every=True),
     "half-open": lambda fault, world: world.network.lose_connections(TERMINAL, fault.what),
     "watch": lambda fault, world: world.operators.watch(fault.seconds),
+    **{kind: _unprinted(number) for kind, number in UNPRINTED.items()},
+    "damaged code": lambda fault, world: damage(world.machines[fault.what]),
     "another down": lambda fault, world: world.end({"do": "stop"}),
 }

@@ -4,14 +4,17 @@ import json
 from typing import Any, Callable, Dict, List, Optional
 
 from launch.agent import leftovers
+from launch.agent.checkpoints import resume
 from launch.agent.linux.processes import Process as Row
 from launch.agent.protocol.local_socket import Clients
 from launch.agent.service.keeping import FAILED
 from launch.agent.service.lead import Lead
 from launch.agent.state import plan_file, process_records, runs
 from launch.agent.state.locks import NameTaken
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
 from tests.simulation.keepers import Keeper
+from tests.simulation.launcher import code
 from tests.simulation.launcher.baton import Spot
 from tests.simulation.launcher.hosts import SSHD
 from tests.simulation.launcher.programs import Program, me
@@ -86,6 +89,7 @@ class LaunchedMachine(Machine):
         self.agent_began = 0.0  # when the agent's process began, in the world's time
         self._starts: Dict[int, int] = {}  # of agents and keepers by pid, by the host's clock
         self._send: Optional[Send] = None  # which answers the verb that starts an agent
+        code.install(self.disk, self.folder.workdir)
         self._open_sshd()
 
     def _open_sshd(self) -> None:
@@ -131,14 +135,16 @@ class LaunchedMachine(Machine):
             pipe.write(json.dumps(answer).encode() + b"\n")
             pipe.close()
 
-        self.request = request
+        folder = RunFolder(self.folder.workdir, request.run, self.host)
         try:
             if self.life is not None or self.keepers.newest is not None:
                 raise NameTaken("its agent is up")
-            ended = leftovers.end_earlier_runs(self.folder, request.name, request.file)
+            ended = leftovers.end_earlier_runs(folder, request.name, request.file)
         except NameTaken as error:
             send({"error": str(error)})
             return 0
+        self.world.operators.resumes.begins(request.run)
+        self.request, self.folder = request, folder
         self._send = lambda answer: send({**answer, "ended": ended})
         self.keepers.begin(request)
         if self.life is None:
@@ -156,6 +162,8 @@ class LaunchedMachine(Machine):
             return LaunchedLife(self, request, keeper, send)
         except OSError as error:
             send({"error": f"cannot write in {self.folder.own}: {error.strerror}"})
+        except ValueError as error:  # there is nothing to resume from
+            send({"error": str(error)})
         except Gone:
             pass
         self.world.note(self.host, "the agent cannot begin")
@@ -170,6 +178,8 @@ class LaunchedMachine(Machine):
             runs.note_generation(self.folder, request.generation, durable=request.returns)
         if not request.again or not self.folder.has(plan_file.PLAN):
             plan_file.write(self.folder, request)
+        if request.run_plan is not None and request.resume and not request.again:
+            resume.prepare(self.folder, request.name, None, True, request.resume_from)
         process_records.write_agent(self.folder, self._row(self.table.agent), self._row(self.table.keeper))
         self.disk.write(self.lock, json.dumps({"run": self.folder.run, "pid": self.table.agent}))
 

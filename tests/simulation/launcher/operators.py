@@ -12,7 +12,6 @@ from cluster.spec.model import Spec, TaskSpec
 from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
 from launch.fleet import Fleet
 from launch.history import newest_status
-from launch.hosts.bundle import Bundle, Code
 from launch.plan.plan import Plan
 from launch.run.draft import Draft
 from launch.run.follower import Follower
@@ -22,17 +21,18 @@ from launch.teardown import DOWN_S, in_lines, look_and_take_down
 from launch.verbs import up
 from launch.view import live_view
 from tests.simulation.faults import Fault
-from tests.simulation.launcher import faults
+from tests.simulation.launcher import faults, resumes
+from tests.simulation.launcher.code import CODE
 from tests.simulation.launcher.faults import OTHER, TERMINAL
 from tests.simulation.launcher.machines import LaunchedMachine
 from tests.simulation.launcher.programs import Program, me
 from tests.simulation.launcher.promises import Down, LauncherPromises
 from tests.simulation.launcher.replaced import replaced
+from tests.simulation.launcher.resumes import Resumes
 from tests.simulation.loops import Clock
 from tests.simulation.promises import BOUND_S, LOSES_FILES
 from tests.simulation.runs import RUN, plan_of, request_of
 
-CODE = Code({"launcher": Bundle(b"", "1" * 16)})
 AGAIN_S = 10.0  # after a ``launch down`` that has not ended all, before the next
 
 
@@ -54,6 +54,7 @@ class Launchers:
         self._downs: List[Down] = []
         self._watching: List[Tuple[Program, float]] = []  # when each gets Ctrl-C
         self._promises = LauncherPromises(world)
+        self.resumes = Resumes(world, self)
         self._spec = _spec(world)
 
     def replaced(self) -> ContextManager[None]:
@@ -68,7 +69,8 @@ class Launchers:
     @property
     def is_over(self) -> bool:
         """Whether the run was begun, and no launcher is there any more."""
-        return self.up is not None and all(each.is_over for each in self.programs)
+        is_pending = self.resumes.is_pending
+        return self.up is not None and all(each.is_over for each in self.programs) and not is_pending
 
     @property
     def forget_attempts(self) -> bool:
@@ -85,7 +87,8 @@ class Launchers:
 
     def meet(self, fault: Fault, world: Any) -> Any:
         """Let a fault of launchers begin."""
-        return faults.begin(fault, world)
+        begin = resumes.BEGIN.get(fault.kind)
+        return faults.begin(fault, world) if begin is None else begin(fault, world)
 
     def lose(self) -> None:
         """The launcher that has started the run is killed."""
@@ -120,6 +123,8 @@ class Launchers:
 
     def outcome(self, status: Dict[str, Any]) -> None:
         """Raise Broken where the launcher has not shown the run as it was, once all is over."""
+        self._promises.ended(self._downs)
+        self._promises.resumed(self.up, status)
         self._promises.outcome(self.up, status)
 
     def expected(self, cost: Any) -> Any:
@@ -131,17 +136,23 @@ class Launchers:
     def begin(self) -> None:
         """Let ``launch up`` start the run."""
         detach = self._world.shape.detached
-        self.up = self._program(TERMINAL, "launch up", lambda: up.train(Target(self._spec), detach))  # type: ignore
+        target: Any = Target(self._spec)
+        self.up = self.program(TERMINAL, "launch up", lambda: up.train(target, detach))
+
+    def target(self) -> Any:
+        """Return the file, for a run that resumes: its tasks are of a job."""
+        return Target(replace(self._spec, command=None))
 
     def end(self, request: Dict[str, Any]) -> None:
         """Let ``launch down`` end the run from another terminal, again and again until nothing is left."""
-        program = self._program(OTHER, "launch down", lambda: self._down(request.get("reason", "launch down")))
+        run = self._world.run_name
+        program = self.program(OTHER, "launch down", lambda: self._down(request.get("reason", "launch down")))
         self._downs.append(Down(program, self._world.agenda.now))
 
         def look() -> None:
             if not program.is_over:
                 self._world.agenda.after(AGAIN_S, look)
-            elif program.code != SUCCEEDED:
+            elif program.code != SUCCEEDED and self._world.run_name == run:
                 self.end(request)
 
         self._world.agenda.after(AGAIN_S, look)
@@ -156,7 +167,7 @@ class Launchers:
 
     def watch(self, seconds: float) -> None:
         """Let ``launch status --watch`` follow the run, until Ctrl-C after so long."""
-        program = self._program(OTHER, "launch status --watch", self._watch)
+        program = self.program(OTHER, "launch status --watch", self._watch)
         self._watching.append((program, self._world.agenda.now + seconds))
         self._world.agenda.after(seconds, lambda: program.take(signal.SIGINT))
 
@@ -173,7 +184,9 @@ class Launchers:
         with Interrupts() as interrupts, Fleet(self._spec, _pythons(self._spec), CODE, interrupts) as fleet:
             yield fleet
 
-    def _program(self, host: str, name: str, verb: Any) -> Program:
+    def program(self, host: str, name: str, verb: Any) -> Program:
+        """Begin a program of a launcher."""
+
         def main() -> int:
             try:
                 return int(verb())
@@ -189,11 +202,12 @@ class Launchers:
 
     def draft(self, target: Any, start: Any, begins: datetime) -> Draft:
         """Return the world's run, in the place of ``launch.run.draft.draft``."""
-        world, spec = self._world, self._spec
+        world, spec, name = self._world, start.spec, self.resumes.name() if start.resume else RUN
         shape = world.shape._replace(returns=False)  # the launcher learns what boots start
-        plan = Plan(RUN, spec, (), "h0", "h0:2000", _pythons(spec), world.cluster)
-        run = plan_of(shape)
-        requests = {host: replace(request_of(shape, run, host), detached=start.detach) for host in run.hosts}
+        plan = Plan(name, spec, (), "h0", "h0:2000", _pythons(spec), world.cluster)
+        run = replace(plan_of(shape, world.plan.steps), run=name)
+        asked = {host: request_of(shape, run, host) for host in run.hosts}
+        requests = {host: replace(each, run=name, token=name, detached=start.detach) for host, each in asked.items()}
         return Draft(plan, requests, CODE, begins, lambda begins: self.draft(target, start, begins))
 
 

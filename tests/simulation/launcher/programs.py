@@ -1,10 +1,16 @@
 """A simulated program that blocks: its threads, its signals, its open files, and its end."""
 
 import asyncio
+import errno
+import math
+import os
 import signal
+from contextlib import suppress
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
-from tests.simulation.launcher.baton import Spot, Strand, wait
+from launch.output import GOES_ON, Output
+from tests.simulation.launcher.baton import Spot, Strand, here, wait
 
 
 class Program:
@@ -29,6 +35,9 @@ class Program:
         self.joining: List[Callable[[], None]] = []  # as Python waits for the threads of its pools
         self.strands: List[Strand] = []
         self.shown: List[str] = []
+        self.unprinted: Optional[int] = None  # why stdout takes nothing: the number of an error
+        goes_on = name.startswith("launch ") and name.split()[1] in GOES_ON
+        self._stdout = Output(1, "stdout", partial(self.print, 2), goes_on)
         self.loop = Spot(self, machine, clock, host, world.network)
         self._main = main
         self.begin(self._run)
@@ -46,7 +55,17 @@ class Program:
         return strand
 
     def show(self, line: str) -> None:
-        """Print a line, which is of the history."""
+        """Write a line to stdout, by way of the product's ``Output``; a handler of a signal has no thread here."""
+        if getattr(here, "strand", None) is None:
+            with suppress(OSError):
+                self.print(1, line)
+        elif line.strip():
+            self._stdout.write(f"{line}\n".encode())
+
+    def print(self, handle: int, line: str) -> None:
+        """Print a line. Raises OSError where stdout takes nothing."""
+        if handle == 1 and self.unprinted is not None:
+            raise OSError(self.unprinted, os.strerror(self.unprinted))
         if line.strip():
             self.shown.append(line)
             self.world.note(self.loop.host, line)
@@ -135,6 +154,30 @@ def me() -> Program:
     """Return the program that runs now."""
     program: Program = asyncio.get_event_loop().program  # type: ignore[attr-defined]
     return program
+
+
+class Poll:
+    """In the place of ``select.poll``, for the file that a program prints to."""
+
+    def register(self, handle: int, what: int) -> None:
+        pass
+
+    def poll(self, milliseconds: float = math.inf) -> List[int]:
+        """Wait until somebody reads."""
+        program = me()
+        is_read = wait(milliseconds / 1000, lambda: program.unprinted != errno.EAGAIN)
+        return [1] if is_read else []
+
+
+def write(handle: int, data: bytes) -> int:
+    """Print, as ``os.write`` does. Raises OSError."""
+    me().print(handle, data.decode().rstrip())
+    return len(data)
+
+
+def no_link(path: str) -> str:
+    """Know no path of an open file. Raises OSError."""
+    raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
 def kill(pid: int, number: int) -> None:

@@ -1,13 +1,14 @@
 """What must hold of launchers: they end in time, ``down`` proves what it reports, and ``up`` shows the run's end."""
 
+import re
 from typing import Any, Dict, List, Optional, Set
 
-from launch.errors import SUCCEEDED
+from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
-from tests.simulation.outcomes import AGENTS, LEFT_S
+from tests.simulation.launcher.faults import UNPRINTED
+from tests.simulation.outcomes import AGENTS, LEFT_S, UNSURE
 from tests.simulation.promises import LOSES_FILES, Broken
-from tests.simulation.runs import RUN
 
 EXIT_S = 30.0  # after its deadline, or the last thing that a launcher waits for
 AFTER_S = LEASE_S + DOWN_S + 2 * EXIT_S  # from the end of the run to that of its launcher
@@ -16,8 +17,24 @@ ASKS_S = 12.0  # from a verb's begin until it has asked the lead: a host may be 
 STOPS_S = LEASE_S + EXIT_S  # from Ctrl-C until a lead that can be reached knows of it
 APART_S = 60.0  # between ends of agents that a launcher mends
 TOGETHER = {"clock", "restart", "save", "drain", "back", "crash", "watch", "ctrl-z", "ctrl-c", "ctrl-c twice", "late"}
-FOLLOWED = {"clock", "restart", "save", "drain", "back", "reset", "watch", "ctrl-z", "agent", "half-open"}
+FOLLOWED = {
+    *UNPRINTED,
+    "damaged code",
+    "clock",
+    "restart",
+    "save",
+    "drain",
+    "back",
+    "reset",
+    "watch",
+    "ctrl-z",
+    "agent",
+    "half-open",
+}
+STOPPED = {"ctrl-z", "stopped launcher"}
 END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "busy"}
+UNHINDERED = {*UNPRINTED, "damaged code", "stop", "clock", "restart", "save", "drain", "back", "crash", "watch"}
+RESUMED = re.compile(r"continuing from the checkpoint of step (\d+) ")
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
@@ -60,6 +77,8 @@ class LauncherPromises:
             if not program.is_over and now > asked_at + WATCH_S:
                 raise Broken(f"I7: launch status --watch goes on {now - asked_at:.0f} s after Ctrl-C")
         self._a_signal_stops_the_run(up)
+        if up is not None and up.is_stopped and not world.kinds & STOPPED:
+            raise Broken("I7: launch up has stopped itself, and nobody has asked for that")
         if up is not None and up.is_over and not self._is_up_looked_at:
             self._is_up_looked_at = True
             self._up_leaves_nothing(up)
@@ -80,7 +99,10 @@ class LauncherPromises:
             raise Broken(f"I7: the run goes on {now - up.interrupted_at:.0f} s after Ctrl-C to its launcher")
 
     def _nothing_is_left(self, down: Down) -> None:
-        """I8: nothing of the run is where ``down`` has found nothing, unless that began later."""
+        """I8: nothing of the run is where ``down`` has found nothing, unless it began later; its exit code fits."""
+        is_clean = down.left is not None and not down.left.problems and down.clean_hosts() == set(self._world.machines)
+        if is_clean and down.program.code == FOUND_WRONG:
+            raise Broken(f"I8: every host reports that nothing is left, and launch down ends with {FOUND_WRONG}")
         for host in sorted(self._world.machines if down.program.code == SUCCEEDED else down.clean_hosts()):
             machine = self._world.machines[host]
             left = [f"{each.task} attempt {each.attempt}" for each in machine.living() if each.began < down.began]
@@ -124,6 +146,30 @@ class LauncherPromises:
         ends_s = cost.ends_s
         return cost if ends_s is None else cost._replace(ends_s=(ends_s[0], ends_s[1] + ASKS_S))
 
+    def ended(self, downs: List[Down]) -> None:
+        """I8: ``down`` has exit code 0 where every host answers, and nothing is left."""
+        for down in downs:
+            if self._world.kinds <= UNHINDERED and down.program.code != SUCCEEDED:
+                raise Broken(f"I8: every host answers, and launch down ends with {down.program.code}")
+
+    def resumed(self, up: Any, status: Dict[str, Any]) -> None:
+        """I9: a run that resumes names the newest checkpoint, and begins there; an incident has what it passes over."""
+        world = self._world
+        training, resumes = world.training, world.operators.resumes
+        expected, lost = resumes.expected, max(training.passed_over, resumes.damaged)
+        said = [int(found.group(1)) for found in map(RESUMED.search, up.shown) if found] if up is not None else []
+        if expected and said and said[-1] != expected:
+            raise Broken(f"I9: the newest checkpoint has step {expected}, and the run resumes from {said[-1]}")
+        begins = training.began_with
+        if said and begins is not None and begins + training.passed_over < said[-1]:
+            raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
+        if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:
+            return
+        named = [each["lost_steps"] or 0 for each in status["incidents"] if each["kind"] == "checkpoint"]
+        if not named or status["lost_steps"] < lost - UNSURE:
+            found = f"{status['lost_steps']} are lost by the status, and {len(named)} incidents name checkpoints"
+            raise Broken(f"I9: training has passed over {lost} steps; {found}")
+
     def outcome(self, up: Any, status: Dict[str, Any]) -> None:
         """I11: the launcher that stays shows the run's last state, and has its exit code."""
         if up is None or up.code is None or up.code < 0:
@@ -132,7 +178,8 @@ class LauncherPromises:
             if up.code == SUCCEEDED and LEASE in (status.get("cause") or ""):
                 raise Broken(f"I11: launch up -d has succeeded, and {status['cause']}")
             return
-        shown = [line for line in up.shown if line.startswith(f"{RUN} ")]
+        run = self._world.run_name
+        shown = [line for line in up.shown if line.startswith(f"{run} ")]
         state, kinds = status.get("state"), self._world.kinds
         if any(LOST in line for line in up.shown):
             if kinds <= TOGETHER:
@@ -140,9 +187,11 @@ class LauncherPromises:
             return
         if kinds <= FOLLOWED and state != "succeeded" and self._agents_end_apart():
             raise Broken(f"I12: a run whose launcher could follow it is {state}: {status.get('cause')}")
-        if not shown or kinds & LOSES_FILES:
+        if up.unprinted is not None and state is not None and (up.code == 0) != (state == "succeeded"):
+            raise Broken(f"I11: the run is {state}, and launch up, which cannot print, ends with {up.code}")
+        if not shown or up.unprinted is not None or kinds & LOSES_FILES:
             return
-        if not shown[-1].startswith(f"{RUN} {state}") or (up.code == 0) != (state == "succeeded"):
+        if not shown[-1].startswith(f"{run} {state}") or (up.code == 0) != (state == "succeeded"):
             raise Broken(f"I11: the run is {state}, and launch up shows '{shown[-1]}', and ends with {up.code}")
         if state != "succeeded" and not shown[-1].endswith(str(status.get("cause"))):
             raise Broken(f"I11: the cause is {status.get('cause')}, and launch up shows '{shown[-1]}'")

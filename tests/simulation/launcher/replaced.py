@@ -1,6 +1,7 @@
 """Puts a world in the place of what launchers and verbs ask of their machines."""
 
 import asyncio
+import os
 import signal
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ from tests.simulation.launcher import sessions
 from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.hosts import makes_hosts
 from tests.simulation.launcher.names import OF_LAUNCHERS, OF_VERBS
-from tests.simulation.launcher.programs import kill, me
+from tests.simulation.launcher.programs import Poll, kill, me, no_link, write
 from tests.simulation.launcher.streams import Stream, dial, select
 from tests.simulation.launcher.threads import Event, Pool, Thread, wait_for
 
@@ -49,6 +50,7 @@ def _of_launchers(world: Any) -> Dict[str, Any]:
         "make_hosts": makes_hosts(world.network),
         "AgentRestarts": partial(AgentRestarts, clock=_monotonic),
         "draft": world.operators.draft,
+        "is_useful": lambda spec: False,
         "print_log_of_culprit": lambda fleet, status, show: None,
         "remember": lambda spec, run: None,
         "say": say,
@@ -58,6 +60,8 @@ def _of_launchers(world: Any) -> Dict[str, Any]:
         ),
         "signal": _Signals(),
         "sys": SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: False)),
+        "launch.output.os": SimpleNamespace(write=write, readlink=no_link),
+        "launch.output.select": SimpleNamespace(poll=Poll, POLLOUT=4, PIPE_BUF=4096),
         "for_terminal": lambda: View(_Screen()),  # type: ignore[arg-type]
     }
 
@@ -96,6 +100,7 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
     return {
         "expand": lambda workdir: world.here().folder.workdir,
         "os": sessions.OS,
+        **_of_checkpoints(world),
         "launch.agent.verbs.status.os": SimpleNamespace(stat=lambda path: world.here().disk.lstat(path)),
         "readable": sessions.readable,
         "sys": sessions.SYS,
@@ -111,6 +116,31 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
         "files": boot_files,
         "obstacle": lambda: None if world.shape.returns else "has no systemd",
         "remove": lambda folder: world.here().remove_unit(),
+    }
+
+
+def _of_checkpoints(world: Any) -> Dict[str, Any]:
+    """What the product's code about checkpoints asks of the disk of the host that it runs on."""
+
+    def link(source: str, target: str) -> None:
+        disk = world.here().disk
+        disk.write(target, disk.read(source), durable=True)
+
+    def names_in(folder: str) -> List[str]:
+        return [path.name for path in world.here().disk.path(folder).iterdir()]
+
+    path = SimpleNamespace(
+        basename=os.path.basename, expanduser=str, getsize=lambda path: world.here().disk.lstat(path).st_size
+    )
+    of_disk = SimpleNamespace(
+        path=path, link=link, listdir=names_in, utime=lambda path: None,
+        replace=lambda old, new: world.here().disk.replace(old, new),
+    )  # fmt: skip
+    modules = ("checkpoints.resume", "checkpoints.stored")
+    return {
+        **{f"launch.agent.{module}.os": of_disk for module in modules},
+        "cluster.protocol.checkpoint_files.os": of_disk,
+        "shutil": SimpleNamespace(copyfile=link, copy2=link),
     }
 
 

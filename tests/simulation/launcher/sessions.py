@@ -1,6 +1,6 @@
 """What runs on a host for a launcher: one program for each connection, which runs the product's verbs.
 
-``launch.agent.bootstrap`` is imitated here, as is sshd: the code is always there already.
+sshd is imitated here, and of ``launch.agent.bootstrap`` the loop.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 from launch.agent.__main__ import run
 from launch.hosts.rpc import MARK, RECEIVER
+from tests.simulation.launcher import code
 from tests.simulation.launcher.baton import Gone, wait
 from tests.simulation.launcher.programs import Program, me
 from tests.simulation.launcher.streams import Pipe, Stream
@@ -40,9 +41,15 @@ def _serve(stream: Stream) -> None:
     patience = GREETING_S
     while patience and stream.wait(patience):
         greeting = json.loads(_line(stream))
-        _write(1, b'{"missing": []}\n')
+        has_it = code.has_code(me().loop.machine, greeting, _read, _tell)
+        if not has_it or not code.runs(me().loop.machine):
+            return  # Python ends with a traceback
         run(greeting["verb"])
         patience = greeting.get("stay", 0.0)
+
+
+def _tell(values: Any) -> None:
+    _write(1, json.dumps(values).encode() + b"\n")
 
 
 def _exactly(stream: Stream, size: int) -> bytes:

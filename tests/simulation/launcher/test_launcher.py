@@ -7,6 +7,7 @@ from typing import List
 import pytest
 
 from tests.simulation.faults import Fault
+from tests.simulation.launcher import code
 from tests.simulation.launcher.names import OF_LAUNCHERS, OF_VERBS
 from tests.simulation.names import NAMES
 from tests.simulation.verdict import failure
@@ -62,6 +63,15 @@ def test_an_attached_launcher_restarts_an_agent_that_was_killed() -> None:
     assert status["state"] == "stopped" and status["incidents"][0]["kind"] == "agent"
 
 
+@pytest.mark.parametrize(
+    "kind, why", [("full stdout", "No space left on device"), ("unread stdout", "its reader has read nothing for 3 s")]
+)
+def test_a_run_goes_on_whose_launcher_cannot_print(kind: str, why: str) -> None:
+    world = lived(ATTACHED, Fault(15.0, kind), Fault(60.0, "ctrl-c"))
+    assert world.operators.up.shown[-1] == f"cannot print to stdout: {why}; this command continues without it"
+    assert world.operators.up.code == 130 and world.training.step > 100
+
+
 def test_down_names_the_host_that_is_out_of_reach() -> None:
     world = lived(DETACHED, Fault(30.0, "cut", "h2", 60.0), Fault(35.0, "stop"))
     down = texts(world, "other")
@@ -72,6 +82,11 @@ def test_down_ends_a_run_and_finds_nothing_left() -> None:
     world = lived(DETACHED, Fault(30.0, "stop"))
     assert texts(world, "other")[-1] == "launch down ends: 0"
     assert "h0: r-20260101-000000: ended 4 processes in 3 groups" in texts(world, "other")[0]
+
+
+def test_code_of_which_a_byte_has_changed_on_a_host_is_sent_again() -> None:
+    world = lived(DETACHED, Fault(20.0, "damaged code", "h2"), Fault(30.0, "stop"))
+    assert texts(world, "other")[-1] == "launch down ends: 0" and code.runs(world.machines["h2"])
 
 
 def test_a_launcher_that_is_paused_by_ctrl_z_keeps_its_run() -> None:
@@ -118,14 +133,15 @@ def test_a_launcher_restarts_the_agent_of_a_host_that_has_lost_power() -> None:
 
 
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
-OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "start")
+OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "resume", "start")
 LAUNCHERS = [
     *(f"launch/run/{name}.py" for name in OF_RUNS), "launch/calls.py", "launch/fleet.py", "launch/signals.py",
     "launch/teardown.py", "launch/history.py", "launch/hosts/channel.py", "launch/hosts/conversation.py",
-    "launch/hosts/rpc.py", "launch/verbs/up.py", "launch/view/plain_view.py",
+    "launch/hosts/rpc.py", "launch/output.py", "launch/verbs/up.py", "launch/view/plain_view.py",
 ]  # fmt: skip
 VERBS = [
     *(f"launch/agent/verbs/{name}.py" for name in ("down", "status")), "launch/agent/__main__.py",
+    "launch/agent/checkpoints/resume.py", "launch/agent/checkpoints/stored.py",
     "launch/agent/leftovers.py", "launch/agent/protocol/local_socket.py", "launch/agent/service/beginning.py",
 ]  # fmt: skip
 OUTSIDE = {
@@ -136,7 +152,8 @@ UNUSED = {  # by the runs of histories, or for constants and paths alone
     "launch.run.attached.signal", "launch.agent.verbs.down.signal", "launch.agent.leftovers.signal",
     "launch.agent.service.beginning.signal", "launch.hosts.rpc.os", "launch.run.draft.os", "launch.run.start.os",
     "launch.calls.ThreadPoolExecutor", "launch.calls.threading", "launch.run.graph_check.os",
-    "launch.run.graph_check.signal", "launch.run.graph_check.subprocess",
+    "launch.run.graph_check.signal", "launch.output.signal", "launch.run.resume.time",
+    "launch.run.graph_check.subprocess",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Lines that only write to a log are left alone, and so are modules that only make
 
 import ast
 import tokenize
+from functools import lru_cache
 from random import Random
 from typing import Callable, Dict, Iterator, List, NamedTuple, Tuple
 
@@ -12,6 +13,10 @@ from tests.simulation.mutants.mutant import ROOT, Edit, Mutant
 from tests.simulation.mutants.texts import Span, Text
 
 _SHOWN = ("incident", "incidents", "root_cause", "stall", "effective", "status", "hang_detection", "__init__")
+AGENTS, LAUNCHERS = "agents", "launchers"
+_OF_LAUNCHERS = (
+    "launch/agent/service/keeping.py", "launch/run/attached.py", "launch/run/follower.py", "launch/teardown.py",
+)  # fmt: skip
 _SERVICE, _PROTOCOL = ("lead", "member", "member_links", "agent", "recovery"), ("gate", "links", "silence")
 _OPPOSITES = {"<": ("<=", ">"), "<=": ("<", ">"), ">": (">=", "<"), ">=": (">", "<"), "==": ("!=",), "!=": ("==",)}
 
@@ -25,43 +30,41 @@ class Change(NamedTuple):
     new: str
 
 
-def paths() -> List[str]:
-    """Return the modules in which mistakes are made."""
+def paths(of: str = AGENTS) -> List[str]:
+    """Return the modules in which mistakes are made; those of launchers with the keeper's decisions."""
+    if of == LAUNCHERS:
+        return [*_OF_LAUNCHERS]
     decides = sorted(each.stem for each in (ROOT / "launch/agent/supervision").glob("*.py"))
     rooms = {"service": _SERVICE, "protocol": _PROTOCOL, "supervision": [e for e in decides if e not in _SHOWN]}
     return [f"launch/agent/{room}/{name}.py" for room, names in rooms.items() for name in names]
 
 
-def draw(number: int, again: int = 0) -> Mutant:
+def draw(number: int, again: int = 0, of: str = AGENTS) -> Mutant:
     """Return the mutant of a number; ``again`` counts those before that no history meets."""
     random = Random(f"{number} {again}")
     rule = random.choice(list(_RULES))
-    change = random.choice(_changes(rule))
+    change = random.choice(_changes(rule, of))
     where = f"{change.path}:{change.span.first}"
     what = f"{rule} at {where}\n    - {_line(change.old)}\n    + {_line(change.new)}"
     before = "".join((ROOT / change.path).read_text().splitlines(keepends=True)[: change.span.first - 1])
     edit = Edit(change.path, change.old, change.new, len(before))
-    return Mutant(f"drawn {number}", what, (edit,))
+    return Mutant(f"drawn {number} {of}", what, (edit,))
 
 
 def _line(text: str) -> str:
     return " | ".join(line.strip() for line in text.splitlines())
 
 
-_KNOWN: Dict[str, List[Change]] = {}
-
-
-def _changes(rule: str) -> List[Change]:
+@lru_cache(maxsize=None)
+def _changes(rule: str, of: str) -> List[Change]:
     """Return all mistakes of a rule."""
-    if rule not in _KNOWN:
-        _KNOWN[rule] = [
-            Change(path, span, text.of(span), new)
-            for path in paths()
-            for text in [Text((ROOT / path).read_text())]
-            for span, new in _RULES[rule](text)
-            if "say" not in text.of(span).split("(")[0]
-        ]
-    return _KNOWN[rule]
+    return [
+        Change(path, span, text.of(span), new)
+        for path in paths(of)
+        for text in [Text((ROOT / path).read_text())]
+        for span, new in _RULES[rule](text)
+        if "say" not in text.of(span).split("(")[0]
+    ]
 
 
 Changes = Iterator[Tuple[Span, str]]

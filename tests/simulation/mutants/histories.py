@@ -18,7 +18,13 @@ from tests.simulation.mutants.reached import MARKS, marked
 
 MOST_BYTES = 3 << 30
 _ROOT = Path(__file__).resolve().parents[3]
-_MARKED = ("launch.agent.service.", "launch.agent.protocol.", "launch.agent.supervision.")
+_MARKED = (
+    "launch.agent.service.",
+    "launch.agent.protocol.",
+    "launch.agent.supervision.",
+    "launch.run.",
+    "launch.teardown",
+)
 
 
 class Replacing(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -33,10 +39,13 @@ class Replacing(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return importlib.util.spec_from_loader(name, self)
         return None
 
+    def get_source(self, name: str) -> str:
+        """Return the text of a module."""
+        text = self._sources.get(name)
+        return (_ROOT / (name.replace(".", "/") + ".py")).read_text() if text is None else text
+
     def exec_module(self, module: Any) -> None:
-        path = module.__name__.replace(".", "/") + ".py"
-        text = self._sources.get(module.__name__)
-        text = (_ROOT / path).read_text() if text is None else text
+        path, text = module.__name__.replace(".", "/") + ".py", self.get_source(module.__name__)
         if self._marks:
             module.__dict__[MARKS] = self.lines[path] = set()
             code = marked(text, str(_ROOT / path))

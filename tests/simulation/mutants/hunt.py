@@ -40,7 +40,10 @@ class Histories:
     """A process that runs histories with these texts of modules."""
 
     def __init__(self, sources: Mapping[str, str], lines: bool = False):
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
+        environment = {
+            **os.environ, "PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore",
+            "MALLOC_ARENA_MAX": "1",  # else the threads of launchers reserve more than a history may
+        }  # fmt: skip
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.simulation.mutants.histories"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=str(ROOT), env=environment,
@@ -84,7 +87,7 @@ class Product:
 
     def __init__(self, stories: Sequence[Story], processes: int):
         digest = hashlib.sha256()
-        for path in [*sorted((ROOT / "launch").rglob("*.py")), *sorted((ROOT / "tests/simulation").glob("*.py"))]:
+        for path in [*sorted((ROOT / "launch").rglob("*.py")), *sorted((ROOT / "tests/simulation").rglob("*.py"))]:
             digest.update(path.read_bytes())
         self._folder = Path(tempfile.gettempdir()) / f"simulated-{digest.hexdigest()[:16]}"
         self._folder.mkdir(exist_ok=True)
@@ -101,7 +104,7 @@ class Product:
         return self._histories[story].result()
 
     def _read(self, story: Story) -> Dict[str, Any]:
-        path = self._folder / f"{story.seed}-{story.alone}.json"
+        path = self._folder / f"{story.seed}-{story.alone}-{story.soon}.json"
         if not path.exists():
             if not hasattr(self._own, "process"):
                 self._own.process = Histories({}, lines=True)

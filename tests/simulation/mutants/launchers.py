@@ -6,7 +6,10 @@ from tests.simulation.faults import Fault
 from tests.simulation.mutants.mutant import Edit, Mutant
 
 _ATTACHED, _FOLLOWER, _TEARDOWN = "launch/run/attached.py", "launch/run/follower.py", "launch/teardown.py"
+_OUTPUT, _EVENTS = "launch/output.py", "launch/agent/supervision/task_events.py"
 ATTACHED, DETACHED = 2000000, 2000002  # seeds of such runs
+
+_DAMAGED = (Fault(60.0, "stop"), Fault(70.0, "damaged checkpoint", "h0"), Fault(80.0, "resume"), Fault(120.0, "stop"))
 
 # Of the commit in parentheses, by the beginning of its number.
 LAUNCHERS: List[Mutant] = [
@@ -56,5 +59,47 @@ LAUNCHERS: List[Mutant] = [
         "down asks the lead alone",
         (Edit(_TEARDOWN, "if host not in lead}\n    with", "if False}\n    with"),),
         known=(DETACHED, (Fault(20.0, "stuck", "worker:1", 110.0), Fault(30.0, "stop"))),
+    ),
+    Mutant(
+        "full stdout",
+        "a launcher ends that cannot print (cba8f44)",
+        (
+            Edit(
+                _OUTPUT,
+                "        if not self.goes_on:\n            if first:",
+                "        if True:\n            if first:",
+            ),
+        ),
+        known=(ATTACHED, (Fault(20.0, "full stdout"),)),
+    ),
+    Mutant(
+        "damaged code",
+        "a verb runs its code without looking at each byte (c4fe8a8)",
+        (Edit("launch/agent/bootstrap.py", 'else ["launcher"]  # each', "else []  # each"),),
+        known=(DETACHED, (Fault(20.0, "damaged code", "h2"), Fault(40.0, "stop"))),
+    ),
+    Mutant(
+        "lost rollback",
+        "a run that resumes knows of no newer checkpoint that is damaged (02a8026)",
+        (Edit("launch/agent/checkpoints/resume.py", "    _link_damaged(run, found.step, folder.checkpoint)\n", ""),),
+        known=(DETACHED, _DAMAGED),
+    ),
+    Mutant(
+        "uncounted rollback",
+        "the steps of checkpoints that are passed over count as lost nowhere (02a8026)",
+        (Edit(_EVENTS, "            self._run.incidents.stalls.pass_over(newest, restored, now)\n", ""),),
+        known=(DETACHED, _DAMAGED),
+    ),
+    Mutant(
+        "unnamed rollback",
+        "no incident names the checkpoints that are passed over (02a8026)",
+        (Edit(_EVENTS, '            self._run.incidents.begin("checkpoint", now, task, cause=passed)\n', ""),),
+        known=(DETACHED, _DAMAGED),
+    ),
+    Mutant(
+        "unread stdout",
+        "a launcher waits for whoever reads what it prints (cba8f44)",
+        (Edit(_OUTPUT, "poll.poll(0 if self._failed else STALL_S * 1000)", "poll.poll()"),),
+        known=(ATTACHED, (Fault(20.0, "unread stdout"),)),
     ),
 ]

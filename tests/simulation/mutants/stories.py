@@ -10,12 +10,18 @@ from tests.simulation.costs import cost
 from tests.simulation.faults import Fault
 from tests.simulation.world import World
 
+FIRST_S, SOON_S, END_S = 2.0, 70.0, 130.0  # the first fault, the time of all, and the operator's end
+
 
 class Story(NamedTuple):
-    """A history by its seed; ``alone`` is the number of the seed's fault that happens by itself, None for all."""
+    """A history by its seed; ``alone`` is the number of the seed's fault that happens by itself, None for all.
+
+    With ``soon``, all faults happen in the first minute, and an operator ends the run after two.
+    """
 
     seed: int
     alone: Optional[int] = None
+    soon: bool = False
 
     def __str__(self) -> str:
         return f"seed {self.seed}" if self.alone is None else f"fault {self.alone} of seed {self.seed}"
@@ -23,6 +29,9 @@ class Story(NamedTuple):
     @property
     def faults(self) -> Optional[List[Fault]]:
         """Return the faults in the place of the seed's; None for its own."""
+        if self.soon:
+            own = [fault._replace(at=FIRST_S + fault.at % SOON_S) for fault in World(self.seed).faults]
+            return sorted([*own, Fault(END_S, "stop")])
         return None if self.alone is None else [World(self.seed).faults[self.alone]]
 
 

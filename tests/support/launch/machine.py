@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import List
+from typing import List, Optional, Set
 
 from launch.agent.linux.processes import Process, environment, inspect, table
 
@@ -14,9 +14,18 @@ def lives(pid: int) -> bool:
     return process is not None and process.state != "Z"
 
 
-def living_under(folder: Path) -> List[Process]:
-    """Processes that work in ``folder``, or were started as a task whose files lie there."""
-    return [p for p in table() if p.state != "Z" and p.pid != os.getpid() and _belongs(p.pid, str(folder))]
+def pids() -> Set[int]:
+    """Return the numbers of all processes."""
+    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
+
+
+def living_under(folder: Path, among: Optional[Set[int]] = None) -> List[Process]:
+    """Return the processes that work in ``folder``, or were started as a task whose files lie there.
+
+    Only those ``among`` these numbers, where they are given.
+    """
+    found = table() if among is None else filter(None, map(inspect, sorted(among)))
+    return [p for p in found if p.state != "Z" and p.pid != os.getpid() and _belongs(p.pid, str(folder))]
 
 
 def _belongs(pid: int, folder: str) -> bool:

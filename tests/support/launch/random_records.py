@@ -1,6 +1,6 @@
 """Dataclasses with random values, and JSON values of types that a field does not take."""
 
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from random import Random
 from typing import Any, Dict, Iterator, Tuple, Union, get_type_hints
 
@@ -45,7 +45,12 @@ def _takes(hint: Any, value: Any) -> bool:
     if hint in (int, float):
         return not isinstance(value, bool) and isinstance(value, (int, hint))
     if is_dataclass(hint):  # where every field has a default, an object without any is one
-        return isinstance(value, dict) and all(each.default is not MISSING for each in fields(hint))
+        return isinstance(value, dict) and all(_has_default(each) for each in fields(hint))
     if hint.__origin__ is Union:
         return any(_takes(each, value) for each in hint.__args__)
     return False  # the lists and objects among the values hold a null, which no field takes
+
+
+def _has_default(each: "Field[Any]") -> bool:
+    factory: Any = each.default_factory
+    return each.default is not MISSING or factory is not MISSING

@@ -6,6 +6,7 @@ jobs        jobs for tests, each a module as a user writes one
 kept        servers and sessions that the product keeps until its process exits
 locks       what a graph's locks wait for
 processes   a cluster of task processes
+serving     a server of a SavedModel, in a process of its own
 threads     a cluster in the threads of one process
 """
 

@@ -1,8 +1,8 @@
 """Let a Python program write the stacks of its threads on request.
 
-Python imports a module of this name before the program. This one registers a handler of Python's own library, then runs
-the host's module of the same name, as without this folder. No error here may keep a program from its start. Programs
-of Python 2 read this file, too: they write no stacks, and run the host's module.
+Python imports a module of this name before the program. This module registers a handler of Python's own library, and
+then runs the host's module of the same name, which Python would import without this folder. No error here may keep a
+program from its start. Programs of Python 2 read this file, too: they write no stacks, and run the host's module.
 """
 
 import os
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def register():
     # type: () -> None
-    """Write stacks on a signal for which the program has no handler of its own."""
+    """Let Python write the stacks on the signal SIGRTMAX - 5, unless the program has its own handler for it."""
     import faulthandler
     import fcntl
     import signal
@@ -30,7 +30,7 @@ def register():
 
 def run_next():
     # type: () -> None
-    """Run the next module of this name, and leave no trace of this folder in ``sys.path``."""
+    """Remove this folder from ``sys.path``, and run the next module of the name ``sitecustomize``, if one exists."""
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
     if sys.version_info[0] == 2:  # noqa: UP036, for programs of any Python
         del sys.modules["sitecustomize"]

@@ -13,7 +13,7 @@ from cluster import shards
 from cluster.model.job_results import COUNTS, PLACE
 from cluster.recommend.once.data_once import sources
 from cluster.recommend.once.once_steps import OnceWorker
-from cluster.recommend.once.shard_places import Places
+from cluster.recommend.once.shard_places import FREE, Places
 from cluster.runtime.devices import ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.steps.base_worker import StepParts, TornStepError
@@ -34,6 +34,7 @@ from tests.support.nightly import few
 from tests.support.training.locks import fed_inside
 
 EXAMPLES = 24
+ROUNDS = 200  # of two steps that meet within microseconds
 UNIT = 1 / (SIZE * WORKERS)  # the part of an example in the mean
 
 
@@ -133,6 +134,17 @@ def test_a_worker_that_died_waiting_for_its_token_counts_once(run: Run, index: i
     assert run.counts() == [[1.0] * EXAMPLES] * 2
 
 
+def test_a_count_of_a_worker_that_has_died_which_comes_late_keeps_no_later_process_waiting(run: Run) -> None:
+    chief, dead = run.workers
+    with dead.session.graph.as_default():
+        count = dead.optimizer._count([])
+    sent = {dead.optimizer._stamp: dead.session.run(dead.optimizer._stamp)}
+    together(dead.step, chief.step)
+    dead.session.run(count, sent)
+    together(lambda: run.replace(1).join_and_run_to_the_end(), chief.run_to_the_end)
+    assert run.counts() == [[1.0] * EXAMPLES] * 2
+
+
 def test_a_chief_does_not_join_a_step_that_was_begun_and_not_counted(run: Run) -> None:
     run.workers[0].session.run(run.workers[0].begin)
     with pytest.raises(TornStepError):
@@ -154,6 +166,32 @@ def test_a_worker_that_is_replaced_gets_no_shard_by_a_question_that_comes_late(r
     for shard in range(SHARDS):
         free = new.places._ask(new.session, life)
         assert free is None, shard
+
+
+def test_a_worker_that_looks_for_a_shard_while_its_last_records_are_counted_gets_none(run: Run) -> None:
+    """And keeps it free: a shard that is written back as owned would be nobody's in the next epoch."""
+    chief = run.workers[0]
+    places = chief.places
+    with chief.session.graph.as_default():
+        begun = [tf.assign(places.progress, [[0, 6], [1, 0], [1, 0]]).op, tf.assign(places._owner, [1, 0, 0]).op]
+        ended = places.move(tf.constant([[0, 0, 0, 6, 8, 1], [0, -1, 0, 0, 0, 0]], tf.int64))
+    life = int(chief.session.run(places._lives)[0])
+
+    def ask_often() -> List[Any]:
+        return [places._ask(chief.session, life) for _ in range(8)]
+
+    for _ in range(ROUNDS):
+        chief.session.run(begun)
+        tickets, _ = together(ask_often, lambda: chief.session.run(ended))
+        assert tickets == [None] * 8
+        assert chief.session.run(places._owner)[0] == FREE
+
+
+def test_a_worker_does_not_join_while_a_step_moves_its_places(run: Run) -> None:
+    chief, other = run.workers
+    chief.session.run(chief.begin)
+    with pytest.raises(tf.errors.AbortedError):
+        other.join()
 
 
 def test_no_lock_waits_for_what_a_session_that_closes_may_leave_out(run: Run) -> None:

@@ -15,6 +15,7 @@ from cluster.runtime.tf_compat import tf
 from cluster.serving.saved_model import export
 from cluster.task import Task
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
+from tests.support.nightly import few
 from tests.support.training.alone import train_alone
 
 WIDTH, IDS = 3, 40
@@ -62,7 +63,7 @@ def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
-@pytest.mark.parametrize("settings", [{"towers": 2}, {"mode": "async"}], ids=str)
+@pytest.mark.parametrize("settings", few([{"towers": 2}, {"mode": "async"}], [{"mode": "async"}]), ids=str)
 def test_it_is_trained_measured_and_exported(settings: Dict[str, Any], tmp_path: Path) -> None:
     values, batch = [], {"steps": 6, "batch_size": 8 // settings.get("towers", 1), **settings}
     for score in (in_keras, by_hand):

@@ -71,7 +71,7 @@ class Optimizer:
     def _step(self, ops: List[Op], feeds: Mapping[Any, Any]) -> Callable[[Tuple[Any, ...]], Any]:
         late = () if self.is_strict else (_add(ops, Op("late")),)
         gave = [_add(ops, Op("push", index, (), late)) for index in range(self._run.all_pushes)]
-        counted = _add(ops, Op("count", 0, (), tuple(gave)))
+        counted = _add(ops, Op("count", 0, (self.is_strict,), tuple(gave)))
         sent = self._finish(ops) if self.is_chief and self.is_strict else ()
         token = _add(ops, Op("take newest", 0, (), (counted, *sent)))
         reads = tuple(_add(ops, Op("read", index, (), (token,))) for index in range(self._run.all_pushes))
@@ -138,7 +138,7 @@ class OverlappedOptimizer(Optimizer):
             gave.append(_add(ops, Op("push", push, (), tuple(reads[-1:] if place else ()))))
             turns.append(_add(ops, Op("turn", push - place, (), (gave[-1], *(turns[-1:] if place else ())))))
             reads.append(_add(ops, Op("read outbox", push, (), (turns[-1],))))
-        counted = _add(ops, Op("count", 0, (), tuple(gave)))
+        counted = _add(ops, Op("count", 0, (self.is_strict,), tuple(gave)))
         sent = self._sent(ops, self._apply_all(ops, stamp)) if self.is_chief else ()
         token = _add(ops, Op("take newest", 0, (), (counted, *sent)))
         _add(ops, Op("came next", None, (stamp, *reads), tuple(reads)))

@@ -171,7 +171,8 @@ def _push(event: Event) -> Outcome:
     """``apply_grad`` of an accumulator, and the note that follows it on the server."""
     memory = event.memory
     gradient = Gradient(event.worker, memory.step + memory.era, memory.values)
-    given = _with(event.ps.given or (), event.worker, gradient.stamp + 1)
+    before = event.ps.given or ()
+    given = _with(before, event.worker, max(before[event.worker], gradient.stamp + 1))
     if gradient.stamp < event.ps.stamp:
         return event.on_ps(given=given)
     return event.on_ps(given=given, gradients=tuple(sorted((*event.ps.gradients, gradient))))
@@ -205,8 +206,10 @@ def _send(event: Event) -> Outcome:
 
 
 def _count(event: Event) -> Outcome:
-    counts = event.servers.counts or ()
-    return event.on_all(counts=_with(counts, event.worker, counts[event.worker] + 1))
+    """Count a gradient: by its stamp, or one more."""
+    counts, (is_strict,) = event.servers.counts or (), event.op.args
+    before, stamp = counts[event.worker], event.memory.step + event.memory.era
+    return event.on_all(counts=_with(counts, event.worker, max(before, stamp + 1) if is_strict else before + 1))
 
 
 def _came(event: Event) -> Outcome:

@@ -6,12 +6,15 @@ from typing import Any, List, Optional, Tuple
 import pytest
 
 from cluster.protocol.checkpoint_files import BEST, OWNER, list_checkpoints
-from launch.agent.checkpoints.resume import held, prepare, receive, source
+from cluster.protocol.typed_json import to_values
+from launch.agent.checkpoints.resume import continued, held, prepare, receive, source
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import generation, note_generation
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
+from launch.status.run_history import RunHistory
 from tests.support.agent.saved import save, save_in_pieces, steps
+from tests.support.launch.statuses import history, status
 
 NOW = "a-20261120-120000"
 
@@ -191,3 +194,23 @@ def test_what_another_host_gives_is_found_as_if_it_had_been_copied_here(tmp_path
     assert generation(RunFolder(tmp_path, "a-20261119-120000", "h")) == 7  # though this host had no part in it
     assert holding(tmp_path) == [(wanted.run, wanted.step)]
     assert source(asked).step == 10
+
+
+def test_a_resumed_run_continues_the_curve_of_the_run_whose_checkpoint_it_takes(tmp_path: Path) -> None:
+    curves = [history([(5 * number, 1.0 / number)]) for number in (1, 2)]
+    for day, curve in zip((18, 19), curves):
+        run(tmp_path, f"a-202611{day}-120000", 5).write("status.json", to_values(status(history=curve)))
+    folder = run(tmp_path)
+    assert continued(folder, "a", None, None) == curves[1] == continued(folder, "a", None, Wanted(None, 5))
+    assert continued(folder, "a", None, Wanted("a-20261118-120000", 5)) == curves[0]
+    assert continued(folder, "a", None, Wanted("of-another-host", 5)) == RunHistory()
+
+
+def test_an_agent_that_is_killed_while_it_writes_leaves_the_curve_of_the_write_before(tmp_path: Path) -> None:
+    earlier, curve = run(tmp_path, "a-20261119-120000"), history([(5, 1.0)])
+    earlier.write("status.json", to_values(status(history=curve)))
+    text = (earlier.own / "status.json").read_bytes()
+    folder = run(tmp_path)
+    for cut in range(len(text)):
+        (earlier.own / ".status.json.partial").write_bytes(text[:cut])
+        assert continued(folder, "a", None, None) == curve

@@ -6,6 +6,7 @@ from typing import Callable
 
 import pytest
 
+from launch.agent import facts
 from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.nvidia_smi import ASK_LESS, CardLost, Health, card_of, health_of_all, read_health, refuse_lost
 
@@ -80,7 +81,7 @@ def test_a_driver_that_does_not_know_a_field_is_asked_for_fewer(driver: Driver) 
 @pytest.mark.not_fast
 def test_a_lost_card_is_no_host_without_gpus_and_holds_no_memory(driver: Driver) -> None:
     driver("echo 'Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error' >&2; exit 255")
-    for ask in (nvidia_smi.list_gpus, nvidia_smi.driver_and_gpus):
+    for ask in (nvidia_smi.list_gpus, facts.driver_and_gpus):
         with pytest.raises(CardLost, match="the one at 0000:3b:00 lost"):
             ask()
     assert nvidia_smi.memory_of([42]) == []

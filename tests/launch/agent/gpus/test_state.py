@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from launch.agent import facts
 from launch.agent.gpus import nvidia_smi
 from launch.agent.gpus.assignment import Bookings
 from launch.agent.gpus.nvidia_smi import DriverHangs
@@ -37,11 +38,11 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_host_without_a_driver_has_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert nvidia_smi.driver_and_gpus() == Gpus(None, [])
+    assert facts.driver_and_gpus() == Gpus(None, [])
 
 
 def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
-    found = nvidia_smi.driver_and_gpus()
+    found = facts.driver_and_gpus()
     assert found.driver == "535.1"
     free, used = found.gpus
     assert free == Gpu("GPU-a", "Tesla V100", None, [])
@@ -52,14 +53,14 @@ def test_every_gpu_is_told_with_the_processes_that_use_it(driver: None) -> None:
 def test_in_a_step_of_slurm_only_its_gpus_are_the_hosts(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_STEP_ID", "0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert [gpu.uuid for gpu in nvidia_smi.driver_and_gpus().gpus] == ["GPU-b"]
+    assert [gpu.uuid for gpu in facts.driver_and_gpus().gpus] == ["GPU-b"]
 
 
 def test_a_gpu_that_a_run_has_booked_is_told_as_such(driver: None) -> None:
     bookings = Bookings(["GPU-a"], "r-1 (agent pid 7)")
     bookings.book({"worker:0": [0]})
     try:
-        booked, free = nvidia_smi.driver_and_gpus().gpus
+        booked, free = facts.driver_and_gpus().gpus
     finally:
         bookings.release()
     assert booked.booked == f"pid {os.getpid()}, another run"  # nobody answers for it in this test
@@ -105,7 +106,7 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_driver_that_hangs_is_no_host_without_gpus(hanging: None) -> None:
     with pytest.raises(DriverHangs, match="nvidia-smi: expected an answer within 0 s, found none"):
-        nvidia_smi.driver_and_gpus()
+        facts.driver_and_gpus()
     with pytest.raises(DriverHangs):
         nvidia_smi.list_gpus()
 

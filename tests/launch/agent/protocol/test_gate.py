@@ -195,13 +195,13 @@ def test_one_address_cannot_push_out_the_callers_of_another(monkeypatch: pytest.
 LEAD = """
 import asyncio, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[2])))
-from launch.agent.state import log as agent_log
+from launch.agent.service.daemon import log_system_errors
 from launch.agent.protocol.silence import Silences
 from launch.agent.service.member_links import Members
 async def nothing(link): pass
 async def main():
     told = []
-    agent_log.log_system_errors(asyncio.get_event_loop())
+    log_system_errors(asyncio.get_event_loop())
     members = Members(Silences(["gpu02"], 60.0, 0.0), "%s", "lead-1", told.append, nothing)
     await members.open(int(sys.argv[1]))
     print("open", flush=True)

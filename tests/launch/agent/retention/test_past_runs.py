@@ -59,7 +59,7 @@ def test_a_run_with_a_living_task_stays_though_its_agent_is_gone(past: PastRuns)
         start = inspect(task.pid).start  # type: ignore[union-attr]
         name = {"pid": task.pid, "start": start}
         folder.write(process_records.TASKS, {"boot": process_records.boot(), "leaders": [name], "others": []})
-        assert why(past)[OLD].startswith("processes of it live on h")
+        assert why(past)[OLD].startswith("processes of the run live on h")
         task.kill()
     past.age(folder, 30)
     assert OLD not in why(past)
@@ -69,7 +69,7 @@ def test_a_run_with_a_living_task_stays_though_its_agent_is_gone(past: PastRuns)
 def test_a_run_that_may_live_on_a_machine_with_the_same_folder_stays_for_two_days(text: str, past: PastRuns) -> None:
     folder = three(past)[OLD]
     (folder.own / process_records.AGENT).write_text(text)
-    assert why(past)[OLD] == "no record of this boot shows that it has ended on h"
+    assert why(past)[OLD] == "no record from this machine's current boot shows that the run has ended on h"
     past.age(folder, 1.9)
     assert OLD in why(past)
     past.age(folder, 2.1)

@@ -3,15 +3,18 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional, Tuple
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.protocol.messages import Tick
 from launch.agent.service.lead import Lead
 from launch.agent.service.recovery import DETACHED
 from launch.agent.state.run_folder import RunFolder
+from launch.status.run_history import RunHistory
 from tests.support.agent.requested import RUN, run_plan, run_request, task_request
+from tests.support.launch.statuses import history, status
 
 
 class FakeTasks:
@@ -36,6 +39,24 @@ def test_a_lead_has_no_lease_where_the_launcher_has_left_the_one_before(
         return lead._lease_s
 
     assert asyncio.run(lease()) == lease_s
+
+
+@pytest.mark.parametrize("sent", [[], [(5, 1.0), (10, 0.5)]])
+def test_a_resumed_run_continues_the_curve_that_another_host_has_or_else_its_own(
+    sent: List[Tuple[int, float]], tmp_path: Path
+) -> None:
+    earlier, own = RunFolder(tmp_path, "r-20251119-120000", "h"), history([(5, 2.0)])
+    earlier.create()
+    earlier.write("status.json", to_values(status(history=own)))
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    async def curve() -> RunHistory:
+        request = replace(run_request(task_request()), resume=True, history=history(sent) if sent else None)
+        lead = Lead(request, run_plan("h:2222"), folder, FakeTasks(), asyncio.Queue())  # type: ignore[arg-type]
+        return lead._supervisor.curve.shown
+
+    assert asyncio.run(curve()) == (history(sent) if sent else own)
 
 
 @pytest.mark.parametrize(

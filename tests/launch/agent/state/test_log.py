@@ -5,6 +5,7 @@ from typing import Any, Callable
 
 import pytest
 
+from launch.agent.service.daemon import log_system_errors
 from launch.agent.state import log as agent_log
 from tests.support.clocks import Clock
 
@@ -30,7 +31,7 @@ def test_an_error_of_the_system_beside_the_tasks_is_a_line_and_another_error_kee
 ) -> None:
     async def main() -> None:
         loop = asyncio.get_event_loop()
-        agent_log.log_system_errors(loop)
+        log_system_errors(loop)
         loop.call_exception_handler({"message": "socket.accept() failed", "exception": OSError(24, "Too many files")})
         loop.call_exception_handler({"message": "a bug", "exception": KeyError("x")})
 

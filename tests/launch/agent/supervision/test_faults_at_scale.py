@@ -18,9 +18,9 @@ def cost_of(tasks: int) -> Dict[str, float]:
 
 @pytest.mark.not_fast
 def test_an_event_costs_the_same_in_a_run_of_four_times_the_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "SECONDS", 20)
-    monkeypatch.setattr(faults, "FAULTS", 0.08)  # so that the smaller run has one of each kind, too
-    few, many = cost_of(100), cost_of(400)
+    monkeypatch.setattr(faults, "SECONDS", 17)
+    monkeypatch.setattr(faults, "FAULTS", 0.3)  # so that the smaller run has one of each kind, too
+    few, many = cost_of(25), cost_of(100)
     assert set(few) == {"Advanced", "Exited", "Joined", "Signs", "Started", "Tick"}
     assert {kind: (few[kind], many[kind]) for kind in few if many[kind] > 1.5 * few[kind] + 20} == {}
 

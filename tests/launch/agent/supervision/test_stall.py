@@ -38,3 +38,29 @@ def test_a_worker_that_had_no_step_under_the_lead_before_returns_from_the_newest
     for task in ("worker:0", "worker:1"):
         stalls.record(task, {"step": 251, "examples": 1, "checkpoint_step": 250}, 2.0, chief=task == "worker:0")
     assert stalls.steps_lost == 13
+
+
+def test_a_report_from_before_a_fall_that_arrives_after_it_is_no_training() -> None:
+    """Worker 1's step 42 came after worker 0's return from 41 to 25: a simulated history counted 33 lost steps."""
+    stalls = Stalls()
+    for task, step in [("worker:0", 41), ("worker:1", 38)]:
+        stalls.record(task, {"step": step, "examples": step}, 1.0)
+    stalls.record("worker:0", {"step": 26, "examples": 42, "checkpoint_step": 25}, 8.0, chief=True)
+    assert not stalls.record("worker:1", {"step": 42, "examples": 42}, 8.6) and stalls.newest == 42
+    stalls.record("worker:0", {"step": 28, "examples": 44, "checkpoint_step": 25}, 9.1, chief=True)
+    assert stalls.is_from_before("worker:1")
+    stalls.record("worker:1", {"step": 26, "examples": 43}, 13.8)
+    assert stalls.steps_lost == 42 - 25
+
+
+def test_a_worker_that_passes_a_fall_unseen_is_believed_once_others_have_passed_it_or_some_seconds_later() -> None:
+    for others, at in [(True, 5.0), (False, 13.0)]:
+        stalls = Stalls()
+        for task in ("worker:0", "worker:1"):
+            stalls.record(task, {"step": 41, "examples": 41}, 1.0)
+        stalls.record("worker:0", {"step": 41 - 1, "examples": 42, "checkpoint_step": 39}, 2.0, chief=True)
+        if others:
+            stalls.record("worker:0", {"step": 43, "examples": 45, "checkpoint_step": 39}, 3.0, chief=True)
+        assert stalls.record("worker:1", {"step": 50, "examples": 52}, at)
+        stalls.record("worker:1", {"step": 46, "examples": 56}, at + 1)  # another fall
+        assert stalls.steps_lost == 2 + (50 - 45)

@@ -63,7 +63,7 @@ def test_the_status_is_the_contract_and_few_fields_more() -> None:
         "cause", "metrics", "checkpoint", "evaluation", "waiting_share", "incidents", "cause_incident", "lost_steps",
         "lost_seconds", "silent", "formation", "replicas", "started", "ended", "updated", "training_metrics",
             "best", "best_checkpoint", "departed", "hook_problem", "ended_early", "effective", "warnings",
-        "remaining",
+        "remaining", "history",
     }  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from typing import Any, Dict, Iterator, List, Optional
 
 import pytest
 
+from cluster.protocol.typed_json import to_values
 from launch.agent.linux.processes import Process
 from launch.agent.state.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.launch.machine import living_under
+from tests.support.launch.statuses import history, status
 from tests.support.waiting import PATIENCE_S, eventually
 
 LISTENS = """import time
@@ -134,6 +136,46 @@ def test_a_run_without_summaries_is_told_of(bench: Bench) -> None:
     bench.run.create()
     error = bench.hear(bench.look())["error"]
     assert error.startswith(f"r-20260101-000000 has no summaries in {bench.run.path}; ")
+
+
+def test_a_run_with_a_curve_alone_is_shown_and_what_is_made_for_it_goes_with_the_launcher(bench: Bench) -> None:
+    bench.run.create()
+    bench.run.write("status.json", to_values(status(history=history([(5, 1.0), (10, 0.5)]))))
+    viewer = bench.look()
+    assert bench.hear(viewer) == {"run": "r-20260101-000000", "port": 4711}
+    assert list(bench.run.own.glob("board-*"))
+    assert viewer.stdin is not None
+    viewer.stdin.close()
+    assert viewer.wait(PATIENCE_S) == 0
+    assert not list(bench.run.own.glob("board-*"))
+
+
+# Writes a curve twice, with a damaged status between, and prints what TensorBoard reads of it.
+WRITES = """
+import glob, itertools, json, sys
+from launch.agent.verbs.board_curve import follow
+path, folder, texts = sys.argv[1], sys.argv[2], json.load(sys.stdin)
+def turns():
+    for text in texts:
+        open(path, "w").write(text)
+        yield 0.0
+follow(path, folder, turns())
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+found = [event for name in glob.glob(folder + "/*") for event in EventFileLoader(name).Load()]
+values = [(event.step, value.tag, value.simple_value or value.tensor.float_val[0])
+          for event in found for value in event.summary.value]
+print(json.dumps(values))
+"""
+
+
+def test_tensorboard_reads_the_points_of_a_curve_each_once(bench: Bench) -> None:
+    begun = status(state="running", history=history([(5, 2.0), (10, 1.0)], evaluations=[{"step": 5, "auc": 0.75}]))
+    ended = status(state="succeeded", history=history([(5, 2.0), (10, 0.5)], evaluations=[{"step": 5, "auc": 0.75}]))
+    texts = [json.dumps(to_values(begun)), "{", json.dumps(to_values(ended))]
+    argv = [sys.executable, "-c", WRITES, str(bench.folder / "status.json"), str(bench.folder / "curve")]
+    found = subprocess.run(argv, input=json.dumps(texts).encode(), cwd=str(ROOT), stdout=subprocess.PIPE, check=True)
+    values = [value for value in json.loads(found.stdout.decode()) if value[1] != "curve/steps per second"]
+    assert values == [[5, "curve/auc", 0.75], [5, "curve/loss", 2.0], [10, "curve/loss", 0.5]]
 
 
 def test_a_name_without_runs_is_told_of(bench: Bench) -> None:

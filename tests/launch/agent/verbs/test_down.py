@@ -134,7 +134,8 @@ def test_an_agent_that_is_killed_leaves_nothing_since_its_keeper_ends_what_it_le
     eventually("the end of the keeper", lambda: not process_records.agent_of(agents.folder()))
     assert agents.look() == GONE
     assert agents.left() == [] and not living_under(tmp_path)
-    assert "the agent was killed by SIGKILL; ending what it left" in (agents.folder().own / "agent.log").read_text()
+    log = (agents.folder().own / "agent.log").read_text()
+    assert "the agent was killed by SIGKILL; ending the processes that it left" in log
 
 
 def test_a_keeper_ends_a_child_that_left_its_session_before_anybody_noted_it(run: Run, tmp_path: Path) -> None:
@@ -174,6 +175,26 @@ def dead(run: Run) -> Agents:
     agents.kill(LEAD, keeper=True)
     agents.ended()
     return agents
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_down_records_the_end_of_a_run_whose_lead_was_dead_so_that_no_launcher_starts_it_again(
+    run: Run, damaged: bool
+) -> None:
+    agents = dead(run)
+    if damaged:
+        (agents.folder().own / "status.json").write_text('{"state": "run')
+    assert inquire(agents)["died"]
+    assert agents.down() == ENDED
+    ended = inquire(agents)
+    assert (ended["died"], ended["status"]["state"], ended["status"]["cause"]) == (False, "stopped", "launch down")
+    assert [task["state"] for task in ended["status"]["tasks"]] == ([] if damaged else ["lost"])
+    assert agents.start(again=True) == {"error": f"{RUN}: expected a run that has not ended, found its end"}
+
+
+def inquire(agents: Agents) -> Dict[str, Any]:
+    """The answer of the verb ``status``, by which a launcher decides whether to start a lead again."""
+    return status.status(agents.reference())
 
 
 def record(agents: Agents, boot: str, pid: int, start: int) -> None:

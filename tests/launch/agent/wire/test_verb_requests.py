@@ -9,7 +9,7 @@ import pytest
 from cluster.protocol.settings import Keep
 from cluster.protocol.typed_json import from_values, to_values
 from launch.agent import __main__ as agent
-from launch.agent.wire import verb_requests
+from launch.agent.wire import typed_verbs, verb_requests
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import (
     BuildRequest,
@@ -96,11 +96,19 @@ def test_a_request_is_on_the_host_what_the_launcher_has_sent(verb: str) -> None:
 
 
 def test_the_table_has_every_verb_with_its_request_and_a_function_that_is_there() -> None:
-    assert {name: verb.request for name, verb in VERBS.items() if verb.request} == {
+    assert {name: agent.request_of(verb.function()) for name, verb in VERBS.items() if verb.has_request} == {
         name: type(request) for name, request in REQUESTS.items()
     }
-    assert {name for name, verb in VERBS.items() if verb.request is None} == {"return", "check", "diagnose"}
-    assert all(callable(agent.function_of(verb)) for verb in VERBS.values())
+    assert {name for name, verb in VERBS.items() if not verb.has_request} == {"return", "check", "diagnose"}
+    assert all(callable(verb.function()) for verb in VERBS.values())
+
+
+def test_the_launcher_has_the_types_of_the_functions_on_the_host() -> None:
+    typed = [each for each in vars(typed_verbs).values() if isinstance(each, typed_verbs.TypedVerb)]
+    assert typed
+    for each in typed:
+        function = VERBS[each.name].function()
+        assert (each.request, each.answer) == (agent.request_of(function), function.__annotations__["return"])
 
 
 def test_every_kind_of_request_is_one_of_these() -> None:

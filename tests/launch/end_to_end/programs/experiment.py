@@ -1,5 +1,7 @@
 """Training by contrib.learn's Experiment, which knows the chief as ``master``, with a relative model_dir."""
 
+import json
+import os
 from typing import Any, Tuple
 
 import tensorflow as tf
@@ -18,7 +20,11 @@ def experiment(run_config: Any, hparams: Any) -> Any:
 def main() -> None:
     tf.logging.set_verbosity(tf.logging.INFO)
     hparams = tf.contrib.training.HParams()
-    learn.learn_runner.run(experiment, run_config=learn.RunConfig(model_dir="out"), hparams=hparams)
+    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    # TensorFlow waits without end where a session closes while a worker that it knows leaves: each knows servers alone.
+    seen = tf.ConfigProto(device_filters=["/job:ps", f"/job:{task['type']}/task:{task['index']}"])
+    config = learn.RunConfig(model_dir="out", session_config=seen)
+    learn.learn_runner.run(experiment, run_config=config, hparams=hparams)
 
 
 if __name__ == "__main__":

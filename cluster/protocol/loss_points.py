@@ -1,0 +1,79 @@
+"""The curve of a run's loss, as its chief reports the curve: the mean loss of every few steps.
+
+A report replaces the previous report, which the agent may not have read yet. So a report has the points of the two
+newest intervals, and the number of this process's points before these: a reader takes each point once.
+"""
+
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple
+
+MOST = 32  # points of one interval: twice as many steps have points of twice as many steps
+
+
+class LossPoint(NamedTuple):
+    """The mean ``loss`` of ``steps`` steps, the last of which is ``step``; NaN where the loss of one was not finite."""
+
+    step: int
+    loss: float
+    steps: int
+
+
+class LossPoints:
+    """Collect the points of the curve between two reports; each step costs a few additions."""
+
+    def __init__(self) -> None:
+        self._points: List[List[float]] = []  # since the newest report
+        self._reported: List[List[float]] = []  # in the newest report, for the first time
+        self._before = 0  # points before those
+        self._stride = 1  # steps of a point
+        self._step, self._sum, self._steps = 0, 0.0, 0  # of the point that is not complete
+
+    def add(self, step: int, loss: float) -> None:
+        """Add the loss of one step."""
+        self._step = step
+        self._sum += loss
+        self._steps += 1
+        if self._steps >= self._stride:
+            self._complete()
+
+    def _complete(self) -> None:
+        self._points.append([self._step, self._sum / self._steps, self._steps])
+        self.interrupt()
+        if len(self._points) >= MOST:
+            self._points = [_joined(*pair) for pair in zip(self._points[::2], self._points[1::2])]
+            self._stride *= 2
+
+    def interrupt(self) -> None:
+        """Drop the steps that do not yet make a point, because training continues from another step."""
+        self._sum, self._steps = 0.0, 0
+
+    def fields(self) -> Dict[str, Any]:
+        """Return ``curve`` and ``curve_from``, fields of ``Progress``, for a report, and begin the next interval."""
+        if self._steps:
+            self._complete()
+        reported = {"curve": [*self._reported, *self._points], "curve_from": self._before}
+        self._before += len(self._reported)
+        self._reported, self._points = self._points, []
+        self._stride = max(1, self._stride // 2)  # in case that the steps take longer now
+        return reported
+
+
+def _joined(one: List[float], other: List[float]) -> List[float]:
+    steps = one[2] + other[2]
+    return [other[0], (one[1] * one[2] + other[1] * other[2]) / steps, steps]
+
+
+def new_points(progress: Mapping[str, Any], taken: int) -> List[LossPoint]:
+    """Return the points of the report ``progress`` after the first ``taken`` of its process, without malformed ones."""
+    reported = progress.get("curve") or []
+    new = reported[max(0, taken - (progress.get("curve_from") or 0)) :][-2 * MOST :]
+    return [LossPoint(int(point[0]), point[1], int(point[2])) for point in new if _is_whole(point)]
+
+
+def _is_whole(point: List[float]) -> bool:
+    return len(point) == 3 and all(map(math.isfinite, (point[0], point[2]))) and point[0] >= 0 and point[2] >= 1
+
+
+def count(progress: Mapping[str, Any]) -> int:
+    """Return the number of points that a process has reported up to ``progress``, one of its reports."""
+    return (progress.get("curve_from") or 0) + len(progress.get("curve") or [])

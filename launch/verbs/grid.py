@@ -1,0 +1,99 @@
+"""``launch grid``"""
+
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+from shlex import quote
+from typing import Callable, Dict, Iterator, Sequence, Tuple
+
+import click
+
+from cluster.protocol.typed_json import to_values
+from launch.errors import FAILED, SUCCEEDED, UsageError
+from launch.grid.points import GridPoint, GridReport, axes, lines, overrides, points
+from launch.grid.record import GridFolder
+from launch.grid.running import Grid
+from launch.signals import Interrupts
+from launch.target import Target
+from launch.verbs.options import JSON, complete_override, tell, with_hosts_file
+from launch.view.console import make_console, note, width
+
+MOST_AT_ONCE = 64
+Show = Callable[[GridReport], None]
+
+
+@click.command()
+@with_hosts_file
+@JSON
+@click.option(
+    "--grid", "options", metavar="KEY=VALUE,…", multiple=True, required=True, shell_complete=complete_override,
+    help="Train with each of these values: args.hidden=64,128. Several options: every combination.",
+)  # fmt: skip
+@click.option(
+    "--at-once", metavar="N", type=click.IntRange(1, MOST_AT_ONCE), default=1, show_default=True,
+    help="Train N points at a time, as far as the ports and GPUs of the hosts allow.",
+)  # fmt: skip
+@click.option("--fresh", is_flag=True, help="Begin with the first point again; forget the results.")
+def grid(target: Target, as_json: bool, options: Tuple[str, ...], at_once: int, fresh: bool) -> int:
+    """Train once for each combination of values; name the best.
+
+    Each combination is a point. Points are compared by the metric of train.best, else by the final loss. Ctrl-C stops
+    the runs in order; the same command continues with the points that have no result. The exit code is 1 where a point
+    has failed.
+
+    \b
+    Example:  launch grid hosts.yaml --grid args.learning_rate=0.1,0.3 --grid args.hidden=64,128
+    """
+    found = axes(options)
+    twice = {axis.key for axis in found} & {text.partition("=")[0] for text in target.overrides}
+    if twice:
+        raise UsageError(f"--grid {min(twice)}: expected no --set of the same key, found one; leave one of the two out")
+    for each in overrides(found):
+        replace(target, overrides=(*target.overrides, *each)).of_file()
+    spec = target.of_file()
+    folder = GridFolder(target, spec, options)
+    with folder.held(), Interrupts() as interrupts:
+        planned = points(spec.name, found)
+        begun = planned if fresh else folder.begun(planned)
+        with _shown(as_json, begun) as show:
+            runs = Grid(
+                target, overrides(found), spec=spec, folder=folder, points=begun, interrupts=interrupts,
+                show=show, say=note,
+            )  # fmt: skip
+            outcome = runs.train(at_once)
+    tell(as_json, to_values(outcome), lines(outcome, width()))
+    if interrupts.received:
+        done = sum(point.is_finished for point in outcome.points)
+        note(f"{done} of {len(outcome.points)} points are finished; continue with {_command(target, options, at_once)}")
+    failed = any(point.state == "failed" for point in outcome.points)
+    return interrupts.exit_code(otherwise=FAILED if failed else SUCCEEDED)
+
+
+def _command(target: Target, options: Sequence[str], at_once: int) -> str:
+    """Return the command of the grid, as a user types it."""
+    words = [word for option in options for word in ("--grid", option)]
+    words += [word for text in target.overrides for word in ("--set", text)]
+    words += ["--at-once", str(at_once)] if at_once > 1 else []
+    return f"`launch grid {target} {' '.join(map(quote, words))}`"
+
+
+@contextmanager
+def _shown(as_json: bool, begun: Sequence[GridPoint]) -> Iterator[Show]:
+    """Yield a function that shows the points: a table in a terminal, else a line for each change of a state."""
+    from rich.live import Live  # launch.cli has loaded both; the Tab key does not need them
+    from rich.text import Text
+
+    if as_json or not sys.stdout.isatty():
+        states = {point.name: point.state for point in begun}
+        yield lambda report: _note_changes(report, states)
+        return
+    with Live(console=make_console(), refresh_per_second=2, transient=True) as live:
+        yield lambda report: live.update(Text("\n".join(lines(report, width()))))
+
+
+def _note_changes(report: GridReport, states: Dict[str, str]) -> None:
+    for point in report.points:
+        if states[point.name] != point.state:
+            cause = f": {point.cause}" if point.cause else ""
+            note(f"{point.name} {point.state}{cause}")
+        states[point.name] = point.state

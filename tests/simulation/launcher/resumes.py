@@ -1,0 +1,108 @@
+"""``launch up --resume`` by an operator: again and again, until another run has begun with the newest checkpoint."""
+
+from datetime import datetime, timedelta
+from typing import Any, Callable, Dict, List, Optional
+
+from launch.agent.state.run_folder import RunFolder
+from launch.errors import CANNOT_START
+from launch.verbs import up
+from tests.simulation import outcomes, saved
+from tests.simulation.launcher.faults import TERMINAL
+from tests.simulation.launcher.programs import Program
+from tests.simulation.promises import Broken
+
+AGAIN_S, MOST = 15.0, 8  # between tries, and so many
+FIRST = datetime(2026, 1, 1)
+
+
+class Resumes:
+    """The runs of a history, of which each goes on from the checkpoint of one before.
+
+    Attributes:
+      expected: the newest complete checkpoint that any host had when the newest run began.
+      damaged: the steps from there to the newest checkpoint, which lacked a file.
+    """
+
+    def __init__(self, world: Any, launchers: Any):
+        self._world, self._launchers = world, launchers
+        self.expected = self.damaged = 0
+        self._names, self._tries, self._is_trying = 1, 0, False
+        self._program: Optional[Program] = None
+
+    def name(self) -> str:
+        """Return the name of another run."""
+        self._names += 1
+        return f"r-{FIRST + timedelta(minutes=self._names - 1):%Y%m%d-%H%M%S}"
+
+    def ask(self) -> None:
+        """Let an operator resume the run."""
+        if not self._is_trying:
+            self._is_trying, self._tries = True, 0
+            self._try()
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether another run is to begin."""
+        now = self._world.agenda.now
+        return self._is_trying or any(each.kind == "resume" and each.at > now for each in self._world.faults)
+
+    def _try(self) -> None:
+        world, launchers, program = self._world, self._launchers, self._program
+        was_refused = program is None or program is not launchers.up or program.code == CANNOT_START
+        is_done = world.training.step >= world.plan.steps or self._tries > MOST
+        if is_done or (program is not None and program.is_over and not was_refused):
+            self._is_trying = False
+            return
+        if launchers.up is not None and all(each.is_over for each in launchers.programs):
+            self._tries += 1
+            target, detach = launchers.target(), world.shape.detached
+            self._program = launchers.program(
+                TERMINAL, "launch up --resume", lambda: up.train(target, detach, resume=True)
+            )
+        world.agenda.after(AGAIN_S, self._try)
+
+    def begins(self, run: str) -> None:
+        """A host begins an agent of a run; the first of another run ends the one before."""
+        world = self._world
+        if run == world.run_name:
+            return
+        if not world.living() and not any(each.life is not None for each in world.machines.values()):
+            try:
+                outcomes.look(world)
+            except Broken as error:
+                world.fail(str(error))
+        self.expected = max(map(self._newest_on, world.machines.values()))
+        lead = world.machines["h0"]
+        self.damaged = max(0, saved.look(lead.disk, lead.folder.checkpoint).newest - self.expected)
+        self._launchers.up = self._program
+        world.begin_anew(run)
+
+    @staticmethod
+    def _newest_on(machine: Any) -> int:
+        folders = [RunFolder(machine.folder.workdir, run, machine.host) for run in _runs(machine)]
+        of_chief = [saved.complete(machine.disk, each.checkpoint) for each in folders]
+        copies = [saved.complete(machine.disk, each.replica) for each in folders]
+        return max((step for steps in [*of_chief, *copies] for step in steps), default=0)
+
+
+def _runs(machine: Any) -> List[str]:
+    below = f"{machine.folder.workdir}/runs/"
+    return sorted({each[len(below) :].split("/")[0] for each in machine.disk.names(f"{below}*")})
+
+
+def damage(world: Any) -> None:
+    """The newest checkpoint on the chief's host lacks a file, where its run has the one before: no copy is newer."""
+    lead, other = world.machines["h0"], world.machines["h1"]
+    steps, copies = saved.complete(lead.disk, lead.folder.checkpoint), saved.complete(other.disk, other.folder.replica)
+    if (
+        len(steps) > 1
+        and steps[-2] >= max(copies, default=0)
+        and saved.look(lead.disk, lead.folder.checkpoint).newest == steps[-1]
+    ):
+        saved.damage(lead.disk, lead.folder.checkpoint)
+
+
+BEGIN: Dict[str, Callable[[Any, Any], None]] = {
+    "resume": lambda fault, world: world.operators.resumes.ask(),
+    "damaged checkpoint": lambda fault, world: damage(world),
+}

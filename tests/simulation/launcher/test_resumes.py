@@ -1,0 +1,41 @@
+"""``launch up --resume`` in the simulated world, after a stop, a kill, and the loss of a host."""
+
+from typing import List
+
+from tests.simulation.faults import Fault
+from tests.simulation.launcher.test_launcher import ATTACHED, DETACHED, lived, shown, texts
+from tests.simulation.world import World
+
+STOP, RESUME, END = Fault(22.0, "stop"), Fault(30.0, "resume"), Fault(45.0, "stop")
+
+
+def resumed_from(world: World) -> List[str]:
+    """The lines in which the last launcher says what it resumes."""
+    return [line for line in shown(world) if line.startswith("continuing from the checkpoint of ")]
+
+
+def test_a_stopped_run_resumes_from_its_last_step() -> None:
+    world = lived(DETACHED, STOP, RESUME, END)
+    assert resumed_from(world) == ["continuing from the checkpoint of step 45 of r-20260101-000000"]
+    assert world.training.began_with == 45 and world.training.step > 60
+    assert world.machines["h0"].folder.run == "r-20260101-000100"
+
+
+def test_what_a_damaged_checkpoint_loses_is_in_an_incident_of_the_next_run() -> None:
+    world = lived(DETACHED, STOP, Fault(25.0, "damaged checkpoint", "h0"), RESUME, END)
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert [(each["kind"], each["lost_steps"]) for each in status["incidents"]] == [("checkpoint", 20)]
+    assert status["lost_steps"] == 20 and world.training.began_with == 25
+
+
+def test_a_run_does_not_resume_beside_the_one_before() -> None:
+    """The launcher is killed, and its run ends with the lease: until then, each try is refused."""
+    world = lived(ATTACHED, Fault(16.0, "launcher"), Fault(17.0, "resume"), Fault(60.0, "ctrl-c"))
+    refused = [text for text in texts(world, "terminal") if text == "launch up --resume ends: 3"]
+    assert refused and resumed_from(world)
+
+
+def test_a_run_resumes_whose_chiefs_host_was_lost() -> None:
+    world = lived(ATTACHED, Fault(16.0, "power", "h0", 30.0), Fault(17.0, "resume"), Fault(85.0, "ctrl-c"))
+    assert resumed_from(world) and world.operators.up.code == 130
+    assert shown(world)[-1].endswith("stopped: SIGINT to launch up")
