@@ -9,7 +9,7 @@ Authors of jobs may import ``Task`` and the modules of this folder, and no packa
   task, job     a task of a cluster and its settings; the functions of a job's file
   layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics, shards
                 the modules that a model's file may import
-  errors        every error on the cluster's side
+  errors        every error that this folder raises
 
 Packages, each above the packages before it:
 
@@ -26,7 +26,7 @@ Packages, each above the packages before it:
   trace         a timeline of one step
   verify        compare a run with one process
   training      one worker, from graph to outcome
-  recommend     embedding tables, examples that count once: extensions of a model
+  recommend     embedding tables, examples that are trained exactly once: extensions of a model
   serving       measure each checkpoint while training continues; export one as a SavedModel
 """
 

@@ -11,7 +11,7 @@ def data_file(args: Mapping[str, Any], name: str, described_at: str) -> str:
     """Return the path of ``name``, or of ``name.gz``, in the folder ``args.data_dir`` on this host.
 
     Args:
-      described_at: the description of the data set and its format; printed in errors.
+      described_at: where the data set and its format are described; printed in errors.
 
     Raises:
       JobError: the job has no folder.
@@ -40,7 +40,7 @@ def fixed_records(path: str, size: int) -> Any:
       JobError: the file does not consist of such records.
     """
     if os.path.getsize(path) % size or path.endswith(".gz"):
-        raise damaged(path, f"records of {size} bytes, unpacked", f"{os.path.getsize(path)} bytes")
+        raise damaged(path, f"uncompressed records of {size} bytes", f"{os.path.getsize(path)} bytes")
     return tf.data.FixedLengthRecordDataset(path, size)
 
 

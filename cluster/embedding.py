@@ -125,7 +125,7 @@ def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
         return _combined(table, ids, _known(table, combiner))
     ids = tf.convert_to_tensor(ids)
     if combiner is not None and ids.shape.ndims == 0:
-        raise ValueError(f"embedding.lookup in {table.name!r}: expected ids with an axis to combine over, found one id")
+        raise ValueError(f"embedding.lookup in {table.name!r}: expected ids with an axis to combine over, found none")
     rows = _rows(table, tf.reshape(ids, [-1]))
     found = tf.reshape(rows, tf.concat([tf.shape(ids), [table.width]], 0))
     found.set_shape([*ids.shape.as_list(), table.width] if ids.shape.ndims is not None else None)
@@ -195,7 +195,7 @@ def _refuse_inside(table: Table) -> None:
     if graph.building_function or graph._get_control_flow_context() is not None:
         raise ValueError(
             f"embedding.lookup in {table.name!r}: expected a lookup outside of loops, branches and functions,"
-            " found one inside; look up all ids before it"
+            " found one inside; look up all ids before the loop, branch or function"
         )
 
 

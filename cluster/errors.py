@@ -1,4 +1,4 @@
-"""Every error on the cluster's side.
+"""Every error that the package ``cluster`` raises.
 
     ClusterError
     ├── SpecError       the hosts file is wrong; nothing was started
@@ -9,17 +9,17 @@
         ├── CheckpointError   a checkpoint cannot be written or read
         └── NonFiniteError    a loss or a gradient is not a finite number
 
-An error's text is for a person: the object, the expected value, the value found, and the next step. Code decides by the
-class, and by its ``kind``.
+An error's text is for people: it names the object, the expected value, the value found, and the next step. Code tests
+the class of an error, and its ``kind``.
 """
 
 from typing import NamedTuple, Optional, Sequence
 
 
 class ClusterError(Exception):
-    """Root of the errors that ``cluster`` raises.
+    """Base class of the errors that ``cluster`` raises.
 
-    ``kind`` is written into the outcome of a task that ends with the error; "" for no kind.
+    A task that ends with an error writes the error's ``kind`` into its outcome; "" for no kind.
     See ``cluster.protocol.failure_kinds``.
     """
 
@@ -27,7 +27,7 @@ class ClusterError(Exception):
 
 
 class Problem(NamedTuple):
-    """One mistake in a hosts file. Lines and columns count from 1, and are None for a mistake in ``--set``."""
+    """One mistake in a hosts file. ``line`` and ``column`` count from 1, and are None for a mistake in ``--set``."""
 
     where: str  # "hosts.yaml" or "--set train.steps"
     line: Optional[int]

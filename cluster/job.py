@@ -72,7 +72,7 @@ class Job:
             raise JobError(self.blamed(error)) from error
 
     def blamed(self, error: Exception) -> str:
-        """Return the text of ``error``, which building the graph raised, after the place in this job that is at fault.
+        """Return the place in this job that caused ``error``, raised while the graph was built, and the error's text.
 
         The place is the line of the job's file that raised the error. For an error that no line of this file raised,
         the place is the function that was called with wrong arguments, or ``optimizer`` if the optimizer failed.
@@ -97,11 +97,11 @@ class Job:
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":
-        """Return this job for training: the model gets ``args`` and a true ``training`` if it has these parameters."""
+        """Return this job for training: the model gets ``args`` and ``training=True`` if it has these parameters."""
         return self._bound(args=args, training=True)
 
     def for_evaluation(self) -> "Job":
-        """Return this job for evaluation: the model gets a false ``training`` if it has this parameter."""
+        """Return this job for evaluation: the model gets ``training=False`` if it has this parameter."""
         return self._bound(training=False)
 
     def _bound(self, **values: Any) -> "Job":
@@ -133,7 +133,7 @@ class Job:
             "model", "a loss, {name: loss}, or a pair of either and {metric: tensor}", output, isinstance(metrics, dict)
         )
         named = loss if isinstance(loss, dict) else {"loss": loss}
-        self.check("model", "losses and metrics by names", output, all(isinstance(n, str) for n in [*named, *metrics]))
+        self.check("model", "names that are strings", output, all(isinstance(n, str) for n in [*named, *metrics]))
         self.check("model", "losses and metrics of different names", [*named, *metrics], not set(named) & set(metrics))
         self.check("model", "losses of names other than 'loss'", [*named], named is not loss or "loss" not in named)
         plain = {name: value for name, value in metrics.items() if not isinstance(value, Metric)}
@@ -143,7 +143,7 @@ class Job:
             self.check("model", f"a {name} of a type like float32", value, value.dtype.is_floating)
         sliced = tuple(f"{name}/" for name in metrics if name not in plain)
         taken = [name for name in {**metrics, **named} if name.startswith(sliced)]
-        self.check("model", "names that are none of a metric's slices", taken, not taken)
+        self.check("model", "names that no slice of a metric has", taken, not taken)
         if named is loss:
             self.check("model", "at least one loss", output, bool(named))
             return functools.reduce(operator.add, named.values()), {**named, **metrics}
@@ -208,7 +208,7 @@ def _from_module(name: str) -> ModuleType:
     try:
         found = importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
-        raise JobError(f"job {name}: {error}; a dotted job is a module that Python can import") from error
+        raise JobError(f"job {name}: {error}; a name with a dot must be an importable module") from error
     if found is None or found.origin is None:
         raise JobError(f"job {name}: expected a module that Python can import, found none")
     with _import_blamed(found.origin):

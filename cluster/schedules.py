@@ -18,7 +18,7 @@ from cluster.runtime.tf_compat import tf
 def learning_rate(rate: float, decay: Optional[Mapping[str, Any]] = None, warmup: float = 0) -> Any:
     """Return the learning rate of the current global step.
 
-    The result is the number ``rate`` without decay and warmup, and otherwise a float32 scalar.
+    Without decay and warmup, the result is the number ``rate``; otherwise it is a float32 scalar.
 
     Raises:
       JobError: ``decay`` has an unknown key or lacks a key, or a value cannot be used.

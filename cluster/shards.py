@@ -1,4 +1,4 @@
-"""Examples that count exactly once an epoch: files in shards, which workers get one after the other.
+"""Train each example exactly once per epoch: files are cut into shards, which workers receive one by one.
 
     def inputs(task, args):
         return shards.lines(task, sorted(glob.glob("/data/log-*.csv")), parse, shuffle=10000)
@@ -69,7 +69,7 @@ def records(
 
 def _paths(files: Sequence[str]) -> List[str]:
     if isinstance(files, str):
-        raise ValueError(f"shards: expected a list of paths, found one text, {files!r}")
+        raise ValueError(f"shards: expected a list of paths, found the string {files!r}")
     return [str(path) for path in files]
 
 

@@ -45,7 +45,7 @@ def stage(index: int, of: int) -> Iterator[None]:
       ValueError: ``index`` is not from 0 to ``of`` - 1.
     """
     if not 0 <= index < of:
-        raise ValueError(f"stage {index}: expected a number from 0 to {of - 1}, as there are {of}")
+        raise ValueError(f"stage {index}: expected a number from 0 to {of - 1} (of={of})")
     open_towers = tf.get_collection(_OPEN)
     if not open_towers:
         yield

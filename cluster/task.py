@@ -4,8 +4,8 @@ A *task* is one process of a run. Its *role* is ``ps`` (holds variables), ``work
 worker that also initialises, saves and ends the run) or ``evaluator``. Without a ``chief`` in the cluster, ``worker:0``
 is the chief.
 
-The interface of the environment is TensorFlow's own: ``TF_CONFIG`` names the cluster and the task. So a task of the
-launcher can also be started by hand.
+A task reads its environment as in TensorFlow: ``TF_CONFIG`` names the cluster and the task. So a task of the launcher
+can also be started by hand.
 """
 
 import json
@@ -102,7 +102,7 @@ class Train:
     asynchronous worker takes from one exchange with the servers to the next. ``evaluate_batches`` is the maximum number
     of held-out batches in an evaluation, None for all.
 
-    ``table_staleness`` is the number of newest updates that the rows of embedding tables in a step lack. ``trace`` is
+    In each step, the rows of embedding tables lack the ``table_staleness`` newest updates. ``trace`` is
     the global step that every worker traces, None for no step. ``warm_start`` has the settings for first values from
     another model's checkpoint, None for no such values. ``verify`` is not a key of a hosts file: ``launch verify`` sets
     it, and compares the run with one process after each step.
@@ -132,7 +132,7 @@ class Train:
 
     @property
     def last_step(self) -> int:
-        """Return the step to stop at; a step that no run reaches, if only the data end the run."""
+        """Return the step to stop at; if only the end of the data ends the run, a step that no run reaches."""
         return NO_LIMIT if self.steps is None else self.steps
 
     @property

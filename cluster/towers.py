@@ -78,7 +78,7 @@ def outputs_of(
 
 
 def stages_of(devices: Devices) -> Sequence[Device]:
-    """Return ``devices``, those of one tower, as a list; it has one device for a model without stages."""
+    """Return ``devices``, the devices of one tower, as a list; a model without stages has one device."""
     return [devices] if isinstance(devices, str) or callable(devices) else devices
 
 

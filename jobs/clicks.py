@@ -42,7 +42,7 @@ def evaluate(task: Task, args: Dict[str, Any]) -> tf.data.Dataset:
 def rows(name: str, categories: tf.Tensor, width: int, **of_table: Any) -> tf.Tensor:
     """Look up the category of each column in the column's own table; return the rows, [batch, columns, width].
 
-    ``name`` begins the names of the tables.
+    ``name`` is the prefix of the tables' names.
     """
     tables = [embedding.table(f"{name}{column}", width, **of_table) for column in range(criteo.CATEGORIES)]
     return tf.stack([embedding.lookup(each, categories[:, column]) for column, each in enumerate(tables)], 1)

@@ -60,7 +60,7 @@ def files_in(folder: str) -> List[str]:
     if not found:
         raise MissingDataError(
             f"args.data_dir: expected files of Criteo's format, such as day_0.gz, in {folder} on every worker's host,"
-            " found none; without data_dir the job makes examples up"
+            " found none; without data_dir, the job trains on made-up examples"
         )
     return found
 

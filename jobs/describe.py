@@ -13,7 +13,7 @@
 
 A number of ps suffices if the fullest ps has at most the share ``--share`` of all bytes that a worker reads.
 
-On a failure, the last line on stderr is the cause, in the words of a task's report. The exit code is ``GRAPH_MISTAKE``
+On a failure, the last line on stderr is the cause, as in a task's report. The exit code is ``GRAPH_MISTAKE``
 if the cause is in the job or, with ``--warm-start``, in the checkpoint of ``train.warm_start``. The exit code is 1 if
 this machine lacks a file, a module or memory: another machine may be able to build the graph.
 """
@@ -113,7 +113,7 @@ def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: i
     Args:
       profiles: the profiles of the model's variables, by name.
       trained: the names of the trained variables.
-      wire: the number format in which values travel.
+      wire: the number format in which values are sent.
     """
     layout = Layout(profiles, num_ps)
     read = [0] * num_ps
@@ -125,9 +125,9 @@ def pulled(profiles: Mapping[str, VariableProfile], trained: Set[str], num_ps: i
 def fewest(fullest: Callable[[int], int], share: float) -> int:
     """Return the smallest sufficient number of ps.
 
-    A number suffices if the fullest ps has at most ``share`` of all bytes, or hardly more bytes than with any number of
-    ps. ``fullest`` takes a number of ps, and returns the bytes of the fullest ps. These fall as the number grows,
-    except for the slack in cutting slices. So the function finds the answer by binary search.
+    A number suffices if the fullest ps has at most ``share`` of all bytes, or hardly more bytes than with many more ps.
+    ``fullest`` takes a number of ps, and returns the bytes of the fullest ps. These bytes fall as the number grows,
+    except for small deviations from cutting slices. So the function uses a binary search.
     """
     few, many = 1, 2 * math.ceil(1 / share)
     enough = _HARDLY_MORE * max(fullest(many), share * fullest(1))
@@ -155,9 +155,9 @@ def _has_checkpoint(settings: Train) -> bool:
 def main() -> None:
     """Read argv and TF_CONFIG, and print the description."""
     parser = make_parser("python -m jobs.describe", __doc__ or "")
-    parser.add_argument("--share", type=float, default=1.0, help="Largest number of bytes on one ps.")
-    parser.add_argument("--warm-start", action="store_true", help="Check train.warm_start; this is the chief's host.")
-    parser.add_argument("--folder", help="Folder of the job, in which its tasks work; by default the current one.")
+    parser.add_argument("--share", type=float, default=1.0, help="Largest share of all bytes, up to 1, on one ps.")
+    parser.add_argument("--warm-start", action="store_true", help="Check train.warm_start, on the chief's host.")
+    parser.add_argument("--folder", help="Working folder of the job's tasks; by default, the current folder.")
     options = parser.parse_args()
     if options.folder:
         os.chdir(options.folder)

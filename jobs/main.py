@@ -26,7 +26,7 @@ example, a whole run on this machine in one shell:
   task ps 0 & task worker 1 & task worker 0
 
 The run ends by itself. With LAUNCH_TASK_DIR set, progress.json and outcome.json are
-written there, and checkpoints into ../checkpoint beside it.
+written into that folder, and checkpoints into the folder ../checkpoint next to it.
 """
 
 
@@ -69,8 +69,8 @@ def make_parser(program: str, description: str, example: str = "") -> argparse.A
     parser = argparse.ArgumentParser(
         program, description=description, epilog=example, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("job", help="Job: jobs/NAME.py by its bare name, a dotted module, or a path to a .py file.")
-    parser.add_argument("--train", default="{}", metavar="JSON", help="Train section of a hosts file.")
+    parser.add_argument("job", help="Job: NAME for jobs/NAME.py, a dotted module name, or a path to a .py file.")
+    parser.add_argument("--train", default="{}", metavar="JSON", help="Section train of a hosts file.")
     parser.add_argument("--args", default="{}", metavar="JSON", help="Arguments of the job's functions.")
     return parser
 
@@ -157,12 +157,12 @@ def _refuse_impossible(task: Task, settings: Train) -> None:
 
 def _impossible(task: Task, settings: Train) -> Iterator[str]:
     if settings.replication == "in-graph" and (settings.mode != "sync" or settings.backup_workers):
-        yield "train.replication: in-graph expects mode sync and no backup_workers, found others; leave them out"
+        yield "train.replication: in-graph needs mode sync and no backup_workers, found others; leave both keys out"
     best = settings.best
     if (best.max and best.min) or (best != Best() and not best.metric):
-        yield "train.best: expected either max or min, found both or neither; max: auc keeps the largest auc"
+        yield "train.best: expected either max or min, found both or neither; set max: auc to keep the largest auc"
     if best.patience is not None and (settings.backup_workers or settings.sync == "stock"):
-        yield "train.best.patience: expected null with backup_workers or sync stock, found a number; leave it out"
+        yield "train.best.patience: expected null with backup_workers or sync stock, found a number; leave patience out"
     if settings.accumulate < 1:
         yield f"train.accumulate: expected at least 1, found {settings.accumulate}"
     if settings.mode == "async" and settings.sync != Train.sync:
@@ -190,7 +190,7 @@ def _unfit_for_stock(settings: Train) -> Iterator[str]:
 def checkpoint_dir(settings: Train, environ: Mapping[str, str]) -> Optional[str]:
     """Return the folder of the run's checkpoints on this host.
 
-    Return None for a task that a person started by hand without the key ``checkpoint.dir``.
+    Return None for a task that was started by hand without the key ``checkpoint.dir``.
     """
     if settings.checkpoint.dir:
         return os.path.expanduser(settings.checkpoint.dir)

@@ -27,7 +27,7 @@ def records(path: str, *shape: int) -> tf.data.Dataset:
         head = file.read(8 + 4 * len(shape))
     expected = struct.pack(">HBB", 0, 8, 1 + len(shape)), struct.pack(f">{len(shape)}i", *shape)
     if (head[:4], head[8:]) != expected:
-        raise damaged(path, f"an IDX file of bytes, items {list(shape)}", f"the header {head.hex()}")
+        raise damaged(path, f"an IDX file of bytes with items of shape {list(shape)}", f"the header {head.hex()}")
     size = int(tf.TensorShape(shape).num_elements())
     items = tf.data.FixedLengthRecordDataset(path, size, len(head), compression_type="GZIP" if packed else "")
     return items.map(lambda item: tf.reshape(tf.decode_raw(item, tf.uint8), shape))

@@ -20,7 +20,7 @@ def residual(name: str, x: tf.Tensor, width: int) -> tf.Tensor:
 
 
 def model(x: tf.Tensor, y: tf.Tensor, args: Dict[str, Any]) -> Tuple[tf.Tensor, Dict[str, tf.Tensor]]:
-    """Return the loss and the accuracy; every layer is one stage, and ``train.stages`` devices share them in order."""
+    """Return the loss and the accuracy; each layer is a stage; ``train.stages`` devices share the stages in order."""
     layers, width = args.get("layers", 6), args.get("width", 64)
     with stage(0, of=layers):
         weights, bias = layer("first", [64, width])

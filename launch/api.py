@@ -1,11 +1,11 @@
 """The interface for Python: ``import launch``.
 
     run = launch.up("hosts.yaml", set={"train.steps": 100})   # a detached run, as by `launch up -d`
-    run.wait()                                                # its last status; raises RunFailed with the cause
+    run.wait()                                                # returns the last status, or raises RunFailed
 
-Each function does what the verb of its name does, in this process. It prints nothing (lines go to the logger
-``launch``), and raises the errors of ``launch.errors``. No handler of a signal changes, so a notebook's kernel keeps
-its own. The run needs neither this process nor its kernel: a later ``launch.Run("hosts.yaml")`` finds the newest run.
+Each function does in this process what the verb of the same name does. It prints nothing (lines go to the logger
+``launch``), and raises the errors of ``launch.errors``. It installs no signal handlers, so a notebook's kernel keeps
+its own. The run continues without this process: a later ``launch.Run("hosts.yaml")`` finds the newest run.
 """
 
 import json
@@ -56,13 +56,13 @@ def up(
       local: whether every task runs on this machine, without SSH.
       include: keep only these hosts or tasks.
       exclude: leave out these hosts or tasks.
-      resume: continue from the newest checkpoint, or from that of ``run``.
+      resume: continue from the newest checkpoint, or from the checkpoint of ``run``.
       run: with ``resume``, the run to continue from.
 
     Raises:
       SpecError, UsageError: the file or an argument is wrong.
-      CannotStart: hosts cannot take part; nothing is left.
-      KeyboardInterrupt: the start was interrupted, and has been undone.
+      CannotStart: hosts cannot take part; the start leaves nothing on any host.
+      KeyboardInterrupt: Ctrl-C interrupted the start, which has been undone.
     """
     target = _target(file, set, local, include, exclude, run)
     if run is not None and not resume:
@@ -132,9 +132,9 @@ def runs(
 
 
 class Run:
-    """A run of a hosts file: the one named ``run``, else the newest.
+    """A run of a hosts file: the run with the name ``run``, or by default the newest run.
 
-    Each method, and ``status``, asks the hosts; no answer is kept. The other arguments are those of ``launch.up``.
+    Each method, and the property ``status``, asks the hosts again. The other arguments are those of ``launch.up``.
 
     Raises:
       SpecError, UsageError: the file or an argument is wrong, or no run exists.
@@ -161,11 +161,11 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """Return the object of ``status --json``. Raises CannotStart, UsageError."""
+        """Return the run's status, the object of ``status --json``. Raises CannotStart, UsageError."""
         return _status(self._target)
 
     def history(self) -> RunHistory:
-        """Return the run's learning curve from its first step, as ``status --json`` has it.
+        """Return the run's learning curve from its first step, as ``status --json`` prints it.
 
         With ``curve = run.history()``, ``pandas.DataFrame({"step": curve.step, "loss": curve.loss})`` is a table.
         Raises CannotStart, UsageError.
@@ -181,7 +181,7 @@ class Run:
           timeout_s: the most seconds to wait; None for no limit.
 
         Raises:
-          RunFailed: the run failed, or was stopped; the text has the cause.
+          RunFailed: the run failed or was stopped; the error's text has the cause.
           TimeoutError: the run has not ended within ``timeout_s``.
           CannotStart: the host that leads the run is out of reach.
         """
@@ -192,7 +192,7 @@ class Run:
                 found = _Bounded(fleet, found, view, until).follow()
         view.show(found)
         if found.state not in ENDED:
-            raise TimeoutError(f"{found.run}: expected its end within {timeout_s} s, found it {found.state}")
+            raise TimeoutError(f"{found.run}: expected the run to end within {timeout_s} s, found it {found.state}")
         if found.state != "succeeded":
             raise RunFailed(found.run, found.state, found.cause or "its cause is not known")
         return found
@@ -201,12 +201,12 @@ class Run:
         """Return the lines of the tasks' logs, sorted by time; each line begins with its task and host.
 
         Args:
-          tasks: patterns, each of them worker:1, ps:* or a host; without a pattern, every task counts.
-          tail: the number of last lines of each task; None for all lines.
+          tasks: patterns such as worker:1, ps:* or a host's name; without patterns, all tasks.
+          tail: the number of last lines to return for each task; None for all lines.
 
         Raises:
           UsageError: a pattern matches no task.
-          CannotStart: a host's lines are missing.
+          CannotStart: a host did not send all its lines.
         """
         lines: List[str] = []
         with self._target.reach() as fleet:
@@ -217,10 +217,10 @@ class Run:
         return "".join(f"{line}\n" for line in lines)
 
     def down(self) -> List[str]:
-        """End the run in order, and return a line for each host, with the processes and resources that ended there.
+        """End the run cleanly, and return a line for each host about the ended processes and freed resources.
 
         Raises:
-          FoundWrong: something of the run is left, or a host cannot be asked.
+          FoundWrong: something of the run is left on a host, or a host does not answer.
         """
         with self._target.reach() as fleet:
             left = look_and_take_down(fleet, reason="run.down()")

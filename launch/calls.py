@@ -1,8 +1,8 @@
-"""Calls to several hosts at a time, and the deadline of a verb, which its hosts share.
+"""Parallel calls to several hosts, and the deadline that all calls of a verb share.
 
-At most ``ssh.fanout`` calls run at a time. A call to a host that does not answer uses no processor of this machine. So
-where the verb has a deadline, a slow call lends its place to the call to another host. At most ``ssh.fanout`` places
-are lent, because healthy hosts are slow, too, where this machine is busy.
+At most ``ssh.fanout`` calls run at a time. A call that waits for a silent host uses no processor of this machine. So if
+the verb has a deadline, one more call may begin for each slow call. At most ``ssh.fanout`` more calls begin, because
+healthy hosts are slow, too, if this machine is busy.
 """
 
 import math
@@ -29,12 +29,12 @@ _OUT_OF_REACH = (  # a host that is only slow may answer the next question
 
 
 class VerbDeadline:
-    """The deadline of a verb, and the hosts that the verb does not try again, with their problems.
+    """The deadline of a verb, and the problems of the hosts that the verb does not try again.
 
-    ``until`` is a time of ``time.monotonic()``. Without a deadline, the verb tries each host again each time.
+    ``until`` is a time of ``time.monotonic()``. Without a deadline, the verb tries every host at each request.
 
     Args:
-      before: the deadline of the surrounding block; of both deadlines, the earlier counts.
+      before: the deadline of the surrounding block; the earlier of both deadlines counts.
     """
 
     def __init__(self, seconds: float = math.inf, before: "Optional[VerbDeadline]" = None):
@@ -51,17 +51,17 @@ class VerbDeadline:
         return self.until < math.inf
 
     def limit(self, timeout_s: float) -> Tuple[float, str]:
-        """Return the time by which a host must answer a question, and the problem of a host that does not, in words.
+        """Return the time by which a host must answer a question, and the problem's text if it does not.
 
         A question may take ``timeout_s`` seconds, but no longer than the verb's deadline.
         """
         until = time.monotonic() + timeout_s
         if until <= self.until:
             return until, f"no answer within {timeout_s:.0f} s"
-        return self.until, f"no answer within the {self.seconds:.0f} s that this verb takes at most"
+        return self.until, f"no answer within {self.seconds:.0f} s, the deadline of this verb"
 
     def note(self, problems: Mapping[str, HostProblem]) -> None:
-        """Remember the hosts that are out of reach, also because of a gateway; without a deadline, do nothing."""
+        """Remember the hosts that cannot be reached, directly or by a gateway; do nothing without a deadline."""
         if self.is_bounded:
             self.gone.update((host, each) for host, each in problems.items() if each.kind in _OUT_OF_REACH)
 
@@ -78,7 +78,7 @@ class Calls(Generic[T]):
 
     Args:
       calls: the function to call for each host; ``settings.fanout`` calls run at a time.
-      lends: whether a slow call lends its place to a call that waits.
+      lends: whether one more call may begin for each slow call.
     """
 
     def __init__(self, calls: Mapping[str, Callable[[], T]], pool: ThreadPoolExecutor, settings: Ssh, lends: bool):
@@ -117,7 +117,7 @@ class Calls(Generic[T]):
             future.cancel()
 
     def ended(self) -> Tuple[Dict[str, T], Dict[str, HostProblem], List[str]]:
-        """Return the results, the problems, and the hosts whose calls have not ended; drop the calls that wait."""
+        """Return the results, the problems, and the hosts of unfinished calls; drop the calls that have not begun."""
         waiting = [name for name, _ in self._waiting]
         unfinished: List[str] = []
         self.cancel()

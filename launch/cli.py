@@ -34,7 +34,7 @@ VERBS = {
     "diagnose": "Collect evidence about the newest run of FILE in one archive.",
     "down": "End the newest run of FILE, and report leftovers per host.",
     "sweep": "Find leftovers of earlier runs on the hosts of FILE.",
-    "prune": "Show past runs and code that are beyond the bounds of FILE.",
+    "prune": "Show past runs and code that exceed the bounds of the key keep.",
     "verify": "Train, and compare each step with one process, bit by bit.",
     "import": "Print a hosts file from the host list of MPI or a batch job.",
     "import tfjob": "Print a hosts file from a TFJob manifest of Kubernetes.",
@@ -60,12 +60,12 @@ Watch
   runs, diagnose   List every run; collect evidence about one in an archive.
 End
   down             End the run; name its checkpoint, and leftovers per host.
-  restart, drain   Restart tasks in place; take tasks out, or back.
+  restart, drain   Restart tasks in place; take tasks out, or put them back.
   export           Write a SavedModel into a new folder.
   sweep, prune     Find leftovers of earlier runs; remove past runs.
 Move in
   import           Print a hosts file from MPI, a batch job or a TFJob (tfjob).
-  manifest, schema, completion   Print a TFJob; what editors, the Tab key need.
+  manifest, schema, completion   Print a TFJob; a JSON Schema; a script for Tab.
 launch VERB -h explains VERB, with an example; launch --version is the version.
 """
 # Other words for verbs.
@@ -139,7 +139,7 @@ class Verbs(click.Group):
 def _advice(name: str, rest: List[str]) -> str:
     """Return the next step after a word that is no verb."""
     if name.endswith(".py"):
-        return f"type `launch up`, with a hosts file that names it, or `launch run -H localhost -- python {name}`"
+        return f"type `launch up` with a hosts file that names {name}, or `launch run -H localhost -- python {name}`"
     if name.endswith((".yaml", ".yml")):
         verb = next((word for word in rest if word in VERBS), "up")
         return f"type `launch {verb} {name}`"

@@ -117,7 +117,7 @@ class HostProblem(LaunchError):
         """Return the problem in a host's answer {"error"}, which may also have "kind" and "advice".
 
         Args:
-          failed: the name of the failed action, to be put before the host's own text.
+          failed: a text about the failed action; it precedes the host's own text.
         """
         known = {kind.value: kind for kind in ProblemKind}
         kind = known.get(str(answer.get("kind")), ProblemKind.REFUSED)
@@ -135,7 +135,7 @@ class HostProblem(LaunchError):
 
 
 class CannotStart(LaunchError):
-    """The run could not start, and has left nothing; the text names every host and reason, then ``advice``."""
+    """The run could not start, and has left nothing; the text has each host's reason, then ``advice``."""
 
     exit_code = CANNOT_START
 

@@ -1,4 +1,4 @@
-"""All hosts of a run at once, with a bounded number of connections; every failure is reported."""
+"""Send requests to all hosts of a run in parallel, over a bounded number of connections; report every failure."""
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,12 +47,11 @@ class Fleet:
 
     Args:
       hosts: {name: Python to run on that host}
-      interrupts: checked while the fleet waits for hosts, so that Ctrl-C never waits for them.
+      interrupts: the signals; the fleet checks them while it waits for hosts, so that Ctrl-C ends the wait.
       run: the full name of the run that verbs act on; None for the newest.
 
-    ``lead`` is the host that leads the run: the chief's host, until ``locate`` finds that another host leads the run.
-    ``tasks`` are the file's tasks; once ``locate`` has found the run that ``run`` names, ``tasks`` are that run's
-    tasks.
+    ``lead`` is the host of the run's lead: the chief's host, unless ``locate`` finds another. ``tasks`` are the file's
+    tasks; after ``locate`` has found the run named ``run``, they are the tasks of that run.
     """
 
     def __init__(
@@ -85,10 +84,10 @@ class Fleet:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Give all requests of this block one deadline, ``seconds`` from now, which all hosts share.
+        """Give all requests of this block one common deadline, ``seconds`` from now.
 
-        In this block, a host that was out of reach is not tried again: each further request to it gets the same
-        problem. If the block is inside a block with another deadline, the earlier deadline counts.
+        A host that was out of reach is not tried again in this block: each further request to it gets the same problem.
+        If the block is inside a block with another deadline, the earlier deadline counts.
         """
         before = self._deadline.now
         self._deadline.now = VerbDeadline(seconds, before)
@@ -99,7 +98,7 @@ class Fleet:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Give all requests of this block one deadline that suits questions which a host answers in a second or two."""
+        """Give all requests of this block one deadline, for questions that a host answers in a second or two."""
         with self.within(ASKING_S + self.spec.ssh.connect_timeout_s):
             yield
 
@@ -111,16 +110,16 @@ class Fleet:
 
     @property
     def name(self) -> str:
-        """Return the name of the run that verbs act on, without the time."""
+        """Return the name of the run that verbs act on, without its start time."""
         return self.spec.name if self.run is None else name_of(self.run)
 
     def reference(self, host: str, run: Optional[str] = None) -> RunReference:
-        """Return the reference in requests to a host's part of ``run``; by default, of the run that verbs act on."""
+        """Return the reference to ``run`` on a host, for a request; by default, to the run that verbs act on."""
         return RunReference(self.name, host, self.spec.workdir, run or self.run)
 
     @property
     def slurm_job(self) -> str:
-        """Return the Slurm job that has the hosts; "" without a job."""
+        """Return the id of the Slurm job that has allocated the hosts; "" without a job."""
         return next((host.job for host in self.hosts.values() if isinstance(host, SlurmHost)), "")
 
     def path_on(self, host: Optional[str], path: Optional[str]) -> str:
@@ -147,7 +146,7 @@ class Fleet:
     ) -> "Answers":
         """Send each host its own request of the same verb, and return the answers.
 
-        The requests are from ``launch.agent.wire``. The program on a host waits ``stay_s`` seconds for a next request.
+        The requests are from ``launch.agent.wire``. The program on a host then waits ``stay_s`` seconds for another.
         """
 
         return self.each(
@@ -235,9 +234,9 @@ class Fleet:
     ) -> Tuple[Dict[str, T], List[HostProblem]]:
         """Call ``function`` for every host, ``ssh.fanout`` at a time.
 
-        The method returns the results by host, and the problems of the other hosts. The fleet gives up a host that is
-        not done after ``timeout_s``, or by the deadline of the verb, and reports a problem for that host. With a
-        verb's deadline, a host that takes long lends its place to another host.
+        The method returns the results by host, and the problems of the other hosts. A host that is not done after
+        ``timeout_s``, or by the verb's deadline, has a problem. With a verb's deadline, one more call may begin for
+        each slow call (``launch.calls``).
 
         Raises:
           Interrupted: a signal came while the fleet waited for hosts; with ``interruptible`` False the fleet continues

@@ -71,8 +71,8 @@ def list_runs(fleet: Fleet) -> Listing:
 def merged(answers: Mapping[str, RunsAnswer]) -> List[RunRecord]:
     """Return one record for each run, newest first.
 
-    The record is the lead's where the lead's host answered. Runs of one name are in the order of their generations,
-    which depend on no clock. Runs of different names are in the order of their starts, by the launchers' clocks.
+    If the lead's host answered, its record is used. Runs of one name are sorted by generation, which depends on no
+    clock. Runs of different names are sorted by their starts, by the launchers' clocks.
     """
     found: Dict[str, KnownRun] = {}
     for host, answer in answers.items():
@@ -125,7 +125,7 @@ def _described(known: KnownRun) -> Dict[str, Any]:
 def unknown(fleet: Fleet, run: str, names: Sequence[str], option: str = "--run") -> str:
     """Return the message that no run has the name ``run``, which the user gave with the option ``option``."""
     near = nearest(run, names)
-    known = f"the nearest names: {', '.join(near)}" if near else "no run has been there"
+    known = f"the nearest names: {', '.join(near)}" if near else "no run has been on these hosts"
     listed = f"list every run with `launch runs {shlex.quote(str(fleet.spec.path))}`"
     return f"{option}: expected a run on {fold(fleet.hosts)}, found '{run}'; {'; '.join([known, listed])}"
 
@@ -205,7 +205,7 @@ def _status_of(fleet: Fleet, run: NamedRun) -> Optional[RunStatus]:
     if run.lead not in fleet.hosts:
         raise UsageError(
             f"{fleet.spec.path}: expected {run.lead}, which leads {run.name}, among its hosts, found "
-            f"{fold(fleet.hosts)}; put it back, and leave out --include and --exclude"
+            f"{fold(fleet.hosts)}; add it again, and leave out --include and --exclude"
         )
     fleet.lead = run.lead
     return status_in(run.lead, fleet.ask_lead("status", fleet.reference(run.lead, run.name)))
@@ -237,7 +237,7 @@ def status_in(host: str, answer: Mapping[str, Any]) -> Optional[RunStatus]:
 
 
 class Located(NamedTuple):
-    """The status and the name of a run, each None if not found; the problems of hosts that may know a newer run."""
+    """The status and the name of a run, each None if not found; problems of hosts that may know a newer run."""
 
     status: Optional[RunStatus]
     missed: List[HostProblem]

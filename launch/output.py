@@ -1,4 +1,4 @@
-"""The launcher's stdout and stderr, and the effect on a verb when one of them is full, closed, or no longer read.
+"""The launcher's stdout and stderr, and the reaction of a verb if one of them is full, closed, or no longer read.
 
 A verb that trains, or that changes hosts, continues: a disk that is full must not end a run of days. Such a verb
 reports once, on stderr, that it cannot print. Any other verb ends, because its output is its only purpose. If the
@@ -50,7 +50,7 @@ class Output(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        """Write the beginning of ``data``, and return its length; with ``goes_on``, wait for a reader only briefly."""
+        """Write the first part of ``data``, and return its length; with ``goes_on``, wait only briefly for a reader."""
         try:
             if not self._is_read():
                 raise OSError(errno.EAGAIN, f"its reader has read nothing for {STALL_S:.0f} s")

@@ -19,7 +19,7 @@ LOOK_S = 0.1
 
 
 class Interrupts:
-    """Record signals inside a ``with`` block, in the order of their arrival.
+    """A record of the signals that arrive inside a ``with`` block, in the order of their arrival.
 
     After ``PATIENCE`` signals this process ends at once, without any more waiting. A signal that this process was
     started to ignore stays ignored: ``nohup`` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
@@ -105,7 +105,7 @@ class NoSignals(Interrupts):
 
     @contextmanager
     def pausable(self) -> Iterator[None]:
-        """In this block, leave Ctrl-Z to the caller, as everywhere."""
+        """Leave Ctrl-Z to the caller in this block, as outside it."""
         yield
 
 

@@ -1,7 +1,7 @@
 """The target of a verb: a hosts file, the options that change its meaning, and the selected machines.
 
-On its own machine, the launcher records the newest run with ``--local``, and the newest later run without it. So later
-verbs need no flag.
+The launcher records on its machine the newest run with ``--local``, and the newest later run without it. So later verbs
+need no option ``--local``.
 
 WORKDIR/local/NAME.json     {"run": RUN, "later": RUN on the hosts of the file or null}
 """
@@ -32,7 +32,7 @@ from launch.view.console import note
 
 @dataclass(frozen=True)
 class Target:
-    """A hosts file as named on the command line, and the selected part of the file."""
+    """A hosts file as named on the command line, and the selected tasks of the file."""
 
     file: str
     local: Optional[bool] = None  # None: as for the newest run begun on this machine
@@ -58,7 +58,7 @@ class Target:
         return load(Path(self.file), self.overrides)
 
     def of_file(self) -> Spec:
-        """Return the spec of the selected part of the file, with the file's own hosts even with ``--local``."""
+        """Return the spec of the file's selected tasks, on the file's own hosts even with ``--local``."""
         return narrowed(self._loaded(), self.include, self.exclude)
 
     def spec(self) -> Spec:

@@ -30,7 +30,7 @@ class AnyHost:
 
     Attributes:
       host: Name of a host of the file.
-      error: Problem that prevented an answer; then the host has no other field. Else null.
+      error: Problem that prevented an answer, so that the host has no other field; else null.
     """
 
     host: str
@@ -56,7 +56,7 @@ class _HostBefore(AnyHost):
 # The fields of the last base class come first.
 @dataclass(frozen=True)
 class HostDown(RunEnded, _HostBefore):
-    """A host that has answered. An entry such as ``processes.*`` has the word before the meanings of the items' fields.
+    """A host that has answered. The reference puts the word of ``processes.*`` before the meaning of each item's field.
 
     Attributes:
       run: Full name of the run that was ended; null where no run of this name has existed.
@@ -98,26 +98,26 @@ class Left(NamedTuple):
 
 
 def refuse_part(fleet: Fleet) -> None:
-    """Refuse a ``fleet`` that lacks hosts of the run; the run's lead knows them.
+    """Refuse a ``fleet`` that lacks hosts of the run; the run's lead knows all its hosts.
 
     Raises:
       UsageError: no run exists, its lead is not in the fleet, or the run has other hosts too.
       CannotStart: the lead is out of reach.
     """
     status = locate(fleet).status
-    advice = "give --include and --exclude as `launch up` was given them, or leave them out"
+    advice = "give the same --include and --exclude as to `launch up`, or leave them out"
     if status is None:
         raise UsageError(f"{fold(fleet.hosts)}: expected a run named {fleet.spec.name}, found none; {advice}")
     others = {task.host for task in status.tasks} - set(fleet.hosts)
     if others:
-        raise UsageError(f"{status.run}: expected all of its hosts, found that {fold(others)} is left out; {advice}")
+        raise UsageError(f"{status.run}: expected all of its hosts, found {fold(others)} left out; {advice}")
 
 
 def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     """Look at every host of the file, then end the run there (``launch down``).
 
-    The function does not end a live run whose lead the file does not name. Without its lead that run would lose steps,
-    and the run's part on the lead's host would stay alive.
+    The function does not end a live run whose lead the file does not name. Without its lead the run would lose steps,
+    and its processes on the lead's host would continue.
 
     Raises:
       CannotStart, UsageError: no host knows the run that ``--run`` names.
@@ -143,7 +143,7 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
     left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
     removed = [
-        _unnamed(fleet, host, f"took part in {run.name}", "that host was not searched")
+        _unnamed(fleet, host, f"it took part in {run.name}", "that host was not searched")
         for run in meant
         for host in found.get(run.lead, {}).get("hosts", [])
         if host not in fleet.hosts
@@ -154,7 +154,7 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
 def _astray(fleet: Fleet, run: NamedRun) -> HostProblem:
     """Return the problem of a run whose lead the file does not name."""
     return _unnamed(
-        fleet, run.lead, f"leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
+        fleet, run.lead, f"it leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
     )
 
 
@@ -163,8 +163,8 @@ def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
 
     ``part`` is the host's part in a run, and ``so`` the consequence.
     """
-    what = f"{part}, and {fleet.spec.path} does not name it, so {so}"
-    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, then run `launch down` again")
+    what = f"{part}, but {fleet.spec.path} does not name it, so {so}"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="add it again, then run `launch down` again")
 
 
 def take_down(
@@ -175,7 +175,7 @@ def take_down(
     leads: Collection[str] = (),
     was: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Left:
-    """End a run on its hosts: first in order through the lead, then on every other host directly.
+    """End a run on its hosts: first cleanly through the lead, then on every other host directly.
 
     ``was`` has the pids of the run that were seen on each host. Without ``leads``, the first host of ``references`` is
     the lead.
@@ -221,7 +221,7 @@ def failures(left: Left) -> List[str]:
 
 
 def _failed(report: RunEnded) -> str:
-    return f"failed after its tasks: {report.after}"
+    return f"failed commands of the key after: {report.after}"
 
 
 def remains(left: Leftovers) -> List[str]:

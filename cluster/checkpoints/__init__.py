@@ -8,5 +8,5 @@ live_save            a save while the chief takes steps: its thread, its phases,
 pieces_of_variables  the operations for one piece
 row_pieces           rows that a checkpoint has in addition to variables: their interface, and the files of written rows
 warm_start           first values from another model's checkpoint, and the names of its variables and tables
-best                 the best checkpoint by a metric, and the end of training without improvement
+best                 the best checkpoint by a metric, and early stopping
 """

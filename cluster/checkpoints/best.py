@@ -1,7 +1,7 @@
 """Decide which checkpoint is the best by a metric on held-out data, and whether training has stopped improving.
 
-The decision is a record, ``best.json``, next to the checkpoints. So a chief that restarts, and a run that is resumed,
-continue with the same patience.
+The file ``best.json``, next to the checkpoints, records the decision. So the count of the patience continues after a
+restart of the chief, and in a resumed run.
 """
 
 import json
@@ -24,9 +24,9 @@ class BestSoFar:
 
     Attributes:
       metric, goal: the compared metric, and whether its ``max`` or its ``min`` is best.
-      step, value: the step and the value of the best checkpoint; None before any checkpoint had a value.
+      step, value: the step and the value of the best checkpoint; None until a checkpoint has a value.
       newest: the last measured step.
-      worse: the number of measurements since the best one that were not better.
+      worse: the number of measurements after the best one; none of them was better.
       last, why: the step at which training ends, and the reason; None before the decision to end.
     """
 
@@ -43,8 +43,8 @@ class BestSoFar:
 def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
     """Return the record with which a chief begins: ``found``, the record in its folder, or else an empty record.
 
-    The result is empty if ``found`` has another metric or goal than ``settings``. If ``settings`` has more patience
-    than ``found`` has used, the result lacks the decision of ``found`` to end.
+    The result is empty if ``found`` has another metric or goal than ``settings``. ``found`` may contain a decision to
+    end training. The result lacks this decision if ``settings`` now has more patience than ``found`` has used.
     """
     if found is None or (found.metric, found.goal) != (settings.metric, settings.goal):
         return BestSoFar(settings.metric, settings.goal)
@@ -54,11 +54,11 @@ def begin(settings: Best, found: Optional[BestSoFar]) -> BestSoFar:
 def measured(record: BestSoFar, step: int, value: Optional[float]) -> BestSoFar:
     """Return ``record``, updated for the measured ``value`` of the checkpoint of ``step``.
 
-    A step may be measured again after training returned to an earlier step. The step counts once for the patience. A
-    checkpoint that was written again replaces the best checkpoint of the same step.
+    If training returns to an earlier checkpoint, it may measure a step again; the patience counts the step only once.
+    If that step is the best one, the new value replaces the old one.
 
     Args:
-      value: None, or NaN, where the metric is undefined; such a value is never better.
+      value: the value of the metric; None or NaN if it is undefined. An undefined value is never better.
     """
     is_new = step > record.newest
     newest = max(record.newest, step)
@@ -77,18 +77,18 @@ def _is_better(record: BestSoFar, value: float) -> bool:
 def is_patient(settings: Best, record: BestSoFar) -> bool:
     """Return whether training continues.
 
-    Training ends after ``settings.patience`` measurements that were not better; with None it never ends early.
+    Training ends after ``settings.patience`` measurements that were not better; if that is None, it never ends early.
     """
     return settings.patience is None or record.worse < settings.patience
 
 
 def reason(record: BestSoFar) -> str:
-    """Return the reason for an early end of training: ``auc was not above 0.8123, of step 800, in 3 measurements``."""
+    """Return why training ends early: ``auc was not above its best value, 0.8123 of step 800, in 3 measurements``."""
     times = f"in {record.worse} measurements" if record.worse > 1 else "in the next measurement"
     if record.value is None:
         return f"{record.metric} was undefined {times}"
     side = "above" if record.goal == "max" else "below"
-    return f"{record.metric} was not {side} {record.value:.4g}, of step {record.step}, {times}"
+    return f"{record.metric} was not {side} its best value, {record.value:.4g} of step {record.step}, {times}"
 
 
 def read(folder: Path) -> Optional[BestSoFar]:

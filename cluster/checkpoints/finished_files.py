@@ -19,7 +19,7 @@ NOT_IN_CHECKPOINT = "not found in checkpoint"  # TensorFlow's words, by which ca
 def publish(merged: str, path: str) -> None:
     """Move the finished checkpoint at the path ``merged`` to ``path``, and replace a checkpoint that is there.
 
-    The index is removed first and added last: without an index, an incomplete checkpoint does not count.
+    The index file is removed first and added last. So an incomplete checkpoint has no index, and readers ignore it.
     """
     if os.path.exists(f"{path}.index"):
         os.unlink(f"{path}.index")
@@ -52,10 +52,10 @@ def _data_files(path: str) -> List[Path]:
 
 
 def largest_file(path: str) -> int:
-    """Return the bytes of the largest file of the checkpoint at ``path``; no slice that was written at once is larger.
+    """Return the bytes of the largest file of the checkpoint at ``path``: no slice in the checkpoint is larger.
 
-    To read a part of a tensor, TensorFlow reads the whole slice that was written at once. So this project does not read
-    another program's checkpoint in pieces smaller than those that the program wrote.
+    To read a part of a tensor, TensorFlow reads the whole slice that the writer wrote at once. So this project does not
+    read a checkpoint of another program in pieces smaller than the program's slices.
     """
     return max((file.stat().st_size for file in _data_files(path)), default=0)
 
@@ -65,7 +65,7 @@ _NEWEST = "newest_checkpoint"
 
 
 class Noticeboard:
-    """Publish the path of the newest checkpoint on the chief's server, for any task.
+    """The path of the newest checkpoint, published on the chief's server for any task.
 
     The path is in a variable on the chief itself. The variable is in no collection, so it is neither saved nor part of
     the model. Create a ``Noticeboard`` in the chief's graph.
@@ -82,7 +82,7 @@ class Noticeboard:
 
 
 class ChiefFiles:
-    """The chief's checkpoints, from the view of a task on another host.
+    """Access to the chief's checkpoint files for a task on another host.
 
     Every call has a time limit and raises ``tf.errors.OpError`` when the chief does not answer.
     """

@@ -1,12 +1,12 @@
 """One checkpoint saved while training continues: most of it is written while the chief takes steps.
 
-ahead    a thread writes rows (``row_pieces``), and repeatedly those rows that have changed meanwhile
+ahead    a thread writes rows (``row_pieces``), and then, repeatedly, the rows that have changed meanwhile
 write    between two steps, the chief itself writes the rows changed since then, and all other values
 publish  a thread merges these pieces into a checkpoint, and removes old checkpoints
 
-One ``session.run`` reads the last changed rows on all servers. It delays training only until all values are read. A
-server reads rows and copies small variables into memory of its own, and reports the end of the reads to the chief. The
-values are sent and written afterwards, while training continues.
+One ``session.run`` reads the last changed rows on all servers. It delays training only until all values are read. Each
+server copies its rows and small variables into separate memory, and then reports to the chief. The values are sent and
+written afterwards, while training continues.
 """
 
 import threading
@@ -50,13 +50,13 @@ class Background:
         return not self._thread.is_alive()
 
     def ask_to_end(self) -> None:
-        """Ask the work to end."""
+        """Request the end of the work; ``work`` learns it when it next asks whether to continue."""
         self._is_stopped.set()
 
     def stop(self, timeout_s: Optional[float] = None) -> bool:
         """Ask the work to end, wait for its end, and return whether it has ended within ``timeout_s`` seconds.
 
-        Without ``timeout_s`` the wait has no limit, like a write by the chief itself: the agent notices when it hangs.
+        Without ``timeout_s`` the wait has no limit. If it hangs, the agent notices, as for a write by the chief itself.
         """
         self.ask_to_end()
         self._thread.join(timeout_s)
@@ -70,7 +70,7 @@ class Background:
 
 
 class PieceFiles(NamedTuple):
-    """Pieces of a checkpoint: the paths of all pieces, the paths of pieces with rows, and any unfinished writes."""
+    """Pieces of a checkpoint: all paths, the paths of pieces with rows, and the thread that still writes, if any."""
 
     paths: List[str]
     of_rows: List[str]
@@ -83,7 +83,7 @@ class PieceFiles(NamedTuple):
 
 
 class LastPieces:
-    """The writes of small variables and of the remaining changed rows.
+    """The operations that write small variables and the remaining changed rows.
 
     Create the object on the device of the process that writes.
     """
@@ -107,7 +107,7 @@ class LastPieces:
     def begin(self, session: Any, path: str, is_rehearsal: bool = False) -> PieceFiles:
         """Begin to write pieces, whose paths begin with ``path``; return the pieces once all their values are read.
 
-        In a rehearsal no row counts as changed.
+        A rehearsal only prepares the operations: no row counts as changed.
         """
         last = [each.last(is_rehearsal) for each in self._rows]
         variables = [each.operation for each in self._variables]
@@ -131,10 +131,10 @@ class LastPieces:
 
 
 class LiveSave:
-    """A save that begins with ``ahead`` in a thread. ``ahead`` receives a function to ask whether to continue.
+    """A save while training continues. It begins with ``ahead`` in a thread, which can ask whether to continue.
 
-    ``step`` is the step of the checkpoint, None before the chief has written its part. ``work`` is the current
-    background work.
+    ``step`` is the step of the checkpoint, None until the chief has written the remaining pieces. ``work`` is the
+    current background work.
     """
 
     def __init__(self, ahead: Callable[[Callable[[], bool]], None]):
@@ -142,9 +142,9 @@ class LiveSave:
         self.work = Background(ahead)
 
     def go_on(self, step: int, write: Callable[[], Any], publish: Callable[[Any], None]) -> bool:
-        """Continue the save between two steps, if its background work has ended; return whether the checkpoint exists.
+        """Continue the save between two steps, if its thread has ended; return whether the checkpoint is complete.
 
-        After ``ahead`` the method calls ``write``, and then starts ``publish`` in a thread.
+        Once ``ahead`` has ended, the method calls ``write``, and then starts ``publish`` in a new thread.
 
         Args:
           step: the last step that the chief has taken.
@@ -167,12 +167,12 @@ class LiveSave:
     def give_up(self, timeout_s: float) -> bool:
         """End the save, whatever its state, and return whether it has ended within ``timeout_s`` seconds.
 
-        If the checkpoint is already being published, the method waits without a limit.
+        If ``publish`` is already running, the method waits without a limit.
         """
         return self.work.stop(None if self.step is not None else timeout_s)
 
     def end(self) -> bool:
-        """End the save now, and return whether the checkpoint exists. Raises the error of the work."""
+        """End the save now, and return whether the checkpoint is complete. Raises the error of the background work."""
         self.work.stop()
         self.work.result()
         return self.step is not None

@@ -1,26 +1,26 @@
 """The folder of a run's checkpoints. One chief at a time writes into it, and restores its newest readable checkpoint.
 
-The rule also holds when two hosts share the folder. The chief that opens the folder leaves a note, ``owner.json``, and
-reads the note before every save. A chief that finds another chief's note has been replaced while it was cut off. Then
-it stops, and writes nothing.
+The rule also holds when two hosts share the folder. A chief that opens the folder writes a note there, ``owner.json``,
+and reads the note before every save. If another chief has replaced it while it was cut off, it finds the other chief's
+note. Then it stops, and writes nothing.
 
-    what a chief finds when it opens            what it does
-    no note, or an unreadable one               leaves its own
-    an earlier attempt of its own run           leaves its own
-    a later attempt of its own run              stops
-    another run, and the chief belongs to the   leaves its own: somebody has started the run with
-      first attempt of its own run                this folder on purpose
-    another run, and the chief belongs to a     stops: the other run has taken the folder meanwhile
-      later attempt of its own run
+    the note when a chief opens the folder      what the chief does
+    none, or unreadable                         writes its own note
+    of an earlier attempt of the chief's run    writes its own note
+    of a later attempt of the chief's run       stops
+    of another run, and the chief belongs to    writes its own note: somebody has started the run with
+      the first attempt of its own run            this folder on purpose
+    of another run, and the chief belongs to    stops: the other run has taken the folder meanwhile
+      a later attempt of its own run
 
-Before a run begins in a folder, its host removes the note there (``launch.agent.checkpoints.resume``). So the note of
-another run that a later attempt finds is not older than the run.
+Before a run begins in a folder, its host removes the note there (``launch.agent.checkpoints.resume``). So if a later
+attempt finds the note of another run, that note is not older than its own run.
 
-    what it finds before a save                 what it does
-    its own note                                saves
-    no note, or an unreadable one               as when it opens
-    an earlier attempt of its own run           leaves its own again: that chief was delayed between reading a note and
-                                                  writing its own, and stops before its next save
+    the note before a save                      what the chief does
+    its own                                     saves
+    none, or unreadable                         writes its own note
+    of an earlier attempt of the chief's run    writes its own note again: the earlier chief was delayed between reading
+                                                  and writing the note, and stops before its next save
     any other                                   stops
 
 So nothing depends on the clocks of two hosts. The note is not a lock: a chief that is delayed between reading the note
@@ -45,7 +45,7 @@ from cluster.runtime.tf_errors import line_of, reason_of
 
 
 class Owner(NamedTuple):
-    """One process of a chief. ``attempt`` counts from 0 within ``run``; ``life`` is unique to the process."""
+    """The identity of a chief process. ``attempt`` counts from 0 within ``run``; ``life`` is unique to the process."""
 
     run: str
     attempt: int
@@ -55,7 +55,7 @@ class Owner(NamedTuple):
 
     @classmethod
     def of_this_process(cls, environ: Mapping[str, str]) -> "Owner":
-        """Return this process as an owner, by the variables of the launcher in ``environ``.
+        """Return the identity of this process, from the launcher's variables in ``environ``.
 
         A process that was started by hand counts as a run of its own.
         """
@@ -69,13 +69,13 @@ class Owner(NamedTuple):
 
 
 class Ownership:
-    """One chief's claim to a folder."""
+    """One chief's claim to write into a folder of checkpoints."""
 
     def __init__(self, folder: Path, owner: Owner):
         self._folder, self._note, self._own = folder, folder / checkpoint_files.OWNER, owner
 
     def take(self) -> None:
-        """Take the folder for this chief, from now on.
+        """Claim the folder for this chief: write its note into the folder.
 
         Raises:
           CheckpointError: the folder already belongs to a chief that replaced this one.
@@ -89,12 +89,12 @@ class Ownership:
     def check(self) -> None:
         """Check that the folder still belongs to this chief.
 
-        The chief writes its note again where the note is missing, or where an earlier attempt of the same run has
-        overwritten it. The chief gives way to the note of another run: nothing shows which of the two began later.
+        If the note is missing, or an earlier attempt of the same run has overwritten it, the chief writes it again. If
+        the note is of another run, the chief gives up the folder: nothing shows which of the two runs began later.
 
         Raises:
           CheckpointError: another chief has taken the folder.
-          OSError: the note must be written and cannot be.
+          OSError: the chief must write its note again and cannot.
         """
         found = self._read()
         if found is not None and found.life == self._own.life:
@@ -114,7 +114,7 @@ class Ownership:
     def _replaced_by(self, found: Owner) -> CheckpointError:
         return CheckpointError(
             f"checkpoint folder {self._folder}: expected no other writer than {self._own}, found that {found} has taken"
-            " it since; end one of the two runs, or give each a train.checkpoint.dir of its own"
+            " the folder since; end one of the two runs, or give each a train.checkpoint.dir of its own"
         )
 
     def _write(self) -> None:
@@ -130,7 +130,7 @@ class Ownership:
 
 
 class PassedOver(NamedTuple):
-    """Checkpoints that could not be read: the step of the newest, the step that was restored, and a text on both."""
+    """Unreadable checkpoints that a restore skipped: the newest one's step, the restored step, a text about both."""
 
     newest: int
     restored: int
@@ -141,9 +141,9 @@ class OwnedFolder:
     """The folder of a run's checkpoints. Without a folder no checkpoints exist, and the chief must not write any.
 
     Args:
-      load: gives a session's variables the values of the checkpoint at a path.
+      load: a function that restores the checkpoint at a path into the variables of a session.
 
-    ``passed_over`` has the unreadable checkpoints that the last restore with such checkpoints found; else None.
+    ``passed_over`` describes the unreadable checkpoints that a restore last skipped; None if no restore skipped any.
     """
 
     def __init__(self, folder: Optional[str], load: Callable[[Any, str], None]):
@@ -152,7 +152,7 @@ class OwnedFolder:
         self.passed_over: Optional[PassedOver] = None
 
     def take(self) -> None:
-        """Take the folder for this chief; see ``Ownership.take``."""
+        """Claim the folder for this chief; see ``Ownership.take``."""
         if self._owner is not None:
             self._owner.take()
 
@@ -179,7 +179,7 @@ class OwnedFolder:
     def prune(self, newest: StoredCheckpoint, keep: int, spared: Optional[int]) -> None:
         """Remove old checkpoints, and write TensorFlow's list of the remaining ones. Raises OSError.
 
-        The ``keep`` newest checkpoints up to ``newest`` remain, and the checkpoint of the step ``spared``.
+        The method keeps the ``keep`` newest checkpoints up to ``newest``, and the checkpoint of the step ``spared``.
         """
         folder = Path(str(self._folder))
         kept = checkpoint_files.prune(folder, newest, keep, spared)
@@ -199,7 +199,7 @@ class OwnedFolder:
     def restore(self, session: Any, saved_step: Optional[int]) -> Optional[StoredCheckpoint]:
         """Restore the newest readable checkpoint into the variables, and return it; None where the folder has none.
 
-        Unreadable checkpoints are printed and set aside: their files remain, but they no longer count.
+        The method prints unreadable checkpoints and sets them aside: their files remain, but they no longer count.
 
         Args:
           saved_step: the step of the newest checkpoint that this run has saved; None before the first.
@@ -218,8 +218,8 @@ class OwnedFolder:
             unreadable[each] = reason
         if unreadable:
             raise CheckpointError(
-                f"checkpoints on {socket.gethostname()}: expected one that can be read, found none:"
-                f" {_list(unreadable)}; put a good copy in their place, or set another train.checkpoint.dir"
+                f"checkpoints on {socket.gethostname()}: expected a readable one, found only unreadable ones:"
+                f" {_list(unreadable)}; replace one with a good copy, or set another train.checkpoint.dir"
             )
         if saved_step is not None:
             raise CheckpointError(
@@ -236,7 +236,7 @@ class OwnedFolder:
             if _is_of_another_job(error):
                 raise CheckpointError(
                     f"checkpoint {path}: expected this job's variables, found others ({line_of(error)});"
-                    " train with the job that wrote it, or take another checkpoint.dir"
+                    " train with the job that wrote it, or set another train.checkpoint.dir"
                 ) from error
             return reason_of(error)
         return None
@@ -245,7 +245,7 @@ class OwnedFolder:
         if not unreadable:
             return
         newest, host = max(unreadable).step, socket.gethostname()
-        text = f"checkpoints that cannot be read on {host}, set aside: {_list(unreadable)}; continuing from {good.path}"
+        text = f"unreadable checkpoints on {host} were set aside: {_list(unreadable)}; continuing from {good.path}"
         self.passed_over = PassedOver(newest, good.step, text)
         print(text, flush=True)
         for each in unreadable:

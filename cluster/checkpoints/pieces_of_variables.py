@@ -1,7 +1,7 @@
 """The operations that write and read variables in pieces, on the servers that hold them.
 
-A large variable consists of several pieces. The server of the variable cuts it, so only the piece is sent. Small
-variables share one piece.
+A large variable consists of several pieces. Its server cuts each piece out of the variable, so only the piece is sent.
+Small variables share one piece.
 """
 
 from contextlib import contextmanager
@@ -77,7 +77,7 @@ class Fed:
         )
 
     def read(self, dtype: Any) -> Any:
-        """Return the fed piece of a tensor of type ``dtype``, read from the checkpoint at the fed path."""
+        """Return the piece of a tensor, of type ``dtype``, that the fed path, name and slice choose in a checkpoint."""
         (piece,) = tf.raw_ops.RestoreV2(
             prefix=self.path, tensor_names=self.names, shape_and_slices=self.spec, dtypes=[dtype]
         )
@@ -127,7 +127,7 @@ class SmallVariables:
         return [copied(each) for each in self._variables]
 
     def write_copies(self, copies: Sequence[Any], ending: str) -> Write:
-        """Return the write of ``copies`` of the variables into a piece whose path ends with ``ending``."""
+        """Return a ``Write`` of ``copies``, the variables' values, into a piece whose path ends with ``ending``."""
         return Write(self._fed.save(ending, self._names, copies, self._specs), {}, ending)
 
 

@@ -3,9 +3,9 @@
 Rows may be written ahead of their checkpoint, or linked from the files of an earlier one. A package whose rows change a
 few at a time during training implements ``SavedRows``.
 
-Rows that a checkpoint need not write again are in files next to the checkpoints; a delta continues from these files. A
-delta has all rows. With hard links the file system stores the common rows of checkpoints only once. So each checkpoint
-can be read, copied and removed without the others.
+A delta is a checkpoint that writes only changed rows. It takes all other rows from files next to the checkpoints, by
+hard links. So a delta has all rows, and the file system stores the rows that checkpoints share only once. Each
+checkpoint can be read, copied and removed without the others.
 """
 
 import itertools
@@ -45,21 +45,21 @@ class SavedRows(ABC):
 
     @abstractmethod
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
-        """Yield the write of each piece of the rows.
+        """Yield a ``Write`` for each piece of the rows.
 
         Args:
           is_delta: whether to write, as further pieces, only rows that have changed since the last complete call.
-          between_steps: whether this process takes no step meanwhile. Otherwise rows that change meanwhile are left
-            out, or written with old values; the next call writes all of these rows.
+          between_steps: whether this process takes no step during the call. Otherwise, rows that change during the call
+            are left out, or written with old values; the next call writes all of these rows.
         """
 
     @abstractmethod
     def counts(self) -> Iterator[Write]:
-        """Yield the writes of the counts that servers keep for ids without a row."""
+        """Yield a ``Write`` for each piece of the counts that servers keep for ids without a row."""
 
     @abstractmethod
     def head(self) -> Write:
-        """Return the write of all other values that belong to the rows; call this method once the rows are written."""
+        """Return the ``Write`` of all other values that belong to the rows; call this once the rows are written."""
 
     @abstractmethod
     def bytes(self, session: Any) -> int:
@@ -71,9 +71,9 @@ class SavedRows(ABC):
 
     @abstractmethod
     def last(self, is_rehearsal: bool = False) -> LastRows:
-        """Return the writes of all rows that have changed since the last call of ``rows``.
+        """Return the operations that write all rows that have changed since the last call of ``rows``.
 
-        In a rehearsal no row counts as changed.
+        A rehearsal only prepares the operations: no row counts as changed.
         """
 
     @abstractmethod
@@ -129,9 +129,9 @@ class RowFiles:
         return str(self._folder / self._pieces[-1])
 
     def add(self, piece: str) -> None:
-        """Link the files of ``piece``, a path, into the folder, before these files are merged into a checkpoint.
+        """Link the files of the piece at the path ``piece`` into the folder. Raises OSError without hard links.
 
-        Raises OSError on a file system without hard links.
+        Call this method before the files are merged into a checkpoint.
         """
         _each(os.link, piece, self.new_piece())
 
@@ -166,11 +166,11 @@ MOST_ROUNDS = 8  # of rows ahead of their checkpoint
 
 
 class RowPieces:
-    """Keep the pieces of rows from which a delta continues.
+    """The files of rows that are already written, from which a delta continues.
 
     Attributes:
       saved: one ``SavedRows`` for each kind of rows.
-      deltas: whether a delta follows a checkpoint; False once the file system turns out to have no hard links.
+      deltas: whether deltas may be saved; False once the file system turns out to have no hard links.
       base: the pieces from which the next delta continues; None if the next checkpoint writes all rows.
       are_few_left: whether the last round of ``write_ahead`` wrote at most one piece, so that few changed rows remain.
     """
@@ -196,7 +196,7 @@ class RowPieces:
     def forget(self) -> None:
         """Forget the written rows, so that the next checkpoint writes all rows.
 
-        Call this method for another session, and after another chief has used the folder.
+        Call this method when the session changes, and after another chief has used the folder.
         """
         self.base = None
 
@@ -208,7 +208,7 @@ class RowPieces:
     def pieces_of(self, base: RowFiles, folder: str) -> List[str]:
         """Link the pieces of ``base`` into ``folder``; return the new paths. Raises OSError.
 
-        Without deltas, or on a file system without hard links, move the pieces instead.
+        If ``deltas`` is False, or the file system has no hard links, the method moves the pieces instead.
         """
         if self.deltas:
             try:
@@ -222,7 +222,7 @@ class RowPieces:
     def base_with(self, path: str, base: Optional[RowFiles], pieces: Sequence[str]) -> Optional[RowFiles]:
         """Link ``pieces`` into ``base``, before they are merged into the checkpoint at ``path``; return the base.
 
-        If ``base`` is None, the method creates a new one. It returns None without deltas or without hard links.
+        If ``base`` is None, the method creates a new one. It returns None if ``deltas`` is False or hard links fail.
         """
         if not self.deltas:
             return None
@@ -243,8 +243,8 @@ class RowPieces:
         """Write rows while training continues, so that few rows remain for the delta of ``path``.
 
         Each round writes the rows that changed during the round before; the first may write all rows. The rounds end
-        with a round of at least half the bytes of the round before. They also end after ``MOST_ROUNDS`` rounds, at
-        ``MOST_PIECES`` pieces, and when ``goes_on`` returns False.
+        once a round writes at least half as many bytes as the round before. They also end after ``MOST_ROUNDS`` rounds,
+        at ``MOST_PIECES`` pieces, and when ``goes_on`` returns False.
         """
         piece_bytes = max(piece_bytes, sum(each.bytes(session) for each in self.saved) // _PIECES_AHEAD)
         old = self.take_base()

@@ -25,13 +25,13 @@ _PAUSE_S = 1.0
 
 
 class Checkpoints:
-    """Save all variables into files on the chief's host, so no shared filesystem is needed.
+    """The checkpoints of all variables, in files on the chief's host, so no shared filesystem is needed.
 
     Create the object while the chief's graph is the default graph. Without a ``folder`` the object does nothing.
     Training continues when a save fails; ``problem`` then has the reason, until a save succeeds. ``rows`` creates the
-    savers of the rows that a model has in addition to its variables. In the context ``still(session)`` all variables
-    and places of examples belong to the same moment. ``while_training``: whether training may continue during a save;
-    the attribute ``step`` then gets the step of the checkpoint only some steps later.
+    savers of the rows that a model has in addition to its variables. Inside the context ``still(session)``, all
+    variables and all positions in the data belong to the same moment. ``while_training``: whether training may continue
+    during a save; the attribute ``step`` then changes only some steps after the checkpoint's own step.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Checkpoints:
     # -- writing
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Save if ``every_s`` or ``delta_every_s`` has passed, or continue a live save. Training survives a failure.
+        """Save if ``every_s`` or ``delta_every_s`` has passed, or continue a live save. Training survives failures.
 
         Raises:
           CheckpointError: another chief has replaced this one. Every method that saves raises this error.
@@ -123,7 +123,7 @@ class Checkpoints:
         return self._clock() - self._saved_at >= self._delta_every_s
 
     def save_quickly(self, session: Any, step: int) -> None:
-        """Save like ``save_now``, but as a delta where pieces of rows exist from which a delta can continue."""
+        """Save like ``save_now``, but only the changed rows (a delta) if files with all other rows already exist."""
         has_ahead = self._end_live()
         self._save(session, step, is_delta=has_ahead or self._saver.rows.has_base)
 
@@ -162,7 +162,7 @@ class Checkpoints:
         self._say(f"checkpoints cannot be written into {self._files.described}: {self._unwritable}")
 
     def save_last(self, session: Any, step: int) -> None:
-        """Save the final checkpoint, trying for ``LAST_S`` seconds.
+        """Save the final checkpoint; if this fails, try again for ``LAST_S`` seconds.
 
         Raises:
           CheckpointError: the checkpoint cannot be written.
@@ -188,7 +188,7 @@ class Checkpoints:
 
     @property
     def has_passed_over(self) -> bool:
-        """Return whether a restore passed over unreadable checkpoints."""
+        """Return whether a restore has skipped unreadable checkpoints."""
         return self._files.passed_over is not None
 
     def _has(self, step: int) -> bool:
@@ -213,20 +213,20 @@ class Checkpoints:
         self.whole_saves += not self._is_delta
         self._end_deltas_without_links()
         if self._unwritable is not None:
-            print(f"checkpoints are written again into {self._files.described}, step {step}", flush=True)
+            print(f"checkpoints can be written again into {self._files.described}, since step {step}", flush=True)
         self.problem = self._unwritable = None
 
     # -- writing while training continues
 
     @property
     def is_saving(self) -> bool:
-        """Return whether a live save is running, which ``save_if_due`` continues."""
+        """Return whether a live save has begun and is not complete; ``save_if_due`` continues it."""
         return self._live is not None
 
     def save_live(self, session: Any, step: int) -> None:
         """Begin a save that ``save_if_due`` continues between the next steps; the checkpoint is of one of these steps.
 
-        If training may not continue during a save, save at once. If a live save has its step, begin after its end.
+        If training may not continue during a save, save at once. If a live save already has its step, begin at its end.
         """
         if not self._while_training:
             self.save_quickly(session, step)
@@ -255,7 +255,7 @@ class Checkpoints:
                 self._conclude(int(live.step or 0))
             elif live.work.quiet_s > QUIET_S:
                 where = self._files.described
-                self._say(f"writing a checkpoint into {where} made no progress for {QUIET_S:.0f} s: see its disk")
+                self._say(f"writing a checkpoint into {where} made no progress for {QUIET_S:.0f} s: check its disk")
         if self._live is None and self._follows:
             self._follows = False
             self._begin_live(session, step, self._saver.rows.has_base)

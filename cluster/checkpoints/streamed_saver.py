@@ -1,14 +1,14 @@
-"""Checkpoints that pass through their writer's memory piece by piece, so that the model need not fit into it.
+"""Write and read checkpoints piece by piece, so that the model need not fit into the memory of this process.
 
 TensorFlow's own saver fetches all variables at once. This saver fetches a piece, writes it into a file of its own, and
-frees it before the next piece. The server of a variable larger than a piece cuts the variable, so only the cut is sent.
+frees it before the next piece. If a variable is larger than a piece, its server cuts it, so only the piece is sent.
 TensorFlow then merges the files into an ordinary checkpoint, which TensorFlow's saver can read. This saver also reads
 the checkpoints of TensorFlow's saver.
 
 Pieces of one checkpoint are read at different moments, as are variables in TensorFlow's own saver.
 
 Rows (``row_pieces``) may be written ahead of their checkpoint, while training continues. The checkpoint is then a
-delta: it has these pieces, and the rows changed since then.
+delta: it consists of these pieces and of the rows that have changed since.
 """
 
 import os
@@ -43,7 +43,7 @@ class WrittenPieces(NamedTuple):
 
 
 class StreamedSaver:
-    """Save and restore variables in pieces, through the memory of ``host``, which is this process.
+    """A saver that writes and restores variables in pieces, through the memory of ``host``, which is this process.
 
     Create the saver before the graph is finalized. A piece has at most ``piece_bytes``, except in models so large that
     they would have more than ``MOST_PIECES`` pieces.

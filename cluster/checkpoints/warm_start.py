@@ -39,7 +39,7 @@ class Choice(NamedTuple):
 
 
 def choose(settings: WarmStart, variables: Collection[str], tables: Collection[str]) -> Choice:
-    """Return those of ``variables`` and ``tables``, the names in a model, that ``train.warm_start`` chooses.
+    """Return the variables and tables that ``train.warm_start`` chooses among the names ``variables`` and ``tables``.
 
     Raises:
       TrainingError: a pattern of ``only`` fits no name, or no chosen name begins with a key of ``rename``.
@@ -58,7 +58,7 @@ def choose(settings: WarmStart, variables: Collection[str], tables: Collection[s
 
 
 def renamed(name: str, rename: Mapping[str, str]) -> str:
-    """Return the checkpoint's name for the model's ``name``: ``rename`` replaces the longest beginning that matches."""
+    """Return the checkpoint's name for the model's ``name``: ``rename`` replaces the longest matching prefix."""
     fitting = [each for each in rename if name.startswith(each)]
     longest = max(fitting, key=len) if fitting else ""
     return rename.get(longest, longest) + name[len(longest) :]
@@ -68,18 +68,18 @@ def _refuse_unused(rename: Mapping[str, str], chosen: Sequence[str]) -> None:
     for prefix in rename:
         if not any(name.startswith(prefix) for name in chosen):
             raise TrainingError(
-                "train.warm_start.rename: expected beginnings of names of this model's chosen variables and"
-                f" tables, found {prefix!r}, with which no such name begins; {_nearest(prefix, chosen, 'chosen are')}"
+                "train.warm_start.rename: expected prefixes of the names of this model's chosen variables and tables,"
+                f" found {prefix!r}, which is a prefix of none; {_nearest(prefix, chosen, 'chosen are')}"
             )
 
 
 def lacking(name: str, there: str, known: Sequence[str], path: str) -> CheckpointError:
-    """Return the error for a chosen variable or table, ``name``, whose name ``there`` the checkpoint at ``path`` lacks.
+    """Return the error for a chosen variable or table, ``name``: the checkpoint at ``path`` has no ``there``.
 
     Args:
-      known: all names in the checkpoint.
+      there: the name that the variable or table would have in the checkpoint; ``known``: all names in the checkpoint.
     """
-    as_there = "" if name == there else f", here {name!r}"
+    as_there = "" if name == there else f" (in this model {name!r})"
     return CheckpointError(
         f"train.warm_start: expected {there!r}{as_there} in the checkpoint {path}, found none;"
         f" {_nearest(there, known, 'it has')}; correct train.warm_start.rename, or choose other names in"
@@ -122,7 +122,7 @@ def _newest(folder: str) -> str:
     others = sorted(name for name in os.listdir(folder) if name.endswith(_INDEX))
     if len(others) != 1:
         names = ", ".join(others[:_NEAREST])
-        raise _none_at(folder, f"several without a step: {names}" if others else "a folder without a checkpoint")
+        raise _none_at(folder, f"checkpoints without a step: {names}" if others else "a folder without a checkpoint")
     return os.path.join(folder, others[0][: -len(_INDEX)])
 
 
@@ -191,7 +191,7 @@ class ModelNames:
         """Find the checkpoint, check that it has all chosen variables and tables, and return it.
 
         Raises:
-          CheckpointError: the checkpoint is missing or unreadable, or lacks a value or has it with another shape or
+          CheckpointError: the checkpoint is missing or unreadable, or a chosen value is missing or has another shape or
             type.
         """
         path = find_checkpoint(self._settings.checkpoint)
@@ -215,7 +215,7 @@ class ModelNames:
             found = dtypes[there], tuple(shapes[there])
             if found != (each.dtype, each.full_shape):
                 expected = _kind(each.dtype, each.full_shape)
-                raise _other(path, there, f"{expected}, as {each.name!r} is here", _kind(*found))
+                raise _other(path, there, f"{expected}, like {each.name!r} in this model", _kind(*found))
 
     def _refuse_other_tables(self, path: str, stored: Mapping[str, int]) -> None:
         for name, there in self.choice.tables.items():
@@ -224,12 +224,12 @@ class ModelNames:
             width, found = self.widths[name], stored[there]
             if found != width:
                 raise _other(
-                    path, there, f"rows of {width} numbers, as the table {name!r} has here", f"rows of {found}"
+                    path, there, f"rows of {width} numbers, like the table {name!r} in this model", f"rows of {found}"
                 )
 
 
 class WarmLoader:
-    """The operations by which the chief gives the chosen variables and tables their values, in its graph.
+    """The operations in the chief's graph that give the chosen variables and tables their values.
 
     Raises:
       TrainingError: ``train.warm_start`` has a name that is not in the model.
@@ -271,8 +271,8 @@ class WarmLoader:
         choice, rows = self._model.choice, self._rows.size(session) if self._rows else 0
         of_tables = f" and {quantity(rows, 'row')} of {quantity(len(choice.tables), 'table')}" if choice.tables else ""
         others = len({each.name for each in self._model.saved}) + len(self._model.widths) - sum(map(len, choice))
-        own = "1 other of the model begins with its first value"
-        own = own if others == 1 else f"{others} others of the model begin with their first values"
+        own = "1 other of the model keeps its initial value"
+        own = own if others == 1 else f"{others} others of the model keep their initial values"
         rest = f"; {own}" if others else ""
         return f"warm start: {quantity(len(choice.variables), 'variable')}{of_tables} from {source.path}{rest}"
 

@@ -25,17 +25,17 @@ class PoolMember(NamedTuple):
 
 
 def count_devices(settings: Train) -> int:
-    """Return the number of devices that the towers of this task take."""
+    """Return the number of devices that the towers of one task use."""
     return len(tower_devices(settings)) * settings.stages
 
 
 def own_pool(task: Task, settings: Train) -> List[PoolMember]:
-    """Return the pool of a client that uses only its own devices."""
+    """Return the device pool of a client that uses only its own devices."""
     return [_member(task, settings, tower_devices(settings))]
 
 
 def gather_pool(task: Task, settings: Train, serving: Any) -> List[PoolMember]:
-    """Return the pool of the client ``task``, whose first member is ``task`` itself.
+    """Return the device pool of the client ``task``; the first member of the pool is ``task`` itself.
 
     With in-graph replication the function waits until every worker listens, and asks the workers for their GPUs.
 
@@ -66,12 +66,12 @@ def _devices(task: Task, serving: Any, others: Sequence[Task]) -> List[Any]:
 
 
 def lent_tasks(pool: Sequence[PoolMember]) -> List[Task]:
-    """Return the tasks of a pool that only serve its client."""
+    """Return the tasks in ``pool`` that only lend their devices to its client."""
     return [member.task for member in pool[1:]]
 
 
 def wait_for_lent_tasks(pool: Sequence[PoolMember]) -> None:
-    """Wait until the servers of a pool's lent tasks listen.
+    """Wait until the TensorFlow servers of ``lent_tasks(pool)`` listen.
 
     Raises:
       TimeoutError: a server does not listen in time.

@@ -19,7 +19,7 @@ class Evaluation:
     """The measurement of a job's model on its held-out dataset, with the variables of training.
 
     Args:
-      job: the job, which errors name.
+      job: the job, for errors.
       start: the operation that restarts the dataset.
       loss, metrics: the results of ``Job.losses`` for a batch of the dataset.
       counters: the local variables in which metrics of ``tf.metrics`` count.
@@ -68,7 +68,7 @@ class Evaluation:
             dataset = evaluate(task, args)
         batch, start = batch_of(job, "evaluate", lambda: dataset)
         ok = len(tf.get_collection(SOURCES)) == known
-        job.check("evaluate", "a dataset without cluster.shards", "one of it", ok)
+        job.check("evaluate", "a dataset without cluster.shards", "a dataset from cluster.shards", ok)
         before, sharing = _local_variables(), sharing or Sharing()
         with job.blame(), tower_on(stages_of(device)):
             model = job.for_evaluation().model
@@ -78,7 +78,7 @@ class Evaluation:
         return cls(job, start, loss, metrics, counters, tf.data.experimental.cardinality(dataset))
 
     def refuse_endless(self, session: Any, batches: Optional[int]) -> None:
-        """Refuse a dataset without an end if all its batches are to be taken; call this method before training.
+        """Refuse an endless dataset if the evaluation takes all its batches; call this method before training.
 
         Args:
           batches: the number of batches to take; None for all.
@@ -88,7 +88,7 @@ class Evaluation:
         """
         if batches is None and self._size is not None:
             ok = session.run(self._size) != tf.data.experimental.INFINITE_CARDINALITY
-            expected = "held-out examples that end: leave out .repeat(), or set train.evaluate_batches"
+            expected = "a finite dataset: leave out .repeat(), or set train.evaluate_batches"
             self._job.check("evaluate", expected, "a dataset without an end", ok)
 
     def measures(self, name: str) -> bool:
@@ -131,8 +131,8 @@ class Evaluation:
 
 
 def _of_the_first(kept: int, examples: int, names: Sequence[str]) -> str:
-    what = f"{', '.join(names)}: of the first {kept:,} of {examples:,} held-out examples"
-    return f"{what}, which take a quarter of the free memory; the loss is that of all examples"
+    what = f"{', '.join(names)}: measured on the first {kept:,} of {examples:,} held-out examples"
+    return f"{what}, which take a quarter of the free memory; the loss covers all examples"
 
 
 def _total(values: Any) -> Any:

@@ -1,7 +1,7 @@
 """Check the results of a job's functions: the batch of a dataset, the towers' losses, the optimizer.
 
-An error names the code that the author may write instead. Copies of the model must not depend on each other. But an
-object that outlives a call of ``model`` can carry tensors of one copy into the next.
+An error names the code that the author may write instead. The module also refuses copies of the model that depend on
+each other: an object that outlives a call of ``model`` can carry tensors of one copy into the next.
 """
 
 import inspect
@@ -25,7 +25,7 @@ _OF_KERAS = {"SGD": "GradientDescent", "RMSprop": "RMSProp", "Nadam": "Adam", "A
 def named_parts(job: Job, batch: Any) -> str:
     """Return advice for an author whose ``batch`` is no dictionary: how to name its parts, as the end of a sentence.
 
-    The result is "" for more than three parts, unless the parameters of ``model`` name as many.
+    The result is "" for more than three parts, unless ``model`` has as many parameters as the batch has parts.
     """
     number = len(batch) if isinstance(batch, tuple) else 1
     names = _parameters(job) if len(_parameters(job)) == number else ["x", "y", "z"][:number]
@@ -40,7 +40,7 @@ def _parameters(job: Job) -> List[str]:
 
 
 def described_batch(batch: Any) -> Any:
-    """Return a short text about ``batch``, which is no dictionary, for an error; ``batch`` itself if it is no tuple."""
+    """Return a short description of ``batch``, for an error, if it is a tuple; return any other batch unchanged."""
     return f"a dataset of tuples of {len(batch)}" if isinstance(batch, tuple) else batch
 
 
@@ -67,9 +67,9 @@ def batch_of(job: Job, function: str, make: Callable[[], Any], ahead: int = 0) -
 
 
 def next_batch(job: Job, task: Task, args: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any, Any]:
-    """Return the next batch of a task's ``inputs``, the batch's place in a shard, and the operation to start the data.
+    """Return the next batch of a task's ``inputs``, its position in a shard, and the operation to start the data.
 
-    The place is None for a dataset that is not from ``cluster.shards``.
+    The position is None for a dataset that is not from ``cluster.shards``.
 
     Raises:
       JobError: ``inputs`` fails, does not return a dataset of dictionaries, or has batches whose known size is not
@@ -86,7 +86,7 @@ def next_batch(job: Job, task: Task, args: Mapping[str, Any]) -> Tuple[Dict[str,
 
 
 def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
-    """Return ``batch`` with placeholders for its tensors; the first length in the shape of each is ``size``.
+    """Return ``batch`` with placeholders in place of its tensors; the first dimension of each has length ``size``.
 
     Values that are no tensors, or that are scalars or of unknown rank, stay as they are.
     """
@@ -99,7 +99,7 @@ def with_known_size(batch: Mapping[str, Any], size: int) -> Dict[str, Any]:
 
 
 def make_optimizer(job: Job, args: Mapping[str, Any]) -> Any:
-    """Return the job's optimizer, created in the current graph; several optimizers by names become one ``Grouped``.
+    """Return the job's optimizer, created in the current graph; a dictionary of optimizers becomes one ``Grouped``.
 
     Raises:
       JobError: the function ``optimizer`` fails, returns another object, or does more than create an optimizer.
@@ -108,11 +108,11 @@ def make_optimizer(job: Job, args: Mapping[str, Any]) -> Any:
     known = len(updates)
     with job.blame():
         optimizer = job.optimizer(args)
-    nowhere = "no operation in tf.GraphKeys.UPDATE_OPS, which is the model's; run it in apply_gradients"
-    job.check("optimizer", nowhere, f"{len(updates) - known} beside an optimizer", len(updates) == known)
+    nowhere = "only an optimizer: tf.GraphKeys.UPDATE_OPS is for the model; run the update in apply_gradients"
+    job.check("optimizer", nowhere, f"an optimizer and {len(updates) - known} UPDATE_OPS", len(updates) == known)
     named = optimizer if isinstance(optimizer, dict) else {"": optimizer}
     ok = bool(named) and all(isinstance(each, tf.train.Optimizer) for each in named.values())
-    expected = "a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}"
+    expected = "a tf.train.Optimizer, or {prefix of variable names: tf.train.Optimizer}"
     job.check("optimizer", expected + optimizer_of_tf_train(list(named.values())), optimizer, ok)
     for each in named.values():
         _check_alone(job, each)
@@ -137,7 +137,7 @@ def optimizer_of_tf_train(optimizers: List[Any]) -> str:
         return ""
     name = f"{_OF_KERAS.get(keras[0], keras[0])}Optimizer"
     instead = name if hasattr(tf.train, name) else "AdamOptimizer"
-    return f"; make a tf.train.{instead} in the place of Keras's {keras[0]}"
+    return f"; use tf.train.{instead} instead of Keras's {keras[0]}"
 
 
 def refuse_borrowed(sharing: Sharing, results: Sequence[Sequence[Any]], varying: Set[Any]) -> None:

@@ -20,7 +20,7 @@ _MOVED = ("Cast", "Bitcast")
 
 
 def device_setter(task: Task, device: str) -> Callable[[Any], str]:
-    """Return a device function: variables in the memory of ``task``'s host, everything else on ``device``."""
+    """Return a device function that places variables in the memory of ``task``'s host, all else on ``device``."""
     setter: Callable[[Any], str] = tf.train.replica_device_setter(
         ps_tasks=1,
         ps_device=f"/job:{task.role}/device:CPU:0",
@@ -137,7 +137,7 @@ def read_before_loops(variables: Iterable[Any]) -> None:
     """Replace reads of variables inside loops by reads before the loops, for variables that the graph does not change.
 
     Call this function before gradients are created. For gradients TensorFlow 1.15 keeps the result of a read in a loop
-    for each iteration. It may also place operations that take the result on the variable's device. Reference variables
+    for each iteration. It may also place, on the variable's device, operations that use the result. Reference variables
     are already read before loops.
     """
     for variable in variables:

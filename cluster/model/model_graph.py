@@ -66,7 +66,7 @@ class ModelGraph:
     Attributes:
       step: the variable of the global step that the model sees.
       sharing: the copies of the model in the graph.
-      collections: the entries of each collection, by its name, that the first copy saw when it had been built.
+      collections: the entries of each collection, by its name, that are visible to the first copy once it is built.
       updates: the operations that the first copy requests in addition to each step (``tf.GraphKeys.UPDATE_OPS``).
       loss: a scalar, the mean loss of this worker's towers.
       losses: for each part of the batch, the loss per example.
@@ -74,8 +74,8 @@ class ModelGraph:
       parts: the ``Parts`` that weighed each of ``losses`` by its part of a step's mean loss.
       variables: all global variables except the step's, by name.
       batches: a batch of each member of the pool, as the member's dataset returns it.
-      boundary: if batches must wait between the dataset and the model, the tensors of all batches there; else empty.
-      place: the place of the batch in its shard, int64 [5]; None for a dataset that is not from ``cluster.shards``.
+      boundary: the tensors of all batches between dataset and model if batches must wait there; else empty.
+      place: the position of the batch in its shard, int64 [5]; None for a dataset that is not from ``cluster.shards``.
       start_input: the operation that starts the datasets; run it once lookup tables have their values.
       prepare: the operation that gives lookup tables and local variables their values.
     """
@@ -91,7 +91,7 @@ class ModelGraph:
         """Add data, towers, gradients and evaluation to the current graph.
 
         Args:
-          setter: returns, for the name of a device, the device or device function for a tower's operations.
+          setter: a function from the name of a device to the device, or device function, for a tower's operations.
           estimate: whether to replace batches by placeholders with a known number of examples.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Variables that the model itself changes, and no gradient: averages, counters, shadows.
+"""Variables that the model's own operations change, and not a gradient: averages, counters, shadow copies.
 
 Every worker has such variables, but only the chief's values reach the servers: in each step the chief writes the
 variables that its own model has changed. A worker whose step uses such a variable reads it from the servers before its
@@ -60,13 +60,13 @@ class State:
             if name in trained:
                 raise JobError(
                     f"{place(next(iter(found)))}: the model assigns the variable {name}, which the optimizer trains;"
-                    " expected one or the other: give tf.get_variable a constraint, or make it trainable=False"
+                    " expected only one of them to change it: give tf.get_variable a constraint, or set trainable=False"
                 )
 
     def refuse_own(self, batch: Sequence[Any], results: Sequence[Any]) -> None:
         """Refuse a variable that each worker would change by its own examples, if ``results`` depend on the variable.
 
-        A checkpoint has only the chief's value of it, from which no other worker could continue.
+        A checkpoint has only the chief's value of such a variable. No other worker could continue from this value.
 
         Args:
           batch: the tensors of this worker's examples.
@@ -82,15 +82,15 @@ class State:
                 raise JobError(
                     f"{place(own[0])}: each worker would change the variable {name} by its own examples, and its loss"
                     " depends on this variable; expected a local variable, which is separate on each worker, or a"
-                    " variable that an operation in tf.GraphKeys.UPDATE_OPS changes, which runs only on the"
-                    " chief's examples"
+                    " change by an operation in tf.GraphKeys.UPDATE_OPS, which only the chief runs, on its own"
+                    " examples"
                 )
 
     def refuse_by_each_worker(self, results: Sequence[Any]) -> None:
         """Refuse a variable that every worker would change in its step; call this method if workers share variables.
 
         Args:
-          results: losses and gradients. Every worker makes the changes for which these wait.
+          results: losses and gradients. Every worker makes the changes that they wait for.
 
         Raises:
           JobError: the model has such a variable.
@@ -119,9 +119,9 @@ def changes(variables: Mapping[str, Any], step: Set[Any]) -> Changes:
 
 
 def settle(state: State, results: Sequence[Any], step: Set[Any], later: Container[Any], workers: int = 1) -> None:
-    """Let the variables that the model changes itself, also local ones, change only after a whole step was computed.
+    """Delay the changes that the model makes to variables, also to local ones, until the whole step is computed.
 
-    Changes for which ``results`` wait stay where they are.
+    Changes that ``results`` wait for are not delayed.
 
     Args:
       results: the losses and gradients that a step computes with the old values.
@@ -162,7 +162,7 @@ def _refuse_several(found: Changes, later: Container[Any], of: str = "tower") ->
         if again:
             raise JobError(
                 f"{place(again[0])}: every {of} would change the variable {name} once in a step; expected one"
-                " change a step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
+                " change per step: add the operation to tf.GraphKeys.UPDATE_OPS, and do not let the loss wait for it"
             )
 
 
@@ -186,8 +186,8 @@ def _refuse_beside(found: Changes, variables: Mapping[str, Any], results: Sequen
         beside = [op for op in of_variable if op not in needed]
         if beside and variables[name].op in behind:
             raise JobError(
-                f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has the local"
-                f" variable {name} for itself; expected a loss that waits for the change: put tf.identity of the"
+                f"{place(beside[0])}: only the chief runs tf.GraphKeys.UPDATE_OPS, and each worker has its own"
+                f" local variable {name}; expected a loss that waits for the change: put tf.identity of the"
                 " loss under tf.control_dependencies"
             )
 
@@ -202,8 +202,8 @@ def place(op: Any) -> str:
 def with_updates(value: Any, updates: Sequence[Any]) -> Any:
     """Return ``value``, which every step fetches, as a tensor that waits for the operations ``updates``.
 
-    Only the chief passes updates, and only those of its first tower: others would change an average several times in a
-    step.
+    Only the chief passes updates, and only those of its first tower: with more, a step would change an average several
+    times.
     """
     with tf.control_dependencies(updates):
         return tf.identity(value) if updates else value

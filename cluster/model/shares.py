@@ -1,4 +1,4 @@
-"""Weigh the mean loss of each copy of the model by the copy's part of a step's mean loss.
+"""Weigh the mean loss of each copy of the model by the copy's part (its weight) in a step's mean loss.
 
 A step's gradient is the gradient of the mean loss over all examples of all workers. The servers add the gradients of
 workers. So each worker computes, for every copy of the model, the gradient of the copy's mean loss times its weight.
@@ -21,13 +21,13 @@ from cluster.task import Task, Train
 
 
 class Parts:
-    """The part of each loss in a step's mean loss, computed in the current graph.
+    """The weight of each loss in a step's mean loss, computed in the current graph.
 
     Args:
       number: the number of losses that a worker has in a step: its towers times the batches that it accumulates.
 
     Attributes:
-      shares: the ``Shares`` to settle before the first step, where workers may have unlike numbers of examples; else
+      shares: if workers may have unlike numbers of examples, the ``Shares`` to ``settle`` before the first step; else
         None.
     """
 
@@ -43,12 +43,12 @@ class Parts:
 
     @property
     def weight(self) -> Any:
-        """Return the sum of this worker's parts, float32, where the servers must divide by the sum; else None."""
+        """Return the sum of this worker's weights, float32, if the servers must divide by it; else None."""
         return tf.add_n(self._weights) if self._weights else None
 
     @property
     def examples(self) -> Any:
-        """Return the number of examples in this worker's batch of a step, where the number varies; else None."""
+        """Return the number of examples in this worker's batch of a step, if the number varies; else None."""
         return tf.add_n(self._sizes) if self._sizes else None
 
     def weigh(self, loss: Any, counts: Any = None) -> Tuple[Any, Any]:

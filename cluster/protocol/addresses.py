@@ -9,13 +9,13 @@ from typing import Dict, List, Mapping, Optional, Sequence, Union
 EXPECTED = "an address that the internet cannot reach"
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")  # hosts that mean this machine
 PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")  # variables; with a proxy, servers hang
-ADVICE = "give it a private address, or set guard: nftables, or allow_public: true"
+ADVICE = "give the task a private address, or set guard: nftables, or allow_public: true"
 
 Meaning = Union[Sequence[str], str]  # the addresses of a name, or the reason for their absence
 
 
 def may_be_public(guard: Optional[str], allow_public: Optional[bool]) -> bool:
-    """Return whether tasks may have public addresses: with a guard, or with permission in the hosts file."""
+    """Return whether tasks may have public addresses: the hosts file has ``guard`` or ``allow_public``."""
     return bool(guard or allow_public)
 
 
@@ -24,8 +24,8 @@ def exposed(hosts: Mapping[str, str], resolved: Mapping[str, Meaning]) -> Dict[s
 
     Args:
       hosts: the host of each task, by task: a name or an IP address.
-      resolved: for each name its addresses, or the reason why it has none. A host that is not in ``resolved`` is its
-        own address.
+      resolved: the addresses of each name, or the reason why the name has none. A host that is not in ``resolved``
+        is an address itself.
     """
     meanings = {task: resolved.get(host, [host]) for task, host in hosts.items()}
     public = {

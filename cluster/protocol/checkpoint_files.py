@@ -1,7 +1,7 @@
 """List and remove the files of checkpoints in a folder, without TensorFlow.
 
 A checkpoint of step 800 is ``model-800.index`` and some ``model-800.data-…``, one for each piece. The chief first
-writes all files in a folder ``model-800.partial``, and gives the index its name last. So a checkpoint with an index is
+writes all files in a folder ``model-800.partial``, and renames the index last. So a checkpoint with an index is
 complete. A process that is killed at any moment leaves at most that folder and files without an index.
 """
 
@@ -86,7 +86,7 @@ def make_durable(path: str) -> None:
 
 
 def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[int] = None) -> List[StoredCheckpoint]:
-    """Remove all but the ``keep`` newest of our own checkpoints up to ``newest``; return the remaining ones of these.
+    """Remove our own checkpoints up to ``newest``, except the ``keep`` newest ones, and return the remaining ones.
 
     With a ``keep`` below 1 the function removes nothing, as in TensorFlow. The checkpoint of the step ``spared`` also
     remains.
@@ -105,7 +105,7 @@ def prune(folder: Path, newest: StoredCheckpoint, keep: int, spared: Optional[in
 def remove(path: str) -> None:
     """Remove the files of a checkpoint, its index first; never raise OSError.
 
-    Without its index, a checkpoint does not count as one.
+    Without its index, a checkpoint no longer counts as a checkpoint.
     """
     with contextlib.suppress(OSError):
         for file in sorted(_files(path), key=lambda file: ".index" not in file.name):

@@ -1,6 +1,6 @@
-"""The words of ``command:``, in which ``--task_index={index}`` becomes a different text for every task.
+"""The placeholders in ``command:``: every task gets its own text for ``--task_index={index}``.
 
-A placeholder is one of the names below in braces. ``${HOME}`` belongs to the shell. Braces around anything else remain
+A placeholder is one of the names below in braces. ``${HOME}`` is left to the shell. Braces around anything else remain
 unchanged: ``{}``, ``{"a": 1}``, ``{ print }``.
 """
 
@@ -16,15 +16,15 @@ PLACEHOLDERS = {
     "address": "Address of the task for the other tasks, `host:port`.",
     "port": "Port of that address.",
     "ps_hosts": "Addresses of all ps, with commas between them.",
-    "worker_hosts": "Addresses of all workers, without a chief.",
-    "chief_hosts": "Address of the chief; empty without a chief.",
-    "chief_address": "Address of the chief, or of worker 0 without a chief.",
+    "worker_hosts": "Addresses of all workers except the chief.",
+    "chief_hosts": "Address of the chief; empty if there is no chief.",
+    "chief_address": "Address of the chief, or of worker 0 if there is no chief.",
     "num_ps": "Number of ps.",
-    "num_workers": "Number of workers, without a chief.",
+    "num_workers": "Number of workers, not counting the chief.",
     "gpus": "Number of GPUs of the task.",
     "run": "Full name of the run, `digits-20261120-155902`.",
     "run_folder": "Folder of the run on the task's host; other hosts do not share it.",
-    STATE_FOLDER: "Folder of the key `name` on the task's host, which outlives runs.",
+    STATE_FOLDER: "Folder on the task's host that all runs of the same `name` share; it outlives runs.",
 }
 _NAMED = re.compile(r"(?<!\$)\{([A-Za-z_]\w*)\}")
 
@@ -37,7 +37,7 @@ def fill(word: str, values: Mapping[str, str]) -> str:
 
 
 def names_in(word: str) -> List[str]:
-    """Return the names that stand in braces in ``word``."""
+    """Return all names in braces in ``word``."""
     return _NAMED.findall(word)
 
 
@@ -47,11 +47,11 @@ def unknown(word: str) -> List[str]:
 
 
 def nearest(name: str) -> str:
-    """Return a hint for ``name``, which is no placeholder: the nearest placeholder, or all placeholders."""
+    """Return a hint for the unknown placeholder ``name``: the most similar placeholder, or all placeholders."""
     near = difflib.get_close_matches(name, PLACEHOLDERS, 1, 0.7) or [
         each for each in PLACEHOLDERS if name.endswith(each)
     ]
     known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
     if near:
         return f"did you mean {{{near[0]}}}?"
-    return f"known placeholders: {known}; write other braces as {{ {name} }}"
+    return f"known placeholders: {known}; to keep the braces, write {{ {name} }}"

@@ -1,12 +1,12 @@
-"""Values of ``env:``, in which ``$NAME`` becomes the variable's value on the host, and ``~`` the home folder.
+"""Values of ``env:``; the host replaces ``$NAME`` by the variable's value there, and ``~`` by the home folder.
 
 The rules are those of an assignment in a shell. ``$NAME`` and ``${NAME}`` become the variable's value, and an unset
 variable is empty. ``~`` becomes the home folder at the beginning and after a colon, if a slash, a colon or the end
 follows. ``~anna`` is the home folder of a user whom the host knows. ``$$`` is a dollar sign, and ``$~`` a tilde
 anywhere. Nothing else may follow a dollar sign.
 
-A name means the task's variable of this name, in whatever order the variables are, or else the host's variable. In its
-own value, a variable's name means the host's value, as in ``LD_LIBRARY_PATH: "/opt/x:$LD_LIBRARY_PATH"``.
+A name means the task's variable of this name, in any order of the variables, or else the host's variable. In its own
+value, a variable's name means the host's value, as in ``LD_LIBRARY_PATH: "/opt/x:$LD_LIBRARY_PATH"``.
 """
 
 import errno
@@ -22,7 +22,7 @@ _HOME_OF_WORD = re.compile(r"^(--?[A-Za-z0-9][\w.-]*=)?~(?=/)")
 
 
 def unknown(value: str) -> Optional[str]:
-    """Return the first piece of ``value`` that begins with a dollar sign without a meaning; None for no such piece."""
+    """Return the first piece of ``value`` that begins with a dollar sign without a meaning; None if there is none."""
     rest = _DOLLAR.sub("", value)
     if "$" not in rest:
         return None
@@ -34,22 +34,22 @@ def unknown(value: str) -> Optional[str]:
 
 
 def names_in(value: str) -> List[str]:
-    """Return the names of variables in a value."""
+    """Return the names of the variables that ``value`` uses."""
     return [match[2] or match[3] for match in _DOLLAR.finditer(value) if not match[1]]
 
 
 def has_home(value: str) -> bool:
-    """Return whether a value names the home folder."""
+    """Return whether ``value`` uses a home folder, as in ``~`` or ``~anna``."""
     return _HOME.search(value) is not None
 
 
 def literal(value: str) -> str:
-    """Return the value of ``env:`` that stands for exactly the text ``value``."""
+    """Return the text ``value`` escaped, so that in ``env:`` it means exactly this text."""
     return _HOME.sub(lambda match: f"${match.group()}", value.replace("$", "$$"))
 
 
 def text_of(value: str) -> str:
-    """Return the text that ``value``, a value of ``env:`` without names and home folders, stands for."""
+    """Return the unescaped text of ``value``, a value of ``env:`` without names and home folders."""
     return _DOLLAR.sub(lambda match: match[1], value)
 
 
@@ -61,7 +61,7 @@ def expanded(
     Args:
       outside: returns the value of a name that is not among ``values``, or that means the host's value.
       home: returns the home folder that ``~`` or ``~anna`` names.
-      escape: the text that the results have before each dollar sign or tilde that stands for itself.
+      escape: the text that the results have before each literal dollar sign or tilde.
 
     Raises:
       OSError: a value becomes longer than Linux allows.
@@ -88,9 +88,9 @@ def expanded(
 
 
 def with_names(values: Mapping[str, str], name: str) -> Optional[str]:
-    """Return the value of ``name`` with the values of the task's own variables put in; None if there is none.
+    """Return the value of ``name``, with names of the task's own variables replaced; None if ``name`` is unknown.
 
-    Names of host variables and home folders stay as they are.
+    Names of the host's variables, and home folders, are not replaced.
     """
     return expanded(values, lambda outside: f"${{{outside}}}", str, "$").get(name)
 

@@ -1,9 +1,9 @@
 """The kind of a failure, and the author's own frames in its traceback.
 
-The class of one of our errors gives its kind; a table lists the errors of other programs.
+The class of an error of this project determines its kind; a table lists the errors of other programs.
 
-No decision depends on the text of one of our errors. ``FOREIGN`` is the only table with names and words of errors of
-other programs: Python, TensorFlow, CUDA, the C++ runtime and the C library.
+No decision depends on the text of an error of this project. ``FOREIGN`` is the only table with names and words of
+errors of other programs: Python, TensorFlow, CUDA, the C++ runtime and the C library.
 """
 
 import os
@@ -17,7 +17,7 @@ from cluster.errors import CheckpointError, ClusterError, NonFiniteError
 EXCEPTION, EXIT = "exception", "exit"
 OUT_OF_MEMORY, LOST_CONNECTION = "out-of-memory", "lost-connection"
 KINDS = {
-    EXCEPTION: "an exception of no kind below",
+    EXCEPTION: "an exception of none of the other kinds",
     EXIT: "the task ended without an exception",
     OUT_OF_MEMORY: "no memory was left",
     LOST_CONNECTION: "another task could not be reached",
@@ -27,7 +27,7 @@ KINDS = {
 
 
 class Foreign(NamedTuple):
-    """A row of ``FOREIGN``: the classes, or the words, that identify errors of one ``origin`` and one ``kind``."""
+    """A row of ``FOREIGN``: classes, or words, by which errors of one ``origin`` and one ``kind`` are recognized."""
 
     origin: str
     kind: str
@@ -68,8 +68,8 @@ _MOST_FRAMES = 10  # the innermost ones
 def kind_of(error: BaseException) -> str:
     """Return the kind of ``error``, which ends a task.
 
-    For one of our errors, its cause counts only if memory ran out. A job may connect to other programs itself: if it
-    loses such a connection, no task is lost.
+    The cause of an error of this project counts only if memory ran out. A lost connection as its cause does not count,
+    because a job may connect to other programs than tasks.
     """
     if not isinstance(error, ClusterError):
         return foreign_kind(_classes(error), str(error)) or EXCEPTION
@@ -79,7 +79,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def missing_module(error: BaseException) -> Optional[str]:
-    """Return the module that this Python lacks, if ``error``, or its cause for one of our errors, names the module."""
+    """Return the missing module if ``error``, or the cause of an error of this project, names it; otherwise None."""
     found = error.__cause__ if isinstance(error, ClusterError) else error
     return found.name if isinstance(found, ModuleNotFoundError) else None
 

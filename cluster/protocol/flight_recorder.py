@@ -1,4 +1,4 @@
-"""Record every span of a task's time at its end. The recording is always on, and takes some microseconds a span.
+"""Record each span of a task's time, such as a step, when it ends: always, and within a few microseconds.
 
 The recorder writes into the file with ``pwrite``, and keeps one record in memory. Written records belong to the kernel,
 and survive the process. A file that is mapped into memory would cost a few microseconds less. But then a full disk, a
@@ -36,7 +36,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FlightRecorder:
-    """Record the spans of one attempt of a task; without a folder, record nothing.
+    """The recorder of the spans of one attempt of a task; without a folder, it records nothing.
 
     Only the task's own thread may call the methods.
     """
@@ -53,7 +53,7 @@ class FlightRecorder:
         self._code, self._since = CODES["starting"], clock()
 
     def describe(self, exchanges: Sequence[PsExchange]) -> None:
-        """Set ``exchanges``, the exchange of each step with each ps, for the header of the file."""
+        """Set what the task exchanges with each ps in a step; the header of the file contains it."""
         self._exchanges = exchanges[:MOST_PS]
         if self._file is not None:
             self._write_header(self._file)
@@ -116,5 +116,5 @@ class FlightRecorder:
         """End the recording permanently."""
         if self._file is not None:
             os.close(self._file)
-        print(f"{self._path}: the last steps are not recorded any more: {error.strerror}", flush=True)
+        print(f"{self._path}: the times of steps are no longer recorded: {error.strerror}", flush=True)
         self._path = self._file = None

@@ -1,11 +1,11 @@
-"""The newest spans of a task's time, in a file of fixed size that can be read after a SIGKILL of the task.
+"""The newest spans of a task's time, such as its steps, in a file that survives a SIGKILL of the task.
 
-The file is a ring of ``SLOTS`` records of ``SLOT`` bytes, after a header of ``HEADER`` bytes. Record number n is in
+The file is a header of ``HEADER`` bytes, and a fixed ring of ``SLOTS`` records of ``SLOT`` bytes. Record number n is in
 slot n modulo ``SLOTS``, so a new record replaces the oldest. A record ends in a checksum over its other bytes. The
 reader skips a record that is only partly written, and counts the record as ``torn``.
 
 Times are from the host's monotonic clock, which all processes of a host share, and which never jumps. Each boot
-starts the clock at 0. So a record contains a number of its boot, and records of another boot cannot be placed in time.
+starts the clock at 0. So a record contains a number for its boot, and the times of earlier boots cannot be compared.
 """
 
 import json
@@ -37,7 +37,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Wait(NamedTuple):
-    """The longest wait of a step for one ps: the index of the ps, and the seconds of the wait."""
+    """The longest wait for one ps in a step: the index of the ps, and the seconds of the wait."""
 
     ps: int
     seconds: float
@@ -51,8 +51,8 @@ class Span(NamedTuple):
       attempt: the number of the task's attempt.
       phase: one of ``PHASES``.
       step: the global step after the span.
-      waited_s: seconds of the span in which the task waited for other workers; None where no task waits for workers.
-      longest: the longest wait of the span for one ps; None where the wait is not known.
+      waited_s: seconds of the span in which the task waited for other workers; None if tasks do not wait for workers.
+      longest: the longest wait for one ps in the span; None if the wait is not known.
       is_whole: False for a step that ended with an error, such as a lost server.
     """
 
@@ -105,7 +105,7 @@ class FlightRecords(NamedTuple):
 
 
 def boot_number(file: Path = _BOOT) -> int:
-    """Return a number for this boot of the host, of 32 bits; 0 where the kernel reports no boot."""
+    """Return a 32-bit number that identifies this boot of the host; 0 if the kernel reports no boot."""
     try:
         return zlib.crc32(file.read_bytes())
     except OSError:
@@ -113,10 +113,10 @@ def boot_number(file: Path = _BOOT) -> int:
 
 
 class Packer:
-    """Pack the records of one attempt into ``data``, of ``SLOT`` bytes: each record replaces the one before.
+    """The packer of the records of one attempt; each call overwrites ``data``, of ``SLOT`` bytes, with one record.
 
-    A step calls the packer once, while few of Python's instructions are in the processor's caches. So the packer
-    creates no object that it can avoid.
+    Each step calls the packer once, when the processor's caches contain little of this code. So the packer creates as
+    few objects as possible.
     """
 
     def __init__(self, attempt: int, boot: Optional[int] = None):
@@ -154,12 +154,12 @@ def read_records(path: Union[str, Path], boot: Optional[int] = None) -> FlightRe
     """Return the records in a file.
 
     Args:
-      boot: the boot whose records are wanted; None for the current one.
+      boot: the ``boot_number`` of the wanted records; None for the current boot.
 
     Raises:
       FileNotFoundError: the file does not exist.
       OSError: the file cannot be read, or is not a regular file.
-      ValueError: the file has not the size of a file of records.
+      ValueError: the file does not have the size of a file of records.
     """
     data = read_at_most(Path(path), SIZE)
     if len(data) != SIZE:
@@ -219,5 +219,5 @@ def _header(data: bytes) -> Optional[Header]:
 
 
 def clock_lead_s() -> float:
-    """Return by how many seconds the time of day is now ahead of the monotonic clock."""
+    """Return the time of day minus the time of the monotonic clock, in seconds."""
     return time.time() - time.monotonic()

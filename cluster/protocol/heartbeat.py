@@ -1,8 +1,8 @@
-"""The heartbeat of a task, which a second thread of the task writes every second, even when no step ends.
+"""The heartbeat of a task: a second thread of the task reports every second, even when no step ends.
 
 ``pulse.json`` in the task's folder contains a ``Sign``: the activity of the task. The thread overwrites the file in
-place, so a full disk does not make a task look dead. Time is counted in beats, so time in which the whole machine
-stands still does not count.
+place, so a full disk does not make a task look dead. Time is counted in heartbeats, so time in which the whole machine
+is suspended does not count.
 
 On the signal ``STACKS_BY`` the task writes the stack of each of its Python threads into ``stacks.txt``, whatever the
 threads are doing.
@@ -33,24 +33,24 @@ WINDOW_S = 300.0
 STEPS = ("first step", "step")  # the phases that are steps
 USUAL_OF = 9  # the number of steps that ``usual_s`` is the median of
 PHASES = {
-    "starting": "it loads, builds its graph, or joins the others, for the first time or again",
-    "first step": "it takes the first step after it has joined, or the first of another kind",
-    "step": "it takes a step",
-    "saving": "it writes a checkpoint",
-    "evaluating": "it measures a checkpoint on held-out examples, while it trains",
-    "comparing": "it takes the same step in one process, and compares",
-    "ending": "it has seen the last step: it saves, evaluates, leaves",
-    "serving": "it holds variables, or lends its devices",
-    "following": "it waits for checkpoints, or measures one",
+    "starting": "the task loads code, builds its graph, or joins the other tasks, for the first time or again",
+    "first step": "the task takes its first step after it has joined, or its first step of another kind",
+    "step": "the task takes a step",
+    "saving": "the task writes a checkpoint",
+    "evaluating": "a task that trains measures a checkpoint on held-out examples",
+    "comparing": "the task repeats a step in one process, and compares the results",
+    "ending": "the last step is over: the task saves, evaluates, and leaves the cluster",
+    "serving": "the task holds variables, or lends its devices to the chief",
+    "following": "the evaluator waits for checkpoints, or measures one",
 }
 
 
 @dataclass(frozen=True)
 class Sign:
-    """The activity of a task.
+    """One heartbeat of a task, with the task's current activity.
 
-    ``beat`` counts the signs. ``phase`` is one of ``PHASES``, and ``phase_s`` is its duration so far. ``slowest_s`` is
-    the longest time of the phase in the last minutes, without waits for other workers; 0 where the time is not known.
+    ``beat`` counts the heartbeats. ``phase`` is one of ``PHASES``, and ``phase_s`` is its duration so far, in seconds.
+    ``slowest_s`` is the longest time of the phase in the last minutes, without waits for other workers; 0 if unknown.
     ``usual_s`` is the usual duration of recent steps, including waits; 0 before the first step. ``owes``: whether other
     workers wait for this task in the current step; None where that is not known. ``doing``: the current part of the
     task's start, in words.
@@ -66,9 +66,9 @@ class Sign:
 
 
 class Heartbeat:
-    """Record the activity of a task, and write its signs in a second thread.
+    """The recorder of a task's activity; a second thread writes the heartbeats.
 
-    A record costs the task's own thread little: a few writes of attributes. The second thread does the rest.
+    A record costs the task's own thread little: it only sets some attributes. The second thread does the rest.
 
     ``ask`` returns whether other workers wait for this task in its step. A separate thread calls ``ask``, only when a
     step is late, so the call may block without end.
@@ -91,9 +91,9 @@ class Heartbeat:
     # -- the task's own thread
 
     def begin_phase(self, phase: str, waited_s: float = 0.0) -> None:
-        """Begin a phase, and end the one before it.
+        """Begin a phase, and end the previous phase.
 
-        ``waited_s`` is the time of the ended phase in which the task waited for other workers, in seconds.
+        ``waited_s`` is how long the task waited for other workers in the previous phase, in seconds.
         """
         now = self._clock()
         slowest = self._slowest.get(self._phase)
@@ -117,7 +117,7 @@ class Heartbeat:
     # -- the second thread
 
     def begin(self) -> None:
-        """Start to write signs, and stacks on the signal ``STACKS_BY``; do nothing without a folder."""
+        """Start to write heartbeats, and stacks on the signal ``STACKS_BY``; do nothing without a folder."""
         if self._folder is None:
             return
         with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ class Heartbeat:
             pause.wait(BEAT_S)
 
     def beat(self) -> Sign:
-        """Return the next sign; if the step is late, call ``ask`` in another thread."""
+        """Return the next heartbeat; if the step is late, call ``ask`` in another thread."""
         self._beats += 1
         phases, phase = self._phases, self._phase
         if phases != self._seen[0]:
@@ -178,7 +178,7 @@ def asks_after(slowest_s: float) -> float:
 
 
 class Slowest:
-    """The longest span of one kind, over the last ``WINDOW_S`` to twice ``WINDOW_S``. Times are seconds."""
+    """The longest of the spans of the last ``WINDOW_S`` to twice ``WINDOW_S``. Times are in seconds."""
 
     def __init__(self) -> None:
         self._until, self._now_s, self._before_s = 0.0, 0.0, 0.0
@@ -198,7 +198,7 @@ class Slowest:
 
 
 def read_sign(folder: Union[str, Path]) -> Optional[Sign]:
-    """Return the newest sign in a task's folder; None where the file is missing, incomplete, or not a sign."""
+    """Return the newest heartbeat in a task's folder; None if the file is missing, incomplete, or malformed."""
     try:
         sign = read_record(Path(folder) / PULSE, Sign, SIZE)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""The curve of a run's loss, as its chief reports the curve: the mean loss of every few steps.
+"""The loss curve of a run, as its chief reports it: the mean loss of every few steps.
 
 A report replaces the previous report, which the agent may not have read yet. So a report has the points of the two
-newest intervals, and the number of this process's points before these: a reader takes each point once.
+newest intervals, and the number of this process's earlier points. So a reader can take each point once.
 """
 
 import math
@@ -11,7 +11,7 @@ MOST = 32  # points of one interval: twice as many steps have points of twice as
 
 
 class LossPoint(NamedTuple):
-    """The mean ``loss`` of ``steps`` steps, the last of which is ``step``; NaN where the loss of one was not finite."""
+    """The mean ``loss`` of the ``steps`` steps up to ``step``; NaN if the loss of one of them was not finite."""
 
     step: int
     loss: float
@@ -19,7 +19,7 @@ class LossPoint(NamedTuple):
 
 
 class LossPoints:
-    """Collect the points of the curve between two reports; each step costs a few additions."""
+    """The points of the curve since the last report; each step costs a few additions."""
 
     def __init__(self) -> None:
         self._points: List[List[float]] = []  # since the newest report
@@ -48,7 +48,7 @@ class LossPoints:
         self._sum, self._steps = 0.0, 0
 
     def fields(self) -> Dict[str, Any]:
-        """Return ``curve`` and ``curve_from``, fields of ``Progress``, for a report, and begin the next interval."""
+        """Return the fields ``curve`` and ``curve_from`` of a ``Progress`` report, and begin the next interval."""
         if self._steps:
             self._complete()
         reported = {"curve": [*self._reported, *self._points], "curve_from": self._before}
@@ -64,7 +64,7 @@ def _joined(one: List[float], other: List[float]) -> List[float]:
 
 
 def new_points(progress: Mapping[str, Any], taken: int) -> List[LossPoint]:
-    """Return the points of the report ``progress`` after the first ``taken`` of its process, without malformed ones."""
+    """Return the points in ``progress`` that follow the first ``taken`` ones of its process; omit malformed points."""
     reported = progress.get("curve") or []
     new = reported[max(0, taken - (progress.get("curve_from") or 0)) :][-2 * MOST :]
     return [LossPoint(int(point[0]), point[1], int(point[2])) for point in new if _is_whole(point)]
@@ -75,5 +75,5 @@ def _is_whole(point: List[float]) -> bool:
 
 
 def count(progress: Mapping[str, Any]) -> int:
-    """Return the number of points that a process has reported up to ``progress``, one of its reports."""
+    """Return the number of points that a process has reported up to and with its report ``progress``."""
     return (progress.get("curve_from") or 0) + len(progress.get("curve") or [])

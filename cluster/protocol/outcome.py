@@ -1,7 +1,7 @@
-"""The reports of a task on itself: files in its own folder, which its agent reads.
+"""The reports of a task about itself: files in its own folder, which its agent reads.
 
-The task replaces ``progress.json`` at most once a second while it trains, and writes ``outcome.json`` once, as its last
-act. Exit code 0 alone proves nothing: a task has succeeded when its outcome reports success.
+The task replaces ``progress.json`` at most once a second while it trains, and writes ``outcome.json`` once, just before
+it ends. Exit code 0 alone proves nothing: a task has succeeded only if its outcome reports success.
 """
 
 import contextlib
@@ -41,16 +41,16 @@ class Progress:
 
     ``ignored_gradients``: gradients of this task since its start that were not finite (``train.on_nan: ignore``);
     ``dropped_gradients``: gradients that arrived after the end of their step (``train.backup_workers``); ``waited_s``:
-    seconds for which the task waited for the other workers' gradients, None where no worker waits for another.
+    seconds for which the task waited for the other workers' gradients, None if workers do not wait for each other.
 
-    The chief alone has the next four, and ``curve``. ``saving_s``: seconds since its start that the chief spent saving
+    Only the chief has the next four, and ``curve``. ``saving_s``: seconds since its start that the chief spent saving
     and measuring between steps; ``checkpoint_problem``: the reason why checkpoints fail now, None once a checkpoint has
     been written; ``save_begun`` and ``save_done``: the newest request for a checkpoint (``save_request``) that the
-    chief took up, and the newest that it completed. ``metrics``: an evaluator's on held-out examples, or the chief's
-    on training examples. ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
+    chief took up, and the newest that it completed. ``metrics``: from an evaluator on held-out examples, or from the
+    chief on training examples. ``best``: the step of the best checkpoint so far, and its metric (``train.best``).
     ``passed_over``: the unreadable checkpoints and the reasons, as long as the chief's process lives;
     ``passed_over_from`` and ``passed_over_to``: the step of the newest unreadable checkpoint, and the restored step.
-    ``warnings``: mistakes of the job's author that do not end the run, a sentence each. ``curve`` and ``curve_from``:
+    ``warnings``: mistakes of the job's author that do not end the run, one sentence each. ``curve`` and ``curve_from``:
     the newest points of the loss, and the number of points before them (``loss_points``).
 
     Only a program under ``command:`` has ``rate``, its examples per second, and ``reports``: the number of its reports
@@ -84,7 +84,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a task. ``retry`` is False where a restart would fail in the same way.
+    """The result of a task. ``retry`` is False if a restart would fail in the same way.
 
     ``kind`` is one of ``failure_kinds.KINDS``, None for a success. ``missing_module`` names the missing module that
     made the task fail. ``best`` and ``best_checkpoint`` are step, metric and path of the best checkpoint
@@ -124,7 +124,7 @@ class Outcome:
 
 
 class Reporter:
-    """Write a task's progress, outcome, heartbeat and newest steps into ``folder``; write nothing if that is None.
+    """A writer of a task's progress, outcome, heartbeat and newest steps into ``folder``; None: it writes nothing.
 
     ``job_dir`` is the author's own folder; the task runs a copy of the folder. Errors name the files of ``job_dir``.
     ``attempt`` is the number of earlier attempts of the task.
@@ -148,7 +148,7 @@ class Reporter:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> "Reporter":
-        """Return the reporter of a task that an agent started, or a silent one."""
+        """Return the reporter of a task that an agent started; for another process, a reporter that writes nothing."""
         attempt = environ.get("LAUNCH_ATTEMPT", "")
         return cls(
             environ.get("LAUNCH_TASK_DIR"), job_dir=environ.get("LAUNCH_JOB_DIR"),
@@ -156,17 +156,17 @@ class Reporter:
         )  # fmt: skip
 
     def begin(self) -> None:
-        """Begin to report: from now on this process is the task."""
+        """Begin to report: from now on, this process acts as the task."""
         self.recorder.begin("starting")
         self.heartbeat.begin()
 
     def beside(self, name: str) -> Optional[Path]:
-        """Return the run's folder ``name``, next to the folders of its tasks on this host; None without a folder."""
+        """Return the folder ``name`` next to the run's task folders on this host; None without a task folder."""
         return None if self._folder is None else self._folder.parent / name
 
     @property
     def folder(self) -> Optional[Path]:
-        """Return the task's own folder; None where the reporter writes nothing."""
+        """Return the task's own folder; None if the reporter writes nothing."""
         return self._folder
 
     def due(self) -> bool:
@@ -180,7 +180,7 @@ class Reporter:
     def progress(self, progress: Progress, force: bool = False) -> None:
         """Replace the progress file, at most every ``every_s`` seconds unless forced; never raise OSError.
 
-        The first call also reserves disk space for the outcome, which decides about the run: the disk may fill up.
+        The first call also reserves disk space for the outcome, because the disk may be full when the task ends.
         """
         if force or self.due():
             first = self._written_at is None
@@ -209,7 +209,7 @@ class Reporter:
         return text
 
     def outcome(self, outcome: Outcome) -> None:
-        """Write the outcome file, without the traceback where the disk has no room for more; never raise OSError."""
+        """Write the outcome file; if the disk is full, omit the traceback. Never raise OSError."""
         values = {**asdict(outcome), "time": self._clock()}
         if not self._replace(OUTCOME, values) and self._folder is not None:
             with contextlib.suppress(OSError):
@@ -241,7 +241,7 @@ class Reporter:
 
 
 def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
-    """Return the newest progress in ``folder``; None before the first.
+    """Return the newest progress in ``folder``; None if the task has not reported yet.
 
     Raises:
       OSError: the file cannot be read, or is not a regular file.
@@ -263,11 +263,11 @@ def read_progress(folder: Union[str, Path]) -> Optional[Progress]:
 
 
 def read_outcome(folder: Union[str, Path]) -> Optional[Outcome]:
-    """Return the outcome in ``folder``; None where the task wrote none. Raises like ``read_progress``."""
+    """Return the outcome in ``folder``; None if the task wrote no outcome. Raises the errors of ``read_progress``."""
     outcome = _read(Path(folder) / OUTCOME, Outcome)
     for path in (outcome.checkpoint, outcome.best_checkpoint) if outcome is not None else ():
         if not (path or "").isprintable():
-            raise ValueError("checkpoint: expected a path that can be shown, found one with control characters")
+            raise ValueError("checkpoint: expected a path of printable characters, found control characters")
     if outcome is not None and outcome.kind not in (None, *failure_kinds.KINDS):
         raise ValueError(f"kind: expected one of {', '.join(failure_kinds.KINDS)}, found {ascii(outcome.kind)[:60]}")
     if outcome is None:

@@ -1,4 +1,4 @@
-"""Step, loss and rate of a program under ``command:``, read from its lines.
+"""Step, loss and rate of a program under ``command:``, read from lines that it writes.
 
 A program prints these values into its log, where the groups ``step``, ``loss`` and ``rate`` of the regular expression
 ``progress:`` find them. Or a program appends lines of JSON, such as ``{"step": 12, "loss": 0.3, "rate": 88.0}``, to the
@@ -37,7 +37,7 @@ def mistake_in(expression: str) -> Optional[Mistake]:
     unknown = [name for name in groups if name not in GROUPS]
     if unknown:
         return Mistake(
-            f"the groups {', '.join(GROUPS)}", f"the group '{unknown[0]}'", "(?:…) is a group without a name"
+            f"the groups {', '.join(GROUPS)}", f"the group '{unknown[0]}'", "write (?:…) for an unnamed group"
         )
     if STEP not in groups:
         return Mistake("a group named step", ", ".join(groups) or "no named group", _EXAMPLE)
@@ -56,13 +56,13 @@ def compiled(expression: str) -> Pattern[str]:
 
 @dataclass
 class Read:
-    """The newest values in some lines, by name, and the newest mistake for each name whose text was no number."""
+    """The newest values in some lines, by name, and the newest mistake for each name whose text was not a number."""
 
     values: Dict[str, Union[int, float]] = field(default_factory=dict)
     problems: Dict[str, Mistake] = field(default_factory=dict)
 
     def take(self, given: Mapping[str, Any]) -> None:
-        """Take from ``given``, the values of a line by name, the values that no newer line has."""
+        """Add the values of an earlier line, ``given``, by name; values that newer lines have remain."""
         for name in GROUPS:
             value = given.get(name)
             if value is None or name in self.values:
@@ -88,7 +88,7 @@ def read_log(lines: Sequence[str], expression: Pattern[str]) -> Read:
 
 
 def read_json(lines: Sequence[str]) -> Read:
-    """Return the newest step, loss and rate in ``lines``, each a JSON object; ignore its other keys."""
+    """Return the newest step, loss and rate in ``lines``. Each line is a JSON object; its other keys are ignored."""
     read = Read()
     for line in reversed(lines):
         try:

@@ -2,5 +2,5 @@
 
 
 def quantity(number: int, noun: str, plural: str = "") -> str:
-    """Return ``1 worker`` or ``1,200 workers``; ``plural`` is for a noun whose plural is not the noun with an s."""
+    """Return ``1 worker`` or ``1,200 workers``; ``plural`` is for a noun with an irregular plural."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,10 +1,10 @@
 """Ask the chief for a checkpoint, by a number in a file of its task's folder.
 
-The chief reads the file between steps. The second word in the file is the manner:
+The chief reads the file between steps. The second word in the file is the manner of the save:
 
     now   the chief saves before its next step
-    hold  the same, once all workers have stopped: all tasks that train end next, and resume from this checkpoint
-    live  training continues while most of the checkpoint is written: its step is later than the request
+    hold  the chief saves after all workers have stopped: the training tasks then end, and resume from this checkpoint
+    live  training continues while most of the checkpoint is written: its step is later than that of the request
 """
 
 import contextlib
@@ -20,7 +20,7 @@ LOOK_S = 0.1  # a look costs some microseconds, and a step may take less than a 
 
 
 def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
-    """Ask the task of ``folder`` to save. A ``number`` above all earlier ones is a new request. Raises OSError."""
+    """Ask the task of ``folder`` to save; a new request has a larger ``number`` than all before. Raises OSError."""
     partial = Path(folder) / f".{SAVE}.partial"
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()
@@ -32,8 +32,8 @@ def ask(folder: Union[str, Path], number: int, manner: str = NOW) -> None:
 class SaveRequests:
     """The requests to the chief for a checkpoint.
 
-    ``begun`` is the newest request that the chief took up, and ``manner`` is its manner. ``done`` is the newest request
-    that the chief has completed.
+    ``begun`` is the newest request that the chief took up, and ``manner`` is the manner of its save. ``done`` is the
+    newest request that the chief has completed.
     """
 
     def __init__(self, folder: Optional[Path], clock: Callable[[], float] = time.monotonic):
@@ -64,7 +64,7 @@ class SaveRequests:
         self.done = self.begun
 
     def progress_fields(self) -> Dict[str, int]:
-        """Return the fields of ``Progress`` on the requests."""
+        """Return the fields of ``Progress`` about the requests."""
         return {"save_begun": self.begun, "save_done": self.done}
 
 

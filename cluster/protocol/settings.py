@@ -16,7 +16,7 @@ class Limits:
 
     Attributes:
       memory_gib: memory of all processes of the task together.
-      processors: number of processors, which no other task with such a limit gets.
+      processors: number of processors; no other task with such a limit gets the same processors.
       numa_node: the node whose processors and memory the task uses.
       nofile: number of files that each process of the task may have open.
       nice: the nice value of the task; a higher value yields to others.
@@ -34,7 +34,7 @@ class Limits:
         return None if self.memory_gib is None else int(self.memory_gib * GIB)
 
     def given(self) -> Dict[str, Any]:
-        """Return the limits that the task has, by their keys."""
+        """Return the limits of the task that are not None, by their keys."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -47,7 +47,7 @@ class Restart:
       backoff_s: seconds before the restart after the first failure.
       frozen_s: the minimum time without progress, in seconds, after which a task counts as frozen; None for never.
       window_s: seconds after which a failure is forgiven; None for never.
-      together: whether all workers restart where one of them does; None where the program decides.
+      together: whether all workers restart when one of them does; None if this depends on the program.
     """
 
     max: int = 3
@@ -59,7 +59,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class Elastic:
-    """The setting by which training continues without lost hosts while ``min_workers`` workers remain.
+    """The setting by which training continues without lost hosts while at least ``min_workers`` workers remain.
 
     The chief counts as a worker.
     """
@@ -74,7 +74,7 @@ class Container:
     Attributes:
       image: a path on the hosts, which may begin with ``~``, or the name of an image.
       python: the Python in the image.
-      runtime: apptainer, podman or docker; None where each host chooses.
+      runtime: apptainer, podman or docker; None if each host chooses.
       args: further options of the runtime.
     """
 
@@ -85,7 +85,7 @@ class Container:
 
 
 def is_image_file(image: str) -> bool:
-    """Return whether ``image`` is a path, which apptainer runs, or else a name, which podman and docker look up."""
+    """Return whether ``image`` is a path, for apptainer; otherwise it is a name, for podman and docker."""
     return image.startswith(("/", "~"))
 
 
@@ -153,10 +153,10 @@ class HostSettings:
       allow_public: whether tasks may have addresses that the internet can reach.
       notice: the command by which a host learns that its machine will be taken away; None for no command.
       container: the container in which each task runs; None for no container.
-      after: shell commands that run on a host once its part of the run is over.
-      quiet_s: seconds without a sign of work after which a task is reported as quiet; None for never.
+      after: shell commands that run on a host after the run has ended there.
+      quiet_s: seconds without activity after which a task is reported as quiet; None for never.
       progress: the regular expression that finds the progress of a program in its log; None for none.
-      folder: "run" where the tasks of a host share one working folder, "task" where each task has a folder of its own.
+      folder: "run" if the tasks of a host share one working folder, "task" if each task has its own folder.
     """
 
     guard: Optional[str] = None

@@ -1,4 +1,4 @@
-"""Small files in folders where other programs write too: opened only if regular, read with a limit, replaced whole.
+"""Safe access to small files in folders where other programs write, too: with limits, and as a whole.
 
 The expected name may belong to a FIFO, which blocks the program that opens it. The name may belong to an endless
 device, or to a link to a FIFO or a device. This module opens only regular files, and never waits. It reads JSON of
@@ -26,7 +26,7 @@ _KINDS_OF_FILE = {
 
 
 class NotRegular(OSError):
-    """The name does not belong to a regular file."""
+    """The path is not that of a regular file."""
 
 
 def open_to_read(path: Path) -> BinaryIO:
@@ -87,11 +87,11 @@ def read_at_most(path: Path, limit: int) -> bytes:
 def replace_file(path: Path, text: str) -> None:
     """Replace the content of ``path``, as a whole or not at all.
 
-    Where the disk has no room for a second file, the function writes in place. Then the file needs no further room
-    while it does not grow beyond its blocks. A program that reads at that moment may read torn text.
+    If the disk has no room for a second file, the function writes in place. This succeeds if the file does not grow
+    beyond its blocks. A program that reads at that moment may get a partly written text.
 
     Raises:
-      OSError: the file can neither be replaced nor be written in place.
+      OSError: the file can be neither replaced nor written in place.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -109,10 +109,10 @@ def replace_file(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder to fill; then name it ``path``, which must be free, or remove it after an error.
+    """Yield an empty folder to fill, then rename it to ``path``, which must not exist; after an error, remove it.
 
     Raises:
-      OSError: the folder cannot be made, or ``path`` is taken.
+      OSError: the folder cannot be created, or ``path`` exists.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     own = tempfile.mkdtemp(prefix=f".{path.name}.", dir=str(path.parent))
@@ -159,7 +159,7 @@ def read_record(path: Path, kind: Type[T], limit: int) -> T:
 
 
 def make_record(values: Mapping[str, Any], kind: Type[T]) -> T:
-    """Return ``values`` as ``kind``. Raises ValueError for a value that is missing, unknown, or of another type."""
+    """Return ``values`` as the dataclass ``kind``. Raises ValueError if one is missing, unknown, or of a wrong type."""
     wanted = _fields(kind)  # type: ignore[arg-type]
     for name, value in values.items():
         if name not in wanted:

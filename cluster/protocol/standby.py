@@ -1,7 +1,7 @@
-"""A task's process that starts before its cluster does, prepares as much as possible, and then waits for its turn.
+"""A task's next process: it starts before its cluster does, prepares as much as possible, and waits to take over.
 
 Meanwhile another process of the same task trains. So the waiting process writes only the file ``ready`` into the task's
-folder. Its turn comes as a line on its standard input. If the input ends without a line, the process ends, too.
+folder. A line on its standard input makes it take over. If the input ends without a line, the process ends, too.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ READY = "ready"
 
 
 class Standby:
-    """The wait of this process for its turn.
+    """The wait of this process until it may take over its task.
 
     Args:
-      waits: whether the process waits. A process that an agent started in its turn does not wait.
+      waits: whether the process waits. A process that may train at once does not wait.
       folder: the task's own folder.
-      begin: the function that is called once the turn has come.
+      begin: the function that is called when the process takes over.
       source: the file from which the line is read; by default this process's standard input.
     """
 
@@ -37,10 +37,10 @@ class Standby:
         return cls(environ.pop(STANDBY, None) is not None, Path(environ.get("LAUNCH_TASK_DIR", "")), begin)
 
     def wait(self) -> None:
-        """Wait for the turn.
+        """Wait until this process may take over its task.
 
         Raises:
-          SystemExit: the input ended without a turn.
+          SystemExit: the input ended before that.
           OSError: the folder cannot be written.
         """
         if not self.waits:
@@ -53,7 +53,7 @@ class Standby:
 
 
 def is_ready(folder: Path) -> bool:
-    """Return whether the process of the task's ``folder`` is ready, and waits for its turn."""
+    """Return whether the next process of the task with this ``folder`` is ready, and waits to take over."""
     return os.path.lexists(str(folder / READY))
 
 

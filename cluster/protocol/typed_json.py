@@ -21,7 +21,7 @@ class Malformed(ValueError):
 
 
 def to_values(record: Any) -> Dict[str, Any]:
-    """Return a dataclass as values for JSON: every field under its name, in the order of the fields."""
+    """Return a dataclass as values for JSON: each field by its name, in the order of the fields."""
     kind: Any = type(record)
     values = dict(vars(record))
     for name in _with_parts(kind):
@@ -61,10 +61,10 @@ def from_values(kind: Type[T], values: Any) -> T:
 
 
 def part_of(kind: Type[T], *records: Any, **others: Any) -> T:
-    """Return an object of the dataclass ``kind`` with values from ``others``, or else from ``records``, by name.
+    """Return an object of the dataclass ``kind``; each field comes from ``others``, or else from ``records``, by name.
 
-    Records are dataclasses or dictionaries; the first record with a value counts. Fields that ``kind`` lacks are
-    ignored in records.
+    Records are dataclasses or dictionaries; the first record that has a field counts. Fields of records that ``kind``
+    lacks are ignored.
     """
     wanted: Any = kind
     given: Dict[str, Any] = {}
@@ -75,7 +75,7 @@ def part_of(kind: Type[T], *records: Any, **others: Any) -> T:
 
 
 def updated(record: T, values: Any) -> T:
-    """Return a copy of ``record``, a dataclass, with the fields replaced that ``values``, from JSON, has.
+    """Return a copy of the dataclass ``record``, in which ``values``, from JSON, replace fields of the same names.
 
     Raises Malformed.
     """
@@ -83,7 +83,7 @@ def updated(record: T, values: Any) -> T:
 
 
 def fields_in(kind: Any, values: Any, at: str = "") -> Dict[str, Any]:
-    """Return the fields of the dataclass ``kind`` that ``values``, from JSON, has, each converted to its type.
+    """Return the values from JSON for fields of the dataclass ``kind``, each converted to the type of its field.
 
     ``at`` is the name of the enclosing field, for errors. Raises Malformed.
     """
@@ -136,7 +136,7 @@ def _read(hint: Any, value: Any, at: str) -> Any:
         if not isinstance(value, dict):
             raise _refused(at, "an object", value)
         return {key: _read(arguments[1], each, _within(at, key)) for key, each in value.items()}
-    raise TypeError(f"{at}: fields of the type {hint} cannot be sent")
+    raise TypeError(f"{at}: fields of the type {hint} cannot be read from JSON")
 
 
 def _scalar(hint: Any, value: Any, at: str) -> Any:

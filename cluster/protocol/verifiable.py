@@ -15,10 +15,10 @@ class _Needed(NamedTuple):
 
 _NEEDED = (
     _Needed("mode", "sync", "asynchronous steps have no order"),
-    _Needed("replication", "between-graph", "with in-graph replication, one process computes every step already"),
-    _Needed("backup_workers", 0, "the speed of the workers decides which gradients make a step"),
+    _Needed("replication", "between-graph", "with in-graph replication, one process already computes every step"),
+    _Needed("backup_workers", 0, "the speed of the workers decides which gradients a step uses"),
     _Needed("local_steps", 1, "each worker trains on its own copy of the variables"),
-    _Needed("wire", "float32", "gradients that travel in 16 bits are rounded"),
+    _Needed("wire", "float32", "gradients that are sent in 16 bits are rounded"),
 )
 
 

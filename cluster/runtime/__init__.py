@@ -1,4 +1,4 @@
-"""TensorFlow sessions, servers, devices, and the variables and queues of servers. Nothing here knows a model.
+"""TensorFlow sessions, servers, devices, and the variables and queues of servers. No module here knows a model.
 
 tf_compat     the only import of TensorFlow, for the parts that 1.15 and 2.x have in common
 devices       names of devices, and the devices of each tower of a task

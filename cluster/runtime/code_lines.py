@@ -1,6 +1,6 @@
 """The line of a Python file that caused an error: the line that raised it, or that made the operation at fault.
 
-Errors of a graph name operations, and an operation has the lines of the code that made it.
+An error of a graph names operations, and an operation records the lines of the code that made it.
 """
 
 import builtins

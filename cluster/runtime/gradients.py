@@ -1,4 +1,4 @@
-"""Small functions of gradients: dense tensors, rows of a variable (``IndexedSlices``), or None."""
+"""Small functions on gradients: dense tensors, rows of a variable (``IndexedSlices``), or None."""
 
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
@@ -25,7 +25,7 @@ def values_of(grad: Any) -> Any:
 
 
 def map_values(grad: Any, change: Callable[[Any], Any]) -> Any:
-    """Return ``grad`` with the values that ``change`` returns: dense, sparse with the same rows, or None."""
+    """Return ``grad``, dense, sparse or None, with its values changed by the function ``change``."""
     if isinstance(grad, tf.IndexedSlices):
         return tf.IndexedSlices(change(grad.values), grad.indices, grad.dense_shape)
     return None if grad is None else change(grad)
@@ -43,7 +43,7 @@ def gradient_after(done: Any, grad: Any) -> Any:
 
 
 def without_rows(grad: Any, is_so: Any) -> Any:
-    """Return the gradient. If ``is_so`` is true and the gradient is sparse, the result has no rows."""
+    """Return the gradient, without its rows if it is sparse and ``is_so`` is true."""
     if not isinstance(grad, tf.IndexedSlices):
         return grad
     number = tf.where(is_so, tf.zeros([], tf.int32), tf.shape(grad.values)[0])
@@ -53,13 +53,13 @@ def without_rows(grad: Any, is_so: Any) -> Any:
 
 
 def divide(grad: Any, weight: Any) -> Any:
-    """Return ``grad``, dense or sparse, divided by the number ``weight``; the gradient's device divides."""
+    """Return ``grad``, dense or sparse, divided by the number ``weight`` on the gradient's device."""
     with tf.device(grad.device):
         return map_values(grad, lambda values: values / tf.cast(weight, values.dtype))
 
 
 def clip(grads_and_vars: Sequence[Tuple[Any, Any]], clip_norm: Any) -> List[Tuple[Any, Any]]:
-    """Return the gradients scaled so that their global norm is at most ``clip_norm``; with None, unchanged."""
+    """Return the gradients scaled to a global norm of at most ``clip_norm``; unchanged if that is None."""
     if clip_norm is None:
         return list(grads_and_vars)
     grads = _clipped([grad for grad, _ in grads_and_vars], clip_norm)

@@ -1,6 +1,6 @@
 """The TensorFlow server of one task, the sessions that reach other servers through it, and the server's end.
 
-A run ends in an order: workers leave, the chief leaves last, then the parameter servers end. ``tf.train.Server.join``
+A run ends in this order: workers leave, the chief leaves last, then the parameter servers end. ``tf.train.Server.join``
 never returns. So a parameter server runs a session of its own, which waits on a queue of the same server. The chief
 puts one element into that queue as its last act.
 """
@@ -50,7 +50,7 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
 def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
     """Return a session on ``graph`` that reaches, through ``server``, the parameter servers and the tasks ``lent``.
 
-    Lent tasks are workers that only serve.
+    Lent tasks are workers that only run another worker's operations.
     """
     return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
 
@@ -58,8 +58,8 @@ def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> A
 def keep(made: Any) -> Any:
     """Keep ``made``, a server or a session, until the process exits, and return it: its destructor may never return.
 
-    The destructor of a session has blocked where its peers had gone, and on TensorFlow 2.21 also where it had no peers.
-    Python runs the destructor in whichever thread collects garbage.
+    The destructor of a session can block if its peers are gone, and on TensorFlow 2.21 even if it had no peers. Python
+    runs the destructor in whichever thread collects garbage.
     """
     _kept.append(made)
     return made
@@ -76,9 +76,9 @@ def wait_for_ps(task: Task) -> None:
 
 
 def threads_of(settings: Train) -> int:
-    """Return the number of threads of an operation, for ``start``: 1 in a run that is verified, else 0.
+    """Return the number of threads of an operation, for ``start``: 1 in a verified run, else 0.
 
-    With one thread, sums are equal everywhere.
+    With one thread, sums are equal on every host.
     """
     return 1 if settings.verify else 0
 
@@ -97,7 +97,7 @@ def _server_config(devices: int, threads: int) -> Any:
 def session_config(task: Task, lent: Sequence[Task] = ()) -> Any:
     """Return the options of a session that talks only to parameter servers, to itself and to lent workers.
 
-    Without these filters a session waits for every task of the cluster, and also for workers that have finished.
+    Without these filters a session waits for every task of the cluster, even for finished workers.
     """
     own = f"/job:{task.role}/task:{task.index}"
     filters = [own] if task.role == "ps" else ["/job:ps", own]
@@ -128,7 +128,7 @@ def _refuse_taken_port(task: Task) -> None:
             raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
         raise TaskError(
             f"{task.name}: expected port {port} of {host} to be free for {address}, found it taken;"
-            f" `ss -ltnp 'sport = :{port}'` shows its holder: end that process, or choose another port"
+            f" `ss -ltnp 'sport = :{port}'` shows the process there: end it, or choose another port"
         ) from error
 
 
@@ -177,7 +177,7 @@ class Shutdown:
         session.run(self._leave, options=_options_within(_REPORT_S))
 
     def wait_for_others(self, session: Any) -> List[int]:
-        """Wait, as the chief, until the others have left; return the indices of workers that have not left in time."""
+        """As the chief, wait until the others have left; return the indices of workers that have not left in time."""
         missing = set(range(1, self._others + 1))
         try:
             while missing:
@@ -187,12 +187,12 @@ class Shutdown:
         return sorted(missing)
 
     def end_servers(self, session: Any) -> None:
-        """Report the end of the run, as the chief, to every task that only serves."""
+        """As the chief, report the end of the run to every task that only serves."""
         for name, done in self._done.items():
             try:
                 session.run(done, options=_options_within(_REPORT_S))
             except (tf.errors.OpError, RuntimeError) as error:
-                print(f"{name}: cannot send the end of the run: {error}", flush=True)
+                print(f"{name}: cannot report the end of the run to it: {error}", flush=True)
 
 
 def _options_within(seconds: float) -> Any:

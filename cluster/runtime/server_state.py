@@ -25,9 +25,9 @@ def kept(name: str, shape: Sequence[int], dtype: Any, first: Any) -> Any:
 
 
 def copied(variable: Any) -> Any:
-    """Return the variable's value, on its device, in memory that does not belong to the variable.
+    """Return a copy of the variable's value, on its device, in separate memory.
 
-    For a variable that is no resource, the result of ``read_value`` changes with the variable.
+    Without the copy, the value read from a non-resource variable would change with the variable.
     """
     with tf.device(None), tf.device(variable.device):
         # A gather creates a new tensor, of any type. DeepCopy supports no unsigned or quantized numbers.
@@ -37,12 +37,12 @@ def copied(variable: Any) -> Any:
 def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> Tuple[Any, List[Any]]:
     """Create operations that only one step at a time runs, on the current device.
 
-    The lock opens when the operations are done, or when their step is given up. TensorFlow also opens the lock when a
-    step is given up while it waits for the lock; then two steps may be inside.
+    The lock opens when the operations are done, or when their step is abandoned. TensorFlow also opens the lock if a
+    step is abandoned while it waits for the lock; then two steps may run the operations.
 
     Args:
       needed: tensors used by ``work`` that are fed, or that a worker computes in this step. The step waits for these
-        tensors before it takes the lock: a session that closes may leave a step that waits for its inputs without end.
+        tensors before it takes the lock: a closed session may leave a step that waits for its inputs for ever.
       work: returns the tensors or operations that it creates.
 
     Returns:
@@ -57,17 +57,17 @@ def locked(mutex: Any, needed: Sequence[Any], work: Callable[[], List[Any]]) -> 
 
 
 def take_newest(queue: Any) -> Any:
-    """Return the last element of the queue: wait for an element, and take all elements."""
+    """Wait for an element of the queue, take all elements, and return the last."""
     return queue.dequeue_many(tf.maximum(queue.size(), 1))[-1]
 
 
 def take_all(queue: Any) -> Any:
-    """Return all elements of the queue, which may be none, without waiting."""
+    """Take and return all elements of the queue, perhaps none, without waiting."""
     return queue.dequeue_many(queue.size())
 
 
 class ManyQueues:
-    """Fill or empty ``number`` queues of int64 scalars at once, in the current graph.
+    """Operations that fill or empty ``number`` queues of int64 scalars at once, in the current graph.
 
     Both operations are created on the current device, which must be the device of the queues. The handles of the queues
     are one tensor.

@@ -1,4 +1,4 @@
-"""Small functions of tensors, of few operations each: fingerprints, constants, calls, a choice of branches.
+"""Small functions on tensors, with few operations each: fingerprints, constants, calls, a choice of branches.
 
 After ``tf.enable_control_flow_v2`` a branch is a function, and variables reach it by their values. TensorFlow reads the
 values before it knows the taken branch, even where the branch is taken only if a variable has a value. And a function

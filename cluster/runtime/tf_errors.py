@@ -23,7 +23,7 @@ _FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # a task has these errors af
 def raise_only_the_cause() -> Iterator[None]:
     """Replace an error of several tasks by its cause.
 
-    Inside, such an error is raised as the cause, with the cause's own type.
+    Inside this context, the cause is raised in its place, with the cause's own type.
     """
     try:
         yield
@@ -61,7 +61,7 @@ def line_of(error: BaseException) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the line of ``error`` that has the cause, without a file name before it: that differs between saves."""
+    """Return the line of ``error`` that has the cause, without a leading file name, which differs between saves."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     parts = [part for part in line_of(error).split("; ") if part]

@@ -19,7 +19,7 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = TIMEOU
     while not condition():
         now = time.monotonic()
         if now - start > timeout_s:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}; see the logs of these tasks")
+            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}; see the logs of the awaited tasks")
         if now - reported >= _REPORT_S:
             reported = now
             print(f"waiting for {what} ({now - start:.0f} s)", flush=True)

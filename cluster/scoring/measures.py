@@ -209,7 +209,7 @@ def read_metrics(readings: Mapping[str, Reading], columns: Sequence[np.ndarray])
 
 
 def in_words(values: Mapping[str, float]) -> str:
-    """Return ``values``, those of metrics by name, as text such as ``auc 0.7812, gauc undefined``."""
+    """Return ``values``, the values of metrics by name, as text such as ``auc 0.7812, gauc undefined``."""
     shown = {name: f"{value:.4g}" if math.isfinite(value) else "undefined" for name, value in values.items()}
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 
@@ -220,7 +220,7 @@ def _with_slices(name: str, reading: Reading, parts: Dict[str, np.ndarray]) -> D
     if values is None:
         return found
     if len(values) != len(next(iter(parts.values()))):
-        raise BadExamples(f"expected a slice of each example, found {len(values)} slices")
+        raise BadExamples(f"expected one slice for each example, found {len(values)} slices")
     for each in largest_slices(values, reading.most):
         found[f"{name}/{each.name}"] = measure(reading.kind, {part: of[each.examples] for part, of in parts.items()})
     return found

@@ -1,4 +1,4 @@
-"""Tensors of a model's metrics in its graph: each once, whatever the number of metrics that use it."""
+"""The tensors of a model's metrics in its graph: each only once, even if several metrics use it."""
 
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
@@ -45,7 +45,7 @@ class Columns:
         return list(self._readings)
 
     def measures(self, name: str) -> bool:
-        """Return whether ``name`` is the name of a metric, or may be that of a metric's slice."""
+        """Return whether ``name`` is the name of a metric, or may be the name of a metric's slice."""
         sliced = [metric for metric, reading in self._readings.items() if reading.most]
         return name in self._readings or any(name.startswith(f"{metric}/") for metric in sliced)
 

@@ -48,7 +48,7 @@ def follow(job: Job, task: Task, settings: Train, args: Mapping[str, Any], repor
     """
     if job.evaluate is None:
         raise JobError(
-            f"{job.path}: expected a function evaluate for the evaluator, found none; add it or leave it out"
+            f"{job.path}: expected a function evaluate for the evaluator, found none; add one, or omit the evaluator"
         )
     follower = EvaluationGraph(job, task, settings, args)
     reporter.progress(Progress(0), force=True)
@@ -106,7 +106,7 @@ class EvaluationGraph:
         self._session.run(prepare)
 
     def measure_next(self) -> bool:
-        """Measure the newest checkpoint, and return True; return False without a new checkpoint that can be read."""
+        """Measure the newest checkpoint, and return True; return False if no new checkpoint can be read."""
         path = self._newest()
         step = int(path.rpartition("-")[2]) if path else 0
         if path is None or step <= self.step or path == self._unreadable:

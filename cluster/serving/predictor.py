@@ -81,7 +81,7 @@ class Inputs:
         self.batch = {name: self._made(name, found[name]) for name in names}
 
     def _made(self, name: str, column: InputColumn) -> Any:
-        expected = f"a dense, sparse or ragged tensor as {name!r}, to serve"
+        expected = f"for serving, a dense, sparse or ragged tensor as {name!r}"
         self._job.check("inputs", expected, column.kind, column.kind in ("dense", "sparse", "ragged"))
         if column.kind == "dense":
             return self._fed(name, column.dtype, _any_number(column.shape))
@@ -92,7 +92,7 @@ class Inputs:
         return tf.SparseTensor(indices, values, self._fed(f"{name}_dense_shape", tf.int64, [column.shape]))
 
     def _fed(self, name: str, dtype: Any, shape: Any) -> Any:
-        self._job.check("inputs", "inputs of different names, to serve", f"two of {name!r}", name not in self.fed)
+        self._job.check("inputs", "inputs of different names for serving", f"two named {name!r}", name not in self.fed)
         self.fed[name] = tf.placeholder(dtype, shape, name=name)
         return self.fed[name]
 
@@ -154,8 +154,8 @@ def predictor(job: Job, args: Mapping[str, Any], model: Model, tables: FrozenTab
     """
     if job.predict is None:
         raise JobError(
-            f"{job.path}: expected a function predict, found none; write one with the parameters of model that are no"
-            " labels, which returns {name: tensor}"
+            f"{job.path}: expected a function predict, found none; write one that takes the parameters of model"
+            " except labels, and returns {name: tensor}"
         )
     inputs = Inputs(job, model.columns, _names(job, model))
     tf.train.get_or_create_global_step()
@@ -179,11 +179,11 @@ def _names(job: Job, model: Model) -> List[str]:
     found = inspect.signature(job.predict).parameters.values()  # type: ignore[arg-type]
     wanted = [each for each in found if each.name not in _BOUND]
     named = all(each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in wanted)
-    _check(job, "parameters with names of inputs", "a function of any parameters", named)
+    _check(job, "parameters with names of inputs", "one like *args or **kwargs", named)
     needed = [each.name for each in wanted if each.name in model.columns or each.default is each.empty]
     unknown = [name for name in needed if name not in model.columns]
     known = ", ".join(model.columns)
-    _check(job, f"parameters among the batch's names {known}", f"the parameters {unknown}", not unknown)
+    _check(job, f"only parameters that the batch has ({known})", f"also {unknown}", not unknown)
     return needed
 
 
@@ -216,7 +216,7 @@ def _refuse_other_variables(job: Job, model: Model, counted: Iterable[str]) -> N
     for each in tf.global_variables():
         name, found = each.op.name, each.shape.as_list()
         is_known, expected = name in model.variables, model.variables.get(name, [])
-        _check(job, "variables that model makes", f"one that it does not make, {name!r}", is_known)
+        _check(job, "variables that model makes", f"{name!r}, which model does not make", is_known)
         _check(job, f"{name!r} of shape {expected}, as in model", f"one of {found}", expected == found)
     ours, theirs = _groups(counted), _groups(model.counted)
     for group, names in ours.items():
@@ -237,4 +237,4 @@ def _refuse_python(job: Job, graph: Any) -> None:
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
     found = [node.name for node in nodes if node.op in _PYTHON]
-    _check(job, "operations of TensorFlow", f"Python code in the graph, {found[:1]}", not found)
+    _check(job, "operations of TensorFlow", f"Python code in the graph, as the operation {found[:1]}", not found)

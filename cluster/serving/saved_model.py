@@ -1,7 +1,7 @@
 """Write the SavedModel of a checkpoint: the graph of ``predict``, its variables, and its embedding tables.
 
-Variables and tables become variables of the SavedModel, a table in pieces of at most 1 GiB. All of them are in this
-process's memory once. Later, they are in the memory of each server that loads the SavedModel.
+Variables and tables become variables of the SavedModel, a table in pieces of at most 1 GiB. This process holds all of
+them in memory at the same time. So does, later, each server that loads the SavedModel.
 """
 
 import os
@@ -41,7 +41,7 @@ def export(
       OSError: the folder exists, or cannot be written.
     """
     if os.path.lexists(folder):
-        raise FileExistsError(f"{folder}: expected a folder that does not exist yet, found one; name another")
+        raise FileExistsError(f"{folder}: expected a folder that does not exist, found an existing one; name another")
     model = trained_model(job, task, args)
     try:
         reader = open_reader(checkpoint)
@@ -53,7 +53,7 @@ def export(
                 _write(session, made, folder)
     except (tf.errors.OpError, ValueError) as error:
         raise CheckpointError(
-            f"checkpoint {checkpoint}: {line_of(error)}; export one that this job has trained"
+            f"checkpoint {checkpoint}: {line_of(error)}; export a checkpoint that this job has trained"
         ) from error
     return {"inputs": _described(made.inputs), "outputs": _described(made.outputs), "tables": rows}
 

@@ -32,7 +32,7 @@ class ScopeCounts:
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
-        """Set the counts at the end of this context, inside which one copy is built.
+        """Set the counts of the graph at the end of this context, in which one copy is built.
 
         After the first copy, the counts are those at the end of the copy. After a later copy, they are those from
         before the copy.
@@ -43,7 +43,7 @@ class ScopeCounts:
 
     @contextlib.contextmanager
     def within(self) -> Iterator[None]:
-        """Let a copy count from the start of the first copy.
+        """Let the counts of a copy begin with the counts at the start of the first copy.
 
         Enter ``around``, the variable scope of the copy, and ``within`` in this order: the scope resets counts at its
         end.
@@ -126,7 +126,7 @@ def own_entries() -> Entries:
 
 @contextlib.contextmanager
 def showing(entries: Mapping[str, Sequence[Any]]) -> Iterator[None]:
-    """Inside this context, show only ``entries``, a result of ``own_entries``, in the graph's collections."""
+    """Show, inside this context, only ``entries``, a result of ``own_entries``, in the graph's collections."""
     before = own_entries()
     for name in {*before, *entries}:
         tf.get_collection_ref(name)[:] = entries.get(name, ())

@@ -65,7 +65,7 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
 
 @contextlib.contextmanager
 def losses_alone(making: Callable[[], Any]) -> Iterator[None]:
-    """At the end of this context, remove the losses that calls of layers inside it have added to the layers.
+    """Remove, at the end of this context, the losses that calls inside it have added to their layers.
 
     So a layer that several copies call has no losses of other copies while one copy is built. A loss that a layer adds
     as it creates its variables remains.
@@ -161,7 +161,7 @@ def _assigned(variable: Any, note: Callable[[Sequence[Any]], None], value: Any) 
     if variable.trainable:
         raise ValueError(
             f"a layer assigns to {variable.path}, which is trained; a graph may assign before or after"
-            " the layer reads the value, so use a layer that does not assign to it"
+            " the layer reads the value; use a layer that does not assign to a trained variable"
         )
     note([variable._value.assign(tf.cast(value, variable._value.dtype), read_value=False)])
 

@@ -36,7 +36,7 @@ class NotShared(ValueError):
 
 
 def refuse_new_variables(who: str, known: int) -> None:
-    """Refuse a copy of the model that created variables beyond the ``known`` first ones of the graph.
+    """Refuse a copy of the model that created variables in addition to the graph's first ``known`` variables.
 
     Raises:
       NotShared: the copy created such variables.
@@ -45,7 +45,7 @@ def refuse_new_variables(who: str, known: int) -> None:
     if variables:
         names = ", ".join(variable.op.name for variable in variables)
         raise NotShared(
-            f"{who} made variables of its own ({names}), expected the first tower's to be shared;"
+            f"{who} made variables of its own ({names}), expected it to share those of the first tower;"
             " a model must make variables of the same names and shapes each time it is called",
             variables[0].op,
         )
@@ -104,7 +104,7 @@ class Sharing:
         self._making.append(range(begin, _operations()))
 
     def of_others(self, index: int) -> Set[Any]:
-        """Return the operations that copies other than ``index`` created, except together with a variable."""
+        """Return the operations of all copies except copy ``index``, without those created together with a variable."""
         copies, made = self.operations, {op for part in _within(self._making) for op in part}
         return {op for copy in copies for op in copy} - {*copies[index]} - made
 

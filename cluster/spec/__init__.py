@@ -4,13 +4,13 @@
 value found. ``schema`` is the JSON Schema that editors read. The package needs PyYAML, jsonschema and ClusterShell, so
 it runs where the launcher runs, not on hosts.
 
-model          the nouns: a spec, its tasks and sections
-reading        from a file to a spec, or to all that is wrong with the file
-yaml_text      the YAML that hosts files are written in
+model          the data classes: a spec, its tasks and sections
+reading        reads a file into a spec, or lists all that is wrong with the file
+yaml_text      reads the YAML of hosts files
 yaml_document  a document that remembers where its values were written; ``--set train.steps=100``
 place          where a value was written: a line, or an override
 schema         the published JSON Schema, and the values of a document that do not fit it
-rules          the rules between the sections
+rules          the rules that several sections must fulfil together
 section_rules  the rules for the sections ``container``, ``elastic``, ``success``, ``progress`` and ``on``
 env_rules      the rules for the values of ``env:``
 entries        the items of the roles' lists

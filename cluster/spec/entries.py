@@ -38,7 +38,7 @@ class Entry:
     spare: bool = False
 
     def problem(self, below: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """Return the problem of the value at the path ``below`` inside the entry; () for the whole entry."""
+        """Describe a problem with the value at the path ``below`` inside the entry; () for the whole entry."""
         return self.document.problem((*self.path, *below), expected, found, hint)
 
     @property
@@ -117,7 +117,7 @@ def env_at(document: Document, path: Path) -> Dict[str, str]:
 
 def _without_port(text: str) -> Tuple[str, ...]:
     if text.count(":") == 1:
-        raise HostError("a host without a port", f"'{text}'", "the port has a key of its own: port")
+        raise HostError("a host without a port", f"'{text}'", "write the port under the key port")
     return hosts(text)
 
 

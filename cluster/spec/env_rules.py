@@ -28,7 +28,7 @@ def env_rules(
 ) -> Iterator[Problem]:
     """Yield a problem for each mistake in the values of ``env:``.
 
-    Mistakes are a dollar sign without a meaning, the name of a secret, and a circle of names. With ``container``, a
+    Mistakes are a dollar sign without a meaning, the name of a secret, and a circular reference. With ``container``, a
     name is also a mistake if neither ``env:`` nor the launcher sets the variable.
     """
     paths = list(env_paths(document, findings, entries))
@@ -38,14 +38,14 @@ def env_rules(
         value = document.written(path)
         piece = unknown(value)
         if piece is not None:
-            hint = "a shell runs commands and knows defaults, such as [sh, -c, …] under command"
+            hint = "for commands and defaults, run a shell, such as [sh, -c, …] under command"
             yield document.problem(path, "$NAME, ${NAME}, or $$ for a dollar sign", f"'{piece}'", hint)
         for name in names_in(value):
             if name in secrets:
-                hint = "the program has the secret in its environment, under its own name"
+                hint = f"leave it out: the program has the secret in its environment, as ${name}"
                 yield document.problem(path, "a value without a secret", f"${name}", hint)
             elif in_container and not (name in known and name != path[-1]) and not name.startswith(_SET_BY_AGENTS):
-                expected = "a variable of env or of the launcher, since hosts do not know those of an image"
+                expected = "a variable that env or the launcher sets, since hosts do not know an image's variables"
                 yield document.problem(path, expected, f"${name}", "write its value")
     yield from _circles(document, findings, entries)
 
@@ -73,7 +73,7 @@ def _circles(document: Document, findings: Findings, entries: Sequence[Entry]) -
         for name in links:
             way = _circle(name, links, (name,))
             if way:
-                expected = f"no circle, and at most {DEEPEST} variables one behind the other"
+                expected = f"no circular reference, and at most {DEEPEST} variables in a chain"
                 problem = document.problem(named[name], expected, " → ".join(f"${each}" for each in way))
                 found += [] if problem in found else [problem]
                 break

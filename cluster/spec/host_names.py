@@ -17,7 +17,7 @@ _LIMIT = 100_000  # hosts in one range; a larger number is a typing error
 
 
 class HostError(Exception):
-    """A text names no hosts. The arguments are the expected value, the value found, and a hint."""
+    """The error of a text that names no hosts. Its arguments are the expected value, the value found, and a hint."""
 
     def __init__(self, expected: str, found: str, hint: str = ""):
         super().__init__(expected, found, hint)
@@ -70,7 +70,7 @@ def hosts(text: str) -> Tuple[str, ...]:
 
 def _check(name: str, text: str) -> None:
     if "," in name:
-        raise HostError("one host or one range", f"'{text}'", "write each as an item of its own in the list")
+        raise HostError("one host or one range", f"'{text}'", "write each as a separate item of the list")
     if "@" in name:
         raise HostError("a host without a user", f"'{text}'", "name the user in ssh.user or in the SSH configuration")
     if not _NAME.fullmatch(name):
@@ -86,7 +86,7 @@ def _expanded(numbers: str) -> List[str]:
         pieces = Counter(name for piece in numbers.split(",") for name in RangeSet(piece).striter())
         names = list(RangeSet(numbers).striter())
     except RangeSetException:
-        expected = "a range that ascends, both ends padded alike, such as [01-04] or [001-100]"
+        expected = "an ascending range with equal zero padding at both ends, such as [01-04] or [001-100]"
         raise HostError(expected, f"'[{numbers}]'") from None
     twice = [name for name in names if pieces[name] > 1]
     if twice:

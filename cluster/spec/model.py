@@ -1,4 +1,4 @@
-"""The nouns of a hosts file. A spec is one cluster, and the job that it trains."""
+"""The data classes of a hosts file. A spec is one cluster, and the job that it trains."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,8 +70,8 @@ class Ssh:
 class Setup:
     """The sources from which ``launch setup`` builds the environment on the hosts.
 
-    With ``lock`` None, the project's own lock for the host's runtime applies. ``lock`` and ``wheels`` are paths on the
-    launcher's machine, relative to the hosts file. With ``index_url`` None, each host uses its own index.
+    If ``lock`` is None, the project's own lock file for the host's runtime applies. ``lock`` and ``wheels`` are paths
+    on the launcher's machine, relative to the hosts file. If ``index_url`` is None, each host uses its own index.
     """
 
     lock: Optional[str] = None
@@ -161,7 +161,7 @@ class Spec(HostSettings, NamedTasks):
 
     @property
     def keeps_state(self) -> bool:
-        """Return whether ``command`` has the placeholder of the folder that outlives runs."""
+        """Return whether ``command`` has the placeholder of the folder that is kept between runs."""
         words = (word for role in ROLE_ORDER for word in self.command_of(role))
         return any(STATE_FOLDER in names_in(word) for word in words)
 

@@ -19,15 +19,15 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, mark: yaml.Mark) -> "Place":
-        """Return the place of ``mark``, whose name is that of a file or of an override."""
+        """Return the place of a YAML ``mark``, whose name is a file or an override."""
         if mark.name.startswith(OVERRIDE):
             return cls(mark.name)
         return cls(mark.name, mark.line + 1, mark.column + 1)
 
     def problem(self, path: Path, expected: str, found: str, hint: str = "") -> Problem:
-        """Return the problem of the value at ``path``, which was written at this place.
+        """Describe a problem with the value at ``path``, which was written at this place.
 
-        The problem does not repeat the key where the place is an override that already names ``path``.
+        The problem does not repeat the key if the place is an override that already names ``path``.
         """
         key = "" if self.where == OVERRIDE + key_text(path) else key_text(path)
         return Problem(

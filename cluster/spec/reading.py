@@ -94,7 +94,7 @@ def _hosts_files(folder: Path) -> List[str]:
 
 
 def check_name(document: Document, path: Path) -> Iterator[Problem]:
-    """Yield a problem if ``document`` lacks the key ``name``, and the file's name in ``path`` cannot replace it."""
+    """Yield a problem if ``document`` has no key ``name``, and the file's name in ``path`` is not a valid one."""
     expected = unfit_for_name(path.stem) if document.value.get("name") is None else None
     if expected is not None:
         yield document.problem(("name",), expected, f"the file's name '{path.stem}'", "add the key name")

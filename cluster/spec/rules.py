@@ -1,4 +1,4 @@
-"""The rules between the sections of a hosts file that the JSON Schema does not state."""
+"""The rules for several sections of a hosts file together, which the JSON Schema does not state."""
 
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
@@ -17,7 +17,7 @@ from cluster.task import TRAINERS, UNFIT_FOR_STOCK, Checkpoint, Train
 
 
 def broken_rules(document: Document, findings: Findings, entries: Sequence[Entry], all_read: bool) -> Iterator[Problem]:
-    """Yield a problem for every rule that values break together, although each value is valid by itself.
+    """Yield a problem for every rule that several values break together, although each is valid by itself.
 
     Args:
       findings: the problems of the schema; rules for values that have such problems are left out.
@@ -90,7 +90,7 @@ def _roles_without_command(document: Document, entries: Sequence[Entry]) -> Iter
     for role in ROLE_ORDER if isinstance(given, dict) else ():
         if _size(entries, role) and not given.get(role):
             hint = f"add {role}: with its arguments, or write one list for all roles"
-            yield document.problem(("command",), f"a command for {role}, which cluster has", "none", hint, at_key=True)
+            yield document.problem(("command",), f"a command for {role}, a role in cluster", "none", hint, at_key=True)
 
 
 def _without_effect(document: Document) -> Iterator[Problem]:
@@ -98,7 +98,7 @@ def _without_effect(document: Document) -> Iterator[Problem]:
     for key in ("args", "train") if document.value.get("job") is None else ():
         if document.value.get(key) and document.value.get("command") is not None:
             hint = f"remove {key}: the program never reads it; write its settings as words of command"
-            yield document.problem((key,), "the key job beside it", "command", hint, at_key=True)
+            yield document.problem((key,), "the key job in the same file", "command", hint, at_key=True)
 
 
 def _secrets(document: Document, findings: Findings, entries: Sequence[Entry]) -> Iterator[Problem]:
@@ -121,7 +121,7 @@ def _missing_roles(document: Document) -> Iterator[Problem]:
     if document.value.get("job") is not None and not listed.get("ps"):
         yield document.problem(("cluster", "ps"), "at least one ps, which holds the variables", "none")
     if document.value.get("job") is not None and listed.get(MASTER):
-        hint = "name it chief: only a program under command may know it as master"
+        hint = "rename it to chief: only a program under command may call it master"
         yield document.problem(("cluster", MASTER), "chief, with a job", "master", hint, at_key=True)
     if not any(listed.get(role) for role in (*TRAINERS, MASTER)):
         yield document.problem(("cluster", "worker"), "at least one worker, or a chief", "none")
@@ -150,7 +150,7 @@ def _public_addresses(entries: Sequence[Entry]) -> Iterator[Problem]:
 
     The lead's agent checks the addresses of host names later.
     """
-    expected = f"{addresses.EXPECTED}, because a task runs code for any client"
+    expected = f"{addresses.EXPECTED}, because any client can run code in a task"
     for entry in entries:
         for address in list(addresses.exposed({each: each for each in entry.addresses}, {}))[:1]:
             yield entry.problem((), expected, address, addresses.ADVICE)

@@ -26,12 +26,12 @@ def container_rules(document: Document) -> Iterator[Problem]:
     """
     yield from _image(document)
     if document.value.get("setup") is not None:
-        hint = "remove one of them: an environment is built with the hosts' Python, and tasks run with the image's"
-        yield document.problem(("setup",), "no container beside it", "container", hint, at_key=True)
+        hint = "remove one of them: setup uses the hosts' Python, but tasks run with the Python of the image"
+        yield document.problem(("setup",), "no key container in the same file", "container", hint, at_key=True)
     for index, word in enumerate(document.value["container"].get("args", ())):
         option = word.partition("=")[0]
         if option in TAKEN_OPTIONS:
-            expected = f"an option other than {option}, with which the launcher loses sight of a task"
+            expected = f"an option other than {option}, which hides a task from the launcher"
             yield document.problem(("container", "args", index), expected, f"'{word}'", "leave it out")
 
 
@@ -57,7 +57,7 @@ def progress_rules(document: Document, findings: Findings) -> Iterator[Problem]:
         return
     if document.value.get("command") is None and findings.fit("command"):
         hint = "remove it: a job reports its steps itself"
-        yield document.problem(("progress",), "the key command beside it", "job", hint, at_key=True)
+        yield document.problem(("progress",), "the key command in the same file", "job", hint, at_key=True)
     mistake = mistake_in(expression)
     if mistake is not None:
         yield document.problem(("progress",), *mistake)
@@ -70,7 +70,7 @@ def elastic_rules(document: Document, findings: Findings, workers: Optional[int]
       workers: the number of tasks that compute gradients; None where the number is unknown.
     """
     if document.value.get("spares") and document.value.get("elastic") is None:
-        expected, hint = "elastic beside spares", "add elastic: {min_workers: 1}, or leave spares out"
+        expected, hint = "the key elastic in the same file", "add elastic: {min_workers: 1}, or leave spares out"
         yield document.problem(("spares",), expected, "none", hint, at_key=True)
     if document.value.get("elastic") is None or not findings.fit("elastic"):
         return
@@ -119,7 +119,7 @@ def success_rules(document: Document, findings: Findings, workers: Optional[int]
         return
     if document.value.get("command") is None and document.value.get("job") is not None:
         hint = "leave success out: a job has succeeded when its chief reports success"
-        yield document.problem(("success",), "the key command beside it", "job", hint, at_key=True)
+        yield document.problem(("success",), "the key command in the same file", "job", hint, at_key=True)
     index = success.partition(":")[2]
     if index and workers is not None and int(index) >= workers:
         expected = f"a worker of cluster: worker:0 to worker:{workers - 1}" if workers else "a worker of cluster"
@@ -127,7 +127,7 @@ def success_rules(document: Document, findings: Findings, workers: Optional[int]
 
 
 class WrittenReceiver(NamedTuple):
-    """A receiver as the mapping ``values``, and its ``path`` in the file.
+    """A receiver of events as the mapping ``values``, and its ``path`` in the file.
 
     ``is_short``: whether the file has only a URL, or only the words of a command, in place of the mapping.
     """
@@ -202,7 +202,7 @@ def _ways(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
     if len(given) != 1:
         yield document.problem(receiver.path, "either url or command", "both" if given else "neither")
     elif "headers" in receiver.values and given == ["command"]:
-        yield document.problem((*receiver.path, "headers"), "the key url beside it", "command", at_key=True)
+        yield document.problem((*receiver.path, "headers"), "the key url in the same receiver", "command", at_key=True)
 
 
 def _urls_as_programs(document: Document, receiver: WrittenReceiver) -> Iterator[Problem]:
@@ -216,9 +216,9 @@ def _misplaced_secrets(document: Document, receiver: WrittenReceiver, secrets: C
     """Refuse secrets among the words of a command, and names in a URL or header that are not secrets."""
     for path, word in receiver.words:
         for name in set(names_in(word)).intersection(secrets):
-            hint = f"the command has the secret in its environment, as ${name}; arguments can be read by others"
+            hint = f"use the command's environment variable ${name}: other users can read arguments"
             yield document.problem(path, "a word without a secret", f"{{{name}}}", hint)
     for path, text in receiver.templates:
         for name in sorted(set(names_in(text)).difference(secrets)):
             hint = f"list it: secrets: [{', '.join([*secrets, name])}]"
-            yield document.problem(path, "the names of secrets in braces", f"{{{name}}}", hint)
+            yield document.problem(path, "only names of listed secrets in braces", f"{{{name}}}", hint)

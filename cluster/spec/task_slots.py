@@ -1,4 +1,4 @@
-"""The slots of a cluster. A slot is one task of an entry, before and after it receives its port and its GPUs.
+"""The slots of a cluster: a slot is one task of an entry, to which a port and GPUs are assigned.
 
 Two tasks that request the same address or GPU clash.
 """
@@ -152,7 +152,7 @@ def assign_gpus(slots: Sequence[Slot]) -> List[Problem]:
     for slot in slots:
         if isinstance(slot.entry.gpus, int):
             slot.gpus = _first_gpus_left(slot.entry.gpus, owners[slot.machine], slot)
-    hint = "give each its own, or a number of them: gpus: 1"
+    hint = "give each task its own GPUs, or a number of GPUs: gpus: 1"
     return [
         *_gpus_twice_in_a_list(slots),
         *clashes.problems(("gpus",), "GPUs that no other task has", hint),
@@ -197,4 +197,4 @@ def _beside_all_gpus(slots: Sequence[Slot]) -> Iterator[Problem]:
         for slot in on_host:
             if greedy is not None and slot is not greedy:
                 clashes.add(slot, greedy, f"GPUs of {slot.host}")
-    return clashes.problems(("gpus",), "GPUs that no other task has", "write gpus: none, or a number of them for both")
+    return clashes.problems(("gpus",), "GPUs that no other task has", "write gpus: none for one, or a number for both")

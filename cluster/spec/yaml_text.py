@@ -176,9 +176,9 @@ def parse(text: str, where: str) -> Tuple[Optional[Node], List[Problem]]:
         place = Place(where, before.count("\n") + 1, error.position - before.rfind("\n"))
         return None, [place.problem((), "valid YAML", f"the character U+{error.character:04X}", "remove it")]
     except _TooMuch as error:
-        hint = "write less with aliases and merges"
+        hint = "use fewer aliases and merges"
         place = Place.of(error.args[0])
-        found = "more, with the values that aliases repeat"
+        found = "more, counting the values that aliases repeat"
         return None, [place.problem((), f"at most {MOST_VALUES:,} values", found, hint)]
     except (RecursionError, _TooDeep):
         return None, [Place(where, 1, 1).problem((), "a hosts file", "lists or mappings nested too deeply")]
@@ -200,7 +200,7 @@ def _explained(problem: str) -> Tuple[str, str, str]:
 
 
 def is_null(node: Node) -> bool:
-    """Return whether ``node`` is null: written as null, or left out."""
+    """Return whether ``node`` is null: written as null, or an omitted value."""
     return bool(node.tag == _NULL_TAG)
 
 

@@ -1,4 +1,4 @@
-"""Collect gradients of several workers, each push on its server: in one accumulator, or in one for each worker.
+"""Collect the workers' gradients of a push on its server: in one shared accumulator, or in one for each worker.
 
 TensorFlow's accumulators drop a gradient whose local step is older than their own step. They add 1 to their own step
 each time that gradients are taken.
@@ -18,16 +18,16 @@ from cluster.steps.exchange import Exchange, Push
 
 
 class Accumulator:
-    """Collect the gradients of one push, on its server.
+    """A collector of the workers' gradients of one push, on the server of the push.
 
-    A step needs the gradients of ``number`` workers, and the accumulator adds them up.
-    With backup workers (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is
-    the mean of all gradients, times ``number``. TensorFlow's accumulator for sparse gradients cannot take
-    that mean: it divides each row by the number of workers that sent *that row*. So such gradients have one more row,
-    of ones, and the sum of that row is the number to divide by.
+    A step needs the gradients of ``number`` workers, and the accumulator adds them up. With backup workers
+    (``is_exact`` is False) a step may also get more gradients than ``number``. Then the result is the mean of all
+    gradients, times ``number``. TensorFlow's accumulator for sparse gradients cannot compute that mean: it divides each
+    row by the number of workers that sent *that row*. So sparse gradients get an extra row of ones, and the sum of that
+    row is the divisor.
 
     ``averages``: return the mean of all gradients instead. Then ``number`` is 1, and a second gradient comes only from
-    the same worker, which gives its gradient again.
+    the same worker, which sends its gradient again.
 
     TensorFlow's accumulator for sparse gradients also expects rows in order and without repetition: the worker merges
     rows before it sends them.
@@ -71,7 +71,7 @@ class Accumulator:
             return self._inner.apply_grad(came.indices, came.values, shape, local_step)
 
     def take(self) -> Any:
-        """Return the step's gradient, once ``number`` gradients are there; leave the accumulator empty."""
+        """Return the step's gradient, which waits for ``number`` gradients and then empties the accumulator."""
         with tf.device(self.push.device):
             if not self._sparse:
                 taken = self._inner.take_grad(self._number)
@@ -84,7 +84,7 @@ class Accumulator:
             return tf.IndexedSlices(number * total.values[:-1] / total.values[-1:], total.indices[:-1], shape)
 
     def discard(self) -> Any:
-        """Make the operation that drops all gradients of the accumulator; without a gradient, it waits for one."""
+        """Make the operation that drops all gradients in the accumulator. It waits if the accumulator is empty."""
         with tf.device(self.push.device):
             if self._sparse:
                 return self._inner.take_indexed_slices_grad(self._one).values
@@ -95,22 +95,22 @@ class Accumulator:
         return self._inner.num_accumulated()
 
     def set_step(self, step: Any) -> Any:
-        """Make the operation after which the accumulator drops each gradient that is older than ``step``."""
+        """Make the operation that sets the accumulator's step: it then drops gradients older than ``step``."""
         return self._inner.set_global_step(step)
 
 
 class Separate:
-    """Collect the gradients of one push, each worker's in an accumulator of its own.
+    """A collector of the workers' gradients of one push, with a separate accumulator for each worker.
 
-    An accumulator that all workers share counts gradients, but does not note which worker gave them. A worker that
-    starts again does not know whether its predecessor has given its gradient. With an accumulator of its own, it gives
-    the same gradient again. The accumulator takes the mean of both, or drops the later one if the step has taken the
-    first. The server needs the memory of one gradient for each worker.
+    A shared accumulator counts gradients, but does not record which worker sent them. A restarted worker does not know
+    whether its previous process has sent its gradient. To a separate accumulator, it sends the same gradient again. The
+    accumulator takes the mean of both, or drops the second one if the step has already used the first. The server needs
+    the memory of one gradient for each worker.
 
     Args:
-      worker: the index of this graph's worker, which gives its gradients here.
-      receivers: the indices of the workers whose accumulators this graph uses. The chief uses those of all workers, in
-        order; another worker uses its own.
+      worker: the index of the worker that sends its gradients in this graph.
+      receivers: the indices of the workers whose accumulators this graph uses. The chief uses the accumulators of all
+        workers, in order; any other worker uses its own.
 
     ``parts`` has the accumulators of the receivers, in their order.
     """
@@ -128,7 +128,7 @@ class Separate:
         return self._of[self._worker].give(grad, local_step)
 
     def take(self) -> Any:
-        """Return the sum of all workers' gradients, once all are there, added in order: ((g0 + g1) + g2) + …."""
+        """Return the sum of all workers' gradients, which waits for all of them: ((g0 + g1) + g2) + …."""
         # Like pieces.added, and apart from it on purpose: that verifies what is done here.
         taken = [part.take() for part in self.parts]
         with tf.device(self.push.device):

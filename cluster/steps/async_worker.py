@@ -1,17 +1,17 @@
-"""Asynchronous training: a worker applies its gradient as soon as it has one.
+"""Asynchronous training: a worker applies its gradient as soon as it has computed it.
 
 A worker exchanges bucket after bucket, as in an overlapped synchronous step (``cluster.steps.overlapped_sync``). But no
 worker waits for another:
 
     worker   pushes bucket j; the server updates its variables at once
-    worker   fetches the new values into its copies, while it pushes the buckets behind bucket j
+    worker   fetches the new values into its copies, while it pushes the buckets after bucket j
 
-The older the values are that a step computes with, the worse is its gradient:
+Old values make a gradient worse. A step computes its gradient with these values:
 
-* Large model: a step computes with the values that came back during the step before. They are about as fresh as values
-  that are fetched afterwards, since fetching takes as long as pushing.
-* Small model: the worker fetches the values when a step begins. To fetch them earlier would save nothing.
-* After a pause longer than a step, such as for a checkpoint, the worker fetches all values again.
+* Large model: the values that came back during the previous step. They are about as fresh as values fetched afterwards:
+  fetching takes as long as pushing.
+* Small model: values that the worker fetches when the step begins. Fetching them earlier would save no time.
+* After a pause longer than a step, such as for a checkpoint: values that the worker has fetched again.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ from cluster.variables.placement import overlap_pays
 
 
 class AsyncWorker(BaseWorker):
-    """Take the asynchronous steps of one worker, in a session.
+    """A worker that takes asynchronous steps in a session.
 
     The servers apply a gradient even if other workers have changed its variables meanwhile. So no worker ever waits for
-    another, and training ends between ``steps`` and ``steps + workers - 1``. A task that restarts joins and continues.
+    another, and training ends at step ``steps`` to ``steps + workers - 1``. A task that restarts joins again.
 
     Args:
-      counts: the number by which a step raises the global step.
+      counts: the number that a step adds to the global step.
     """
 
     may_overlap = True  # with the steps before and after
@@ -92,15 +92,15 @@ class AsyncWorker(BaseWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables, besides the global ones, that must have a value before this worker can join."""
+        """Return the variables, other than TensorFlow's global ones, that need a value before this worker can join."""
         return self._gate.state
 
     def is_open(self, session: Any) -> bool:
-        """Return True: the chief keeps no worker out once every variable has a value."""
+        """Return True: once every variable has a value, any worker may join."""
         return True
 
     def close(self, session: Any) -> None:
-        """Reset the gate, as the chief; here only variables without a value keep workers from joining."""
+        """Reset the gate, as the chief. Other workers cannot join while a variable has no value."""
         session.run(self._gate.reset)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
@@ -108,7 +108,7 @@ class AsyncWorker(BaseWorker):
         return self.join(session, steps)
 
     def join(self, session: Any, steps: int) -> int:
-        """Drop the values that an abandoned step has left, fetch new ones for the next step; return the global step."""
+        """Drop values left by an abandoned step, fetch new values for the next step, and return the global step."""
         self._life = max(self._life + 1, time.time_ns())
         self._took_s = math.inf
         session.run(self._begin, {self._number: self._life})
@@ -118,7 +118,7 @@ class AsyncWorker(BaseWorker):
         return self._step
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Apply one gradient, once the gate is open; return the new global step, the loss, and the fetched ``more``."""
+        """Wait at a closed gate, apply one gradient; return the global step, the loss, and the values of ``more``."""
         self._gate.pass_through(session)
         began_s = time.monotonic()
         if self.overlaps and began_s - self._ended_s > self._took_s:
@@ -138,21 +138,21 @@ class AsyncWorker(BaseWorker):
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Fetch the newest values into the worker's variables, at once."""
+        """Fetch the newest values into the worker's variables immediately."""
         self.renew(session)
         self._copies.load(session, self._step)
 
     def renew(self, session: Any) -> None:
-        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
+        """Fetch the newest values, between two steps, for this worker's next step."""
         self._copies.fill(session, self._step)
 
     def owes(self, session: Any) -> bool:
-        """Return whether this worker itself delays its current step: always, unless the chief holds all workers."""
+        """Return whether this worker delays its own current step: True unless the chief holds all workers."""
         return not self._gate.is_closed
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Keep all other workers at the gate, as the chief; see ``BaseWorker.held``."""
+        """Stop all other workers at the gate, between two steps, as the chief; see ``BaseWorker.held``."""
         with self._gate.closed(session):
             yield int(session.run(self._global_step))
 
@@ -161,5 +161,5 @@ class AsyncWorker(BaseWorker):
         return scalars_of(self._optimizer, self._gradients)
 
     def account(self, session: Any) -> str:
-        """Return one line with the number of gradients that all workers together have given."""
+        """Return one line with the number of gradients that all workers together have sent."""
         return f"gradients given by all workers: {session.run(self._global_step)}"

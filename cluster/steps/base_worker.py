@@ -1,9 +1,9 @@
-"""The base of all workers that take steps: the parts of a step, and how the chief holds workers for its last save.
+"""The base class of all workers, the inputs of a step, and the ways to stop workers during the chief's last save.
 
-A strict synchronous step needs the chief's gradient, so the chief holds the workers when it gives none. Other kinds of
-training hold the workers as follows. The chief waits at most ``STILL_S`` seconds for a worker that hangs or has died:
+A strictly synchronous step needs the chief's gradient, so the chief stops all workers by sending none. Other kinds of
+training stop as follows. The chief waits at most ``STILL_S`` seconds for a worker that hangs or has died:
 
-    backup workers, stock    a thread of the chief applies the steps: it stops at its ``Crossing``
+    backup workers, stock    the chief's thread, which applies the steps, stops at its ``Crossing``
     asynchronous             every worker waits at the ``HoldGate`` on ``ps:0``, between two steps of its own
 """
 
@@ -30,12 +30,12 @@ ABSENT = -1
 
 @dataclass(frozen=True)
 class StepParts:
-    """The parts of one worker's steps, in its graph.
+    """The inputs of one worker's steps: parts of its graph, and settings.
 
-    The servers apply the gradients in ``grads_and_vars``, pairs (gradient or None, variable), by ``optimizer``.
-    ``weight`` is this worker's part of a step's mean loss, 0 for a batch in which no example counts; None where this
-    part is fixed. Each session calls the functions ``beginnings`` before this worker gives a gradient. A step may lack
-    as many gradients as there are ``backup_workers``.
+    The servers use ``optimizer`` to apply ``grads_and_vars``, pairs (gradient or None, variable). ``weight`` is this
+    worker's weight in a step's mean loss: 0 for a batch in which no example counts, None for a fixed weight. Each
+    session calls the functions ``beginnings`` before this worker sends a gradient. A step may omit the gradients of as
+    many workers as ``backup_workers``.
     """
 
     optimizer: Any
@@ -52,15 +52,15 @@ class StepParts:
 
 
 class TornStepError(Exception):
-    """A chief died within a step: all values that the step changes must be restored from one checkpoint."""
+    """A chief died in the middle of a step: all values that the step changes must be restored from one checkpoint."""
 
 
 class HoldGate:
-    """The gate at which one worker waits while the chief saves, in the worker's graph.
+    """A gate at which workers wait while the chief saves; this object is one worker's access to it.
 
     Attributes:
-      state: the gate's variables, which checkpoints do not have.
-      reset: the operation that gives ``state`` its values; the chief runs it before it lets workers join.
+      state: the gate's variables, which are not saved in checkpoints.
+      reset: the operation that initializes ``state``; the chief runs it before it lets workers join.
     """
 
     def __init__(self, task: Task):
@@ -76,28 +76,28 @@ class HoldGate:
         self.reset = tf.group(closed.initializer, waiting.initializer)
 
     def enter(self, session: Any) -> None:
-        """Take part as a worker that trains; the chief also opens the gate, as its predecessor may have closed it."""
+        """Register this worker as training; the chief also opens the gate, which an earlier process may have closed."""
         if self._is_chief:
             session.run(self._set, {self._number: OPEN})
         session.run(self._arrive, {self._number: TRAINS})
         self.note(session.run(self._read))
 
     def with_number(self, step: Any) -> Any:
-        """Return a tensor [2] on the current device: the number ``step``, and the gate's number for ``note``."""
+        """Return a tensor [2] on the current device: ``step``, and the gate's number, which ``note`` takes."""
         with tf.control_dependencies([step]):
             return tf.stack([step, self.state[0].read_value()])
 
     def note(self, number: Any) -> None:
-        """Note ``number``, the gate's number after this worker's newest step."""
+        """Store ``number``, the gate's number after this worker's newest step: ``OPEN``, or the number of a closing."""
         self._seen = int(number)
 
     @property
     def is_closed(self) -> bool:
-        """Return whether this worker waits at the gate, or is to wait there before its next step."""
+        """Return whether this worker waits at the gate, or must wait there before its next step."""
         return self._seen != OPEN
 
     def pass_through(self, session: Any) -> None:
-        """Wait, between two steps, until the gate is open. The call costs nothing if the gate was open."""
+        """Wait between two steps until the gate is open; return at once if this worker last saw it open."""
         if not self.is_closed:
             return
         while self.is_closed:
@@ -108,7 +108,7 @@ class HoldGate:
 
     @contextlib.contextmanager
     def closed(self, session: Any) -> Iterator[None]:
-        """Keep the gate closed, as the chief: inside, other workers take no step, except workers that the log names."""
+        """Inside this context, keep the gate closed, as the chief: no worker takes a step, unless the log names it."""
         number = time.time_ns()
         session.run(self._set, {self._number: number})
         try:
@@ -132,14 +132,14 @@ class HoldGate:
 
 
 class Crossing:
-    """A point that a thread crosses before each of its steps, and where another thread may stop it."""
+    """A point that a thread passes before each of its steps, and at which another thread can stop it."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_closed = self._is_there = False
 
     def cross(self) -> None:
-        """Wait while the crossing is closed, as the thread that crosses; return at once if it is open."""
+        """Pass the crossing, as the thread that takes steps; wait while the crossing is closed."""
         with self._changed:
             self._is_there = True
             self._changed.notify_all()
@@ -147,14 +147,14 @@ class Crossing:
             self._is_there = False
 
     def leave(self) -> None:
-        """Note that the thread never crosses again, so that nobody waits for it."""
+        """Record that the thread takes no more steps, so that ``closed`` does not wait for it."""
         with self._changed:
             self._is_there = True
             self._changed.notify_all()
 
     @contextlib.contextmanager
     def closed(self) -> Iterator[None]:
-        """Keep the crossing closed, inside: the thread waits there, unless its step takes longer than ``STILL_S``."""
+        """Inside this context, stop the thread at the crossing, unless its step takes longer than ``STILL_S`` s."""
         with self._changed:
             self._is_closed = True
             self._changed.wait_for(lambda: self._is_there, STILL_S)
@@ -169,8 +169,8 @@ class Crossing:
 class Finisher(threading.Thread):
     """A thread of the chief that applies all steps, so that a slow chief delays no worker; it ends after the last step.
 
-    So nothing blocks the thread when training ends. A run uses the thread with backup workers only. Without backup
-    workers every step needs the chief's gradient anyway, and the chief's own step applies it.
+    So nothing blocks the thread when training ends. Only a run with backup workers uses this thread. Without
+    backup workers every step needs the chief's gradient anyway, and the chief's own step applies all gradients.
 
     Attributes:
       error: the error that ended the thread early. The thread then closes the session, so the chief's own step ends.
@@ -184,7 +184,7 @@ class Finisher(threading.Thread):
         self.crossing = Crossing()
 
     def run(self) -> None:
-        """Run the operation ``finish`` once for each step; keep an error as ``error``, and close the session then."""
+        """Run the operation ``finish`` once for each step. After an exception, set ``error`` and close the session."""
         try:
             for _ in range(self._steps):
                 self.crossing.cross()
@@ -196,14 +196,14 @@ class Finisher(threading.Thread):
 
 
 class BaseWorker(ABC):
-    """Take the steps of one worker, in a session.
+    """The base class of a worker that takes steps in a session.
 
     Attributes:
-      has_ended: whether all data have been trained, so that no step is left.
-      longest_wait: the last step's longest wait for a ps; None where a step does not measure its wait for each ps.
+      has_ended: whether training has used all data, so that no step is left.
+      longest_wait: the last step's longest wait for a ps; None if steps do not measure the wait for each ps.
       overlaps: whether pushes and pulls run at the same time.
       dropped: the number of this worker's gradients that came too late to be used.
-      waited_s: seconds for which this worker's steps so far have waited for other workers; None where no step waits.
+      waited_s: the seconds that this worker's steps have waited for other workers so far; None if steps never wait.
     """
 
     has_ended = False
@@ -216,7 +216,7 @@ class BaseWorker(ABC):
     @property
     @abstractmethod
     def needed(self) -> List[Any]:
-        """Return the variables, besides the global ones, that must have a value before this worker can join."""
+        """Return the variables, other than TensorFlow's global ones, that need a value before this worker can join."""
 
     @abstractmethod
     def is_open(self, session: Any) -> bool:
@@ -224,36 +224,36 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def close(self, session: Any) -> None:
-        """Keep workers from joining, as the chief, while it initializes or restores variables."""
+        """As the chief, keep workers from joining while it initializes or restores variables."""
 
     @abstractmethod
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Let workers join, and join as the chief; return the global step.
+        """As the chief, let workers join, and join; return the global step.
 
         Args:
           steps: the global step at which training ends.
-          is_new: whether the servers have their first values, copies of the values of this worker's own variables.
+          is_new: whether the servers hold initial values that equal those of this worker's own variables.
         """
 
     @abstractmethod
     def join(self, session: Any, steps: int) -> int:
-        """Take this worker's place among others that train already; return the global step.
+        """Join workers that are already training; return the global step.
 
         Args:
-          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
+          steps: the global step at which training ends; from there on the worker takes no step.
         """
 
     @abstractmethod
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a step; return the global step after it, the loss, and the values of ``more``, further fetches."""
+        """Take a step and fetch ``more`` with it; return the new global step, the loss, and the values of ``more``."""
 
     @abstractmethod
     def refresh(self, session: Any) -> None:
-        """Fetch the newest values into the worker's variables, at once."""
+        """Fetch the newest values into the worker's variables immediately."""
 
     @abstractmethod
     def renew(self, session: Any) -> None:
-        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
+        """Fetch the newest values, between two steps, for this worker's next step."""
 
     @abstractmethod
     def owes(self, session: Any) -> bool:
@@ -272,15 +272,15 @@ class BaseWorker(ABC):
         """Return one line with the number of steps or gradients so far."""
 
     def finish(self, session: Any, step: int) -> int:
-        """Give the servers the updates that they lack of steps so far; return the global step, ``step`` or later."""
+        """Send the servers all updates that they lack from this worker; return the global step, ``step`` or later."""
         return step
 
     def own_step(self, step: int) -> int:
-        """Return the number of steps before this worker's next step; ``step`` is the global step."""
+        """Return the step number at which this worker's next step begins; ``step`` is the servers' global step."""
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Begin to read batches at the servers' place: before a rejoin gives a gradient, and again after joining."""
+        """Begin to read batches at the servers' place: before a rejoin sends a gradient, and again after joining."""
         for begin in self._beginnings:
             begin(session)
 
@@ -288,13 +288,13 @@ class BaseWorker(ABC):
         """Stop reading batches for a session that the worker gives up."""
 
     def paused(self, session: Any) -> ContextManager[Any]:
-        """Return a context for the chief's save; inside, no gradient is applied that also moves a place in the data."""
+        """Return a context for the chief's save, in which no gradient that advances a place in the data is applied."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Return a context in which no worker takes a step; its value is the global step meanwhile.
+        """Return a context in which no worker takes a step; the context yields the global step.
 
-        The chief enters the context after ``step``, between two of its own steps. Here every step needs the chief.
+        The chief enters it after ``step``, between two of its own steps. In this class every step needs the chief.
         """
         yield step

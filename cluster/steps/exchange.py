@@ -1,15 +1,15 @@
-"""Send gradients to the servers and new values back, piece by piece.
+"""Send gradients to the servers, and new values back to the workers, piece by piece.
 
     worker   pushes a gradient                 -> its server
     server   [updates its variables, when the update is due; then prepares the new values]
     worker   receives a bucket's new values    <- its server, in the worker's memory
 
 A *push* is a tensor that a worker sends to one server. Most pushes are of a *bucket*: variables, or slices, of one
-server. The other pushes are of one variable without a copy on the worker: a table, of which only rows travel.
+server. Each other push is of one variable that has no copy on the worker: a table, of which only rows are sent.
 
-A *window* keeps the pushes to each server in one order, with few under way at a time. Without this limit, all pushes
-would share the network and arrive together at the end. Then a worker would have nothing left to send while new values
-come back.
+A *window* fixes the order of the pushes to each server, and limits how many are under way. Without this limit, all
+pushes would share the network and arrive together at the end. Then a worker would have nothing left to send while new
+values come back.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ Publish = Callable[[], Any]  # makes the operation by which the chief writes the
 
 @dataclass(frozen=True)
 class Push:
-    """One gradient, dense or sparse, for one server; or another tensor of which a step takes the mean.
+    """One gradient, dense or sparse, that a worker sends to one server; or another tensor that a step averages.
 
     ``pairs`` makes (gradient, variable) pairs from ``grad``, or from another gradient of the same form, such as the
     mean of all workers' gradients.
@@ -47,7 +47,7 @@ class Push:
     bucket: Optional[Bucket] = None
 
     def unpack(self, taken: Any) -> List[Tuple[Any, Any]]:
-        """Return the (gradient, variable) pairs of ``taken``, a gradient of the form of ``grad``, on the server."""
+        """Split ``taken``, a gradient packed like ``grad``, into (gradient, variable) pairs on the server."""
         with tf.device(self.device):
             return self.pairs(taken)
 
@@ -68,7 +68,7 @@ def plain_push(grad: Any, variable: Any) -> Push:
 
 
 def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
-    """Return the pushes to each server, by the server's device."""
+    """Group the pushes by the device of their server."""
     found: Dict[str, List[Push]] = {}
     for push in pushes:
         found.setdefault(push.device, []).append(push)
@@ -76,22 +76,22 @@ def by_server(pushes: Sequence[Push]) -> Dict[str, List[Push]]:
 
 
 def unpack_arrived(push: Push, wire: Wire) -> List[Tuple[Any, Any]]:
-    """Return the (gradient, variable) pairs of ``push``, on its server, in the variables' number format."""
+    """Split the gradient of ``push`` into (gradient, variable) pairs on its server, in the variables' number format."""
     with tf.device(push.device):
         return push.unpack(wire.widen(push.grad) if push.bucket else push.grad)
 
 
 def is_outbox(op: Any) -> bool:
-    """Return whether ``op``, the operation of a variable, is an outbox: a bucket ready to travel."""
+    """Return whether ``op``, the operation of a variable, is an outbox: it holds a bucket's values ready to send."""
     return bool(op.get_attr("shared_name").decode().endswith(f"/{_OUTBOX}"))
 
 
 class Exchange:
-    """Send the buckets of ``copies``, in the number format of ``wire``.
+    """The transport of the buckets of ``copies``, in the number format of ``wire``.
 
-    ``publish`` makes the operation by which the chief writes the model's own state to the servers; None where the model
-    changes no variables except trained ones. ``in_order``: whether gradients are added in the order of the workers,
-    which ``launch verify`` needs.
+    ``publish`` makes the operation with which the chief writes the model's own state to the servers; None if the model
+    changes only trained variables. ``in_order``: whether gradients are added in the order of the workers, which
+    ``launch verify`` needs.
     """
 
     def __init__(self, copies: LocalCopies, wire: Wire, publish: Optional[Publish] = None, in_order: bool = False):
@@ -100,7 +100,7 @@ class Exchange:
         self._outboxes: Dict[str, Any] = {}
 
     def pushes(self, grads_and_vars: GradsAndVars) -> List[Push]:
-        """Return all pushes of a worker to a step, those of buckets first; variables without a gradient have none."""
+        """Return all pushes of a worker in a step, first those of buckets; a variable without a gradient has none."""
         grads = {plain_name(variable): grad for grad, variable in grads_and_vars}
         found = [self._push(bucket, grads) for bucket in self.copies.buckets]
         return found + [
@@ -137,11 +137,11 @@ class Exchange:
         return {name: value for each in came for name, value in each.values.items()}
 
     def forget(self) -> Any:
-        """Make the operation that clears the rounding errors that the wire keeps. Call this method after ``pushes``."""
+        """Make the operation that clears the wire format's kept rounding errors. Call this method after ``pushes``."""
         return tf.group(*self.wire.reset)
 
     def read_outgoing(self, bucket: Bucket, after: Sequence[Any] = ()) -> Any:
-        """Return a bucket's values as they travel to a worker, read once the operations ``after`` have run.
+        """Return a bucket's values in the form sent to workers, read once the operations ``after`` have run.
 
         The values are on the bucket's server.
         """
@@ -153,11 +153,11 @@ class Exchange:
                 return self.wire.narrow(self.copies.pack(bucket, values))
 
     def prepare(self, bucket: Bucket, after: Any) -> Any:
-        """Prepare a bucket's values for all workers, once ``after`` has run; return the last operation of this.
+        """Prepare a bucket's values to be sent to all workers, once ``after`` has run; return the last operation.
 
         A variable that travels unchanged needs no preparation. The server writes several variables together, or one
         variable in another number format, into an *outbox*. An outbox is a variable of the server that holds the values
-        as they travel.
+        in the form that is sent.
         """
         if self._travels_as_it_is(bucket):
             return after
@@ -166,14 +166,14 @@ class Exchange:
             return tf.assign(self._outbox(bucket), sent).op
 
     def read_prepared(self, bucket: Bucket, after: Sequence[Any]) -> Any:
-        """Return the values that ``prepare`` prepared, on the server, once the operations ``after`` have run."""
+        """Read, on the server, the values that ``prepare`` has prepared, once the operations ``after`` have run."""
         if self._travels_as_it_is(bucket):
             return self.read_outgoing(bucket, after)
         with tf.device(ps_device(bucket.server)), tf.control_dependencies(after):
             return tf.identity(self._outbox(bucket))
 
     def clear(self) -> List[Any]:
-        """Make the operations that fill all outboxes with zeros, so that nobody reads an outbox without a value."""
+        """Make the operations that fill all outboxes with zeros, so that no outbox is read before it has a value."""
         of: Dict[str, List[Any]] = {}
         for outbox in self._outboxes.values():
             of.setdefault(outbox.device, []).append(outbox)
@@ -210,11 +210,11 @@ WINDOW = 3  # pushes of one server that are under way: one there, one back, and 
 
 
 class SendWindow:
-    """The turns of one worker's pushes to each server, in the order of the calls of ``note_return``.
+    """The order and the limit of one worker's pushes to each server; ``note_return`` is called in this order.
 
     Attributes:
       values: all values that have come back to the worker, by name.
-      at_once: the feeds of a ``session.run`` in which pushes do not wait for their turns.
+      at_once: the feeds of a ``session.run`` that sends pushes without waiting for their turns.
     """
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class SendWindow:
     def wait(self, push: Push) -> Push:
         """Return ``push`` with a gradient that waits for the push's turn.
 
-        The gradient waits for the values of the push that was sent ``WINDOW`` pushes before, to the same server.
+        The gradient waits until the values of the push ``WINDOW`` places before it, to the same server, have come back.
         """
         back = self._back.get(push.device, [])
         if len(back) < WINDOW:
@@ -233,7 +233,7 @@ class SendWindow:
         return dataclasses.replace(push, grad=tf.identity_n([push.grad, back[-WINDOW]])[0])
 
     def note_return(self, push: Push, came: Received) -> None:
-        """Note ``came``, the new values that the worker receives after ``push``."""
+        """Record ``came``, the new values that the worker receives in return for ``push``."""
         self._back.setdefault(push.device, []).append(came.arrived)
         self.at_once[came.arrived] = 1
         self.values.update(came.values)

@@ -1,7 +1,7 @@
-"""Extensions of a model, which add parts to variables and batches: embedding tables, examples that count once.
+"""Extensions of a model beyond plain variables and batches: embedding tables, data whose examples count once.
 
 A function that a job calls (``embedding.lookup``, ``shards.lines``) adds its kind of extension to the graph. The code
-that builds, joins, saves or describes that graph calls the hooks of ``Extension``, and names no kind of extension.
+that builds, joins, saves or describes that graph calls the hooks of ``Extension``, and knows no kind of extension.
 """
 
 from contextlib import contextmanager
@@ -40,9 +40,9 @@ class Extension:
     The builder calls ``refuse``, ``claim``, ``make``, ``join``, ``worker`` and ``first_values`` in this order.
 
     Attributes:
-      answers: settings that only this kind gives a meaning, such as "train.epochs"; ``refuse_unfit`` checks them.
+      answers: settings that have a meaning only with this kind, such as "train.epochs"; ``refuse_unfit`` checks them.
       grads: the gradients that ``claim`` has taken, by name.
-      agreed: after ``make``, the extension's variables on the servers that every worker's graph has.
+      agreed: the extension's variables on the servers that are in every worker's graph; set by ``make``.
       saved: the variables in ``agreed`` that checkpoints save like the model's; the chief initializes them.
       needed: further variables that must have a value before a worker can join.
       listed: further objects that must be equal on all workers, such as tables.
@@ -60,17 +60,17 @@ class Extension:
         self.beside: List[Any] = []
 
     def refuse(self, model: ModelGraph) -> None:
-        """Refuse settings of the run with which no step of this extension would be right.
+        """Refuse settings of the run with which this extension's steps would be wrong.
 
         Raises:
           JobError: the run has such a setting.
         """
 
     def claim(self, model: ModelGraph, grads: Dict[str, Any], is_elementwise: bool) -> None:
-        """Take the extension's variables out of those of ``model``, and their gradients out of ``grads``.
+        """Remove the extension's variables from those of ``model``, and their gradients from ``grads``.
 
         Raises:
-          JobError: the model uses these variables in a way for which no step would be right.
+          JobError: the model uses these variables in a way that would make steps wrong.
         """
 
     def from_servers(self) -> List[Any]:
@@ -87,7 +87,7 @@ class Extension:
         """
 
     def join(self, optimizer: Any, grads: Mapping[str, Any]) -> Tuple[Any, Pairs]:
-        """Return an optimizer that applies the extension's gradients, too, and these as (gradient, variable) pairs.
+        """Return an optimizer that also applies the extension's gradients, and those as (gradient, variable) pairs.
 
         Args:
           optimizer: applies all other gradients.
@@ -96,22 +96,22 @@ class Extension:
         return optimizer, []
 
     def worker(self, parts: StepParts) -> Optional[BaseWorker]:
-        """Return this kind's own worker, which takes the steps of ``parts``; None where a usual worker takes them."""
+        """Return this kind's own worker, which takes the steps of ``parts``; None if the usual worker takes them."""
         return None
 
     def first_values(self) -> List[Any]:
-        """Return the operations by which the chief gives the extension's variables their first values."""
+        """Return the operations with which the chief initializes the extension's variables."""
         return [each.initializer for each in self.saved]
 
     def begin(self, session: Any) -> None:
-        """Prepare for steps in ``session``: before a rejoin gives a gradient, and again once this worker has joined."""
+        """Prepare for steps in ``session``: called before a rejoin sends a gradient, and again after joining."""
 
     def saved_rows(self) -> Optional[RowsOf]:
         """Return the function that creates the ``SavedRows`` of the extension's tables; None without tables."""
         return None
 
     def warm_rows(self) -> Optional[WarmRows]:
-        """Return the extension's tables, in the form in which a warm start fills them; None without tables."""
+        """Return the extension's tables, in the form that a warm start can fill; None without tables."""
         return None
 
     def described(self) -> List[Dict[str, Any]]:
@@ -124,7 +124,7 @@ class Extension:
 
 
 def extend(kind: Type[Extension]) -> None:
-    """Add ``kind``, a kind of extension, to the current graph, unless the graph has this kind."""
+    """Add ``kind``, a kind of extension, to the current graph, unless the graph already has it."""
     kinds = tf.get_collection_ref(_COLLECTION)
     if kind not in kinds:
         kinds.append(kind)
@@ -151,7 +151,7 @@ def only(found: Iterable[Optional[T]]) -> Optional[T]:
 
 
 def refuse_unfit(model: ModelGraph, found: Sequence[Extension]) -> None:
-    """Refuse settings that are wrong with ``found``, the model's extensions, or have no meaning without an extension.
+    """Refuse settings that do not fit ``found``, the model's extensions, or that need an extension that is missing.
 
     Raises:
       JobError: the run has such a setting.
@@ -174,7 +174,7 @@ def refuse_unfit(model: ModelGraph, found: Sequence[Extension]) -> None:
 
 @contextmanager
 def rows_from(source: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """Let lookups in the current graph take their rows, inside, from ``source``: (table, ids [n]) -> rows [n, width].
+    """In this context, let lookups in the current graph get rows from ``source``: (table, ids [n]) -> rows [n, width].
 
     Such a graph has no parameter servers, and does not train.
     """
@@ -186,5 +186,5 @@ def rows_from(source: Callable[[Any, Any], Any]) -> Iterator[None]:
 
 
 def source_of_rows() -> Optional[Callable[[Any, Any], Any]]:
-    """Return the function from which lookups in the current graph take rows; None if parameter servers have them."""
+    """Return the function from which lookups in the current graph get rows; None if parameter servers hold the rows."""
     return _sources[-1][1] if _sources and _sources[-1][0] is tf.get_default_graph() else None

@@ -1,4 +1,4 @@
-"""Windows of local steps: a worker trains several steps on its own copy, then gives the servers the sum of updates.
+"""Windows of local steps: a worker trains several steps on its own copy, then sends the servers the sum of updates.
 
 This is DOWNPOUR with n_fetch = n_push = n (Dean et al., "Large Scale Distributed Deep Networks", NIPS 2012). A window
 has ``train.local_steps`` steps of plain gradient descent, in these runs of a session:
@@ -8,10 +8,10 @@ has ``train.local_steps`` steps of plain gradient descent, in these runs of a se
     end          the servers' variables -= the sum, and the global step += the number of steps
                  the fetched values := the servers' new ones, and the sum := 0
 
-So if one worker trains alone, the servers have the worker's own values after each window. The servers' global step
-counts the steps of a window when the servers have its sum, and not before: the window of a worker that dies is lost
-whole, and was never counted. A window is shorter where training ends, and where the chief holds all workers to save:
-every second, a worker checks whether that is the case.
+So if one worker trains alone, the servers have the worker's own values after each window. The servers count the steps
+of a window in the global step only when they receive its sum. If a worker dies, its whole window is lost, and was never
+counted. A window ends early when training ends, or when the chief stops all workers to save: every second, a worker
+checks for both.
 """
 
 import contextlib
@@ -38,8 +38,8 @@ class LocalParts(NamedTuple):
     """The parts of the worker's graph that local steps need.
 
     ``steps`` is the number of steps in a window. ``rate`` is the learning rate at the worker's own global step.
-    ``load`` takes values, by the names of pieces, and a number. It makes the operation that gives the values to the
-    worker's variables, and the number to the worker's own global step.
+    ``load`` takes values, by the names of pieces, and a number. It makes the operation that assigns the values to the
+    worker's variables, and the number to its own global step.
     """
 
     steps: int
@@ -48,7 +48,7 @@ class LocalParts(NamedTuple):
 
 
 class LocalStepsWorker(AsyncWorker):
-    """Take local steps in windows; each end of a window is one asynchronous step with the window's sum.
+    """A worker that takes local steps in windows; a window ends with one asynchronous step, which applies the sum.
 
     ``step`` returns the newest global step of the servers that this worker knows.
     """
@@ -99,7 +99,7 @@ class LocalStepsWorker(AsyncWorker):
         return self._give(session)
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Take a local step, and end the window with its last step; return the global step, the loss, and ``more``."""
+        """Take a local step, and after the last one end the window; return the global step, the loss, and ``more``."""
         if not self._taken:
             self._begin_window(session)
         session.run(self._load_window, {self._at: self.own_step(0)})
@@ -132,7 +132,7 @@ class LocalStepsWorker(AsyncWorker):
         self._began_s = time.monotonic()
 
     def finish(self, session: Any, step: int) -> int:
-        """Give the servers the sum of a window that has begun; they count its steps. Return the global step."""
+        """Send the servers the sum of the unfinished window, whose steps they then count; return the global step."""
         if self._taken:
             self._give(session)
             self._ended_s = time.monotonic()
@@ -167,7 +167,7 @@ class LocalStepsWorker(AsyncWorker):
         self._longest_s = max(self._longest_s, time.monotonic() - began_s)
 
     def owes(self, session: Any) -> bool:
-        """Return whether this worker itself delays its current step; an exchange may last longer than local steps."""
+        """Return whether this worker delays its own current step; an exchange may take longer than a local step."""
         since = self._exchanges_since
         is_late = since is None or time.monotonic() - since > SLOWER * self._longest_s
         return is_late and super().owes(session)
@@ -179,7 +179,7 @@ class LocalStepsWorker(AsyncWorker):
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """End the chief's own window, then keep all other workers at the gate, which each reaches after its window."""
+        """End the chief's own window, then stop all other workers at the gate, each after the end of its window."""
         self.finish(session, step)
         with super().held(session, step) as counted:
             yield counted
@@ -221,7 +221,7 @@ def refuse_not_plain(
     for each in extensions:
         check("model", f"variables alone {key}", type(each).__name__, False)
     for name in changing:
-        expected = f"variables that the optimizer alone changes, {key}; batch normalisation changes its averages"
+        expected = f"variables that only the optimizer changes, {key}; batch normalisation changes its averages"
         check("model", expected, f"a loss whose step changes {name!r}", False)
     for name, profile in trained.items():
         check("model", f"float32 variables with dense gradients {key}", f"one that uses {name!r}", profile.is_dense)

@@ -1,11 +1,11 @@
 """A strictly synchronous step in which pushes and pulls run at the same time.
 
-A network card can send while it receives. A step that pushes every gradient and then pulls every variable does one
-after the other, and takes twice as long as it must. Here each bucket is exchanged by itself, with its server:
+A network card can send while it receives. A step that first pushes every gradient, then pulls every variable, uses one
+direction at a time, and takes twice as long as necessary. Here each bucket is exchanged separately, with its server:
 
     worker i   pushes bucket j
-    chief      takes the sum of N gradients from its accumulator            (blocks until N came)
-    chief      updates its variables, then puts a token into each worker's queue of that server
+    chief      takes the sum of N gradients from the bucket's accumulator   (blocks until N have arrived)
+    chief      updates the bucket's variables, then puts a token into each worker's queue of that server
     worker i   fetches the new values into its copies, when it has its token for bucket j
 
 The order makes the step quick. All workers push the buckets of a server in the same order. They push bucket j only
@@ -14,14 +14,14 @@ the first buckets first, so pushing begins while backpropagation still runs. Tok
 needs only one queue on each server.
 
 The order also makes the step strict. A worker waits for the token of bucket j, so it computes step t + 1 with the
-values of step t. Nothing changes these values until the worker has given its gradient of step t + 1.
+values of step t. Nothing changes these values until the worker has sent its gradient of step t + 1.
 
-Slices in order, with a bound on how many are under way, are the idea of Y. Peng et al., "A Generic Communication
+Sending slices in order, with a limit on how many are under way, is the idea of Y. Peng et al., "A Generic Communication
 Scheduler for Distributed DNN Training Acceleration", SOSP 2019 (ByteScheduler), and A. Jayarajan et al.,
 "Priority-based Parameter Propagation for Distributed DNN Training", SysML 2019.
 
-For each of its pushes, a server notes the stamp of the last step that was applied, and the stamp of each worker's last
-gradient. ``OverlappedWorker`` derives its actions from these notes when a worker or the chief dies within a step.
+For each push, a server records the stamp (step and era) of the last applied step, and of each worker's last gradient.
+After a worker or the chief dies in a step, ``OverlappedWorker`` decides from these records how to continue.
 """
 
 from typing import Any, List, NamedTuple, Optional, Sequence
@@ -44,21 +44,21 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
     """A ``TokenSyncOptimizer`` that exchanges its pushes one by one.
 
     Available after ``apply_gradients``, besides the attributes of ``TokenSyncOptimizer``:
-      servers: each server's part of a step.
+      servers: the record and the queues of each server.
       give: one operation for each push, as in ``TokenSyncOptimizer``, but each waits for its push's turn.
       at_once: the feeds of a ``session.run`` in which operations of ``give`` do not wait for their turns.
-      finish_now: one operation for each push, which takes the gradients, updates the variables, notes the push as
+      finish_now: one operation for each push, which takes the gradients, updates the variables, records the push as
         applied, and sends no token (chief only).
       release: releases all workers from waiting for tokens in the rest of the step (chief only).
-      places: a placeholder for each server, int32 [n]: the places of pushes on this server (chief only).
-      settle: one operation for each server, which notes the pushes at the fed ``places`` as applied (chief only).
+      places: a placeholder for each server, int32 [n]: the indices of pushes on this server (chief only).
+      settle: one operation for each server, which records the pushes at the fed ``places`` as applied (chief only).
       conclude: counts the step and sends tokens for it, once all pushes were applied (chief only).
     """
 
     servers: Sequence[ServerQueues]
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
-        """Make one whole step of this worker; see ``TokenSyncOptimizer``."""
+        """Make the operations of one whole step of this worker; see ``TokenSyncOptimizer``."""
         self._global_step = global_step
         self._make_state(global_step)
         self._pushes = self._exchange.pushes(grads_and_vars)
@@ -144,10 +144,10 @@ class OverlappedSyncOptimizer(TokenSyncOptimizer):
 
 
 class Notes(NamedTuple):
-    """The progress of every push, from the notes of the servers. Pushes are in the order of the optimizer's servers.
+    """The progress of every push, as the servers have recorded it. Pushes are in the order of the optimizer's servers.
 
-    ``applied``, int64 [pushes], has the stamp after the last step that was applied to a push. ``given``, int64
-    [pushes, workers], has the stamp after the last step for which a worker gave its gradient of a push.
+    ``applied``, int64 [pushes], is the stamp after the last step in which a push was applied. ``given``, int64 [pushes,
+    workers], is the stamp after the last step for which a worker sent its gradient of a push.
     """
 
     applied: Any
@@ -155,18 +155,18 @@ class Notes(NamedTuple):
 
 
 class OverlappedWorker(SyncWorker):
-    """Take the steps of one worker, in which the chief applies pushes one by one.
+    """A worker that takes steps in which the chief applies pushes one by one.
 
-    A task that dies leaves some pushes of step t given or applied, and others not. No task undoes any of these pushes:
+    When a task dies in step t, some pushes have been sent or applied, and others have not. No task undoes a push:
 
-    * A worker that has given nothing to step t begins the step, like a worker that never died.
-    * A worker that has given some pushes gives the others now, and waits until the step is over. The gradients in the
-      later pushes are of another batch, and some variables may be a step newer. Each push still has one gradient of
-      every worker.
-    * A chief does the same, and takes over: once all others have begun the step, it releases those that wait, and
-      applies each push that has all its gradients. If the gradients of a push were taken, but the push was not noted
-      as applied, it counts as applied: its update may be missing. When all pushes are applied, the chief counts the
-      step. A worker that continued without a token fetches all values then.
+    * A restarted worker that has sent nothing for step t begins the step as usual.
+    * A restarted worker that has sent some pushes sends the others now, and waits until the step is over. The gradients
+      in the later pushes are of another batch, and some variables may be a step newer. Each push still has one gradient
+      of every worker.
+    * A restarted chief does the same. Once all other workers have begun the step, it releases the waiting workers, and
+      applies each push that has all its gradients. A push whose gradients were taken, but which was not recorded as
+      applied, counts as applied: its update may be missing. When all pushes are applied, the chief counts the step.
+      Then a worker that continued without a token fetches all values.
 
     The restart of a server must end every step that is under way, so that all workers join again. So the chief's step
     runs on each server until the last push of all servers is applied: see ``IncrementalApply.finish``.
@@ -179,9 +179,9 @@ class OverlappedWorker(SyncWorker):
         super().__init__(parts, OverlappedSyncOptimizer(parts))
 
     def owes(self, session: Any) -> bool:
-        """Return whether the current step waits for a push that this worker could give now.
+        """Return whether the current step waits for a push that this worker could send now.
 
-        On the chief, a push that the chief could apply counts too.
+        On the chief, a push that it could apply counts too.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -242,7 +242,7 @@ class OverlappedWorker(SyncWorker):
 
 
 def may_be_given(applied: Any, servers: Sequence[ServerQueues]) -> Any:
-    """Return whether a worker may give each push now, as bool [pushes].
+    """Return, for each push, whether a worker may send it now, as bool [pushes].
 
     The turn of a push comes when the push ``WINDOW`` places before it, on the same server, is applied.
 

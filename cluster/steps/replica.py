@@ -17,11 +17,11 @@ class Replica:
     """The parts of one worker's graph that a session needs.
 
     For a new run, the chief runs the operations ``first_values`` and then ``first_slots``, one after the other.
-    ``first_slots`` give the optimizer's variables their first values. ``variables`` are the servers' variables: on the
-    chief all variables of a checkpoint, with the optimizer's slots and the global step. ``agreed`` are the variables
-    that every worker has. ``buckets`` are the groups of variables that travel together. ``examples`` is the number of
-    examples in a step of this worker; None where that number is fixed. ``reports`` sends each worker's digests of its
-    batch and gradients to the chief of a verified run; None in other runs. ``extensions`` are the model's extensions.
+    ``first_slots`` initialize the optimizer's variables. ``variables`` are the servers' variables: on the chief all
+    variables of a checkpoint, with the optimizer's slots and the global step. ``agreed`` are the variables in every
+    worker's graph. ``buckets`` are the groups of variables that travel together. ``examples`` is the number of examples
+    in a step of this worker; None where that number is fixed. ``reports`` sends each worker's digests of its batch and
+    gradients to the chief of a verified run; None in other runs. ``extensions`` are the model's extensions.
     ``of_model`` are the servers' variables that belong to the model itself.
     """
 
@@ -47,5 +47,5 @@ class Replica:
         return only(each.saved_rows() for each in self.extensions)
 
     def warm_rows(self) -> Optional[WarmRows]:
-        """Return the model's tables, in the form in which a warm start fills them; None without tables."""
+        """Return the model's tables, in the form that a warm start can fill; None without tables."""
         return only(each.warm_rows() for each in self.extensions)

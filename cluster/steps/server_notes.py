@@ -1,9 +1,9 @@
-"""One server's notes of the gradients that each worker has given, so that no worker gives one twice.
+"""One server's record of the gradients that each worker has sent, so that no worker sends one twice.
 
-An accumulator counts gradients, but does not note which worker gave them. A worker that dies between two of its pushes
-leaves gradients on some servers only. The worker's next process reads the notes, and gives the missing gradients.
+An accumulator counts gradients, but does not record which worker sent them. A worker that dies between two of its
+pushes leaves gradients on some servers only. Its next process reads this record, and sends the missing gradients.
 
-The server writes a note after its gradient has arrived, and needs nothing more from the worker.
+The server records a gradient after it has arrived, without another message from the worker.
 """
 
 from typing import Any, List
@@ -18,12 +18,12 @@ _LONG_AGO = 1_700_000_000  # so that a stamp fits into 63 bits until 2057
 
 
 class ServerNotes:
-    """The pushes to one server, in the graph of one worker. The *place* of a push is its index in ``pushes``.
+    """One server's record of pushes, in the graph of one worker. The *place* of a push is its index in ``pushes``.
 
     Args:
       workers: the number of workers.
-      worker: the index of this graph's worker.
-      stamp: the stamp of this worker's next gradient, a tensor on the worker.
+      worker: the index of the worker that uses this graph.
+      stamp: the stamp (step and era) of this worker's next gradient, a tensor on the worker.
 
     Attributes:
       given: int64 [pushes * workers] on the server: for each push, the stamp after each worker's last gradient.
@@ -40,19 +40,19 @@ class ServerNotes:
 
     @property
     def kept(self) -> List[Any]:
-        """Return all notes of this server."""
+        """Return the variables with this server's record."""
         return [self.given]
 
     def note_given(self, place: int) -> Any:
-        """Make the operation that notes this worker's gradient for the push at ``place`` in this step.
+        """Make the operation that records this worker's gradient for the push at ``place`` as sent in this step.
 
-        The operation is on the current device. The note of a worker that has died may arrive late: it undoes no note of
-        the worker's next process.
+        The operation is on the current device. A dead process's late record does not overwrite that of the worker's
+        next process.
         """
         return tf.scatter_max(self.given, self._own[place], self._after, use_locking=True)
 
     def note_all(self, stamp: Any) -> Any:
-        """Make the operation that sets the notes of all pushes and workers to ``stamp``.
+        """Make the operation that sets the record of all pushes and workers to ``stamp``.
 
         The next push and the next gradient then belong to the step of ``stamp``.
         """
@@ -68,7 +68,7 @@ def counter(name: str, shape: List[int], value: int) -> Any:
 
 
 def era_after(last: int, seconds: float) -> int:
-    """Return the era of variables that get their values ``seconds`` after 1970 began; it is greater than ``last``.
+    """Return a new era, greater than ``last``, for variables that get their values at ``seconds`` since 1970.
 
     A stamp is the sum of an era and a step. An era is a multiple of 2 ** 33, and no run has so many steps. So every
     stamp of a later era is greater than all stamps of an earlier one.

@@ -2,7 +2,7 @@
 
 Every worker has a queue of tokens on the server. When the chief has applied a push, each worker gets a token, in the
 order of the pushes. So the first token of a step reports that the first push was applied, and so on. A token is the
-stamp after the step, so a worker recognises a token that was left over from another step.
+stamp (step and era) after the step, so a worker recognises a token that was left over from another step.
 """
 
 from typing import Any, List, Sequence
@@ -15,14 +15,14 @@ from cluster.steps.token_sync import time_after
 
 
 class ServerQueues(ServerNotes):
-    """The notes of one server, and its queues, in the graph of one worker.
+    """One server's record of pushes, and its token queues, in the graph of one worker.
 
     The pushes whose values come back are first in ``pushes``: see ``Exchange.pushes``.
 
     Args:
       workers: the number of workers.
       receivers: the indices of the workers whose queues this graph uses, its own worker first.
-      stamp: the stamp of this worker's next gradient, a tensor on the worker.
+      stamp: the stamp (step and era) of this worker's next gradient, a tensor on the worker.
 
     Attributes:
       index: the index of the server among all ps.
@@ -45,7 +45,7 @@ class ServerQueues(ServerNotes):
         return [self.applied, self.given]
 
     def wait(self, given: Any, is_timed: bool) -> Any:
-        """Make the operation that waits until a push is applied, once ``given`` has given the push's gradient.
+        """Make the operation that waits until a push is applied, once the operation ``given`` has sent its gradient.
 
         Call this method in the order of the pushes. ``is_timed``: whether ``seconds_waited`` counts this wait.
 
@@ -78,7 +78,7 @@ class ServerQueues(ServerNotes):
             return tf.add_n(self._ended) - tf.add_n(self._began)
 
     def drain(self) -> Any:
-        """Make the operation that drops this worker's tokens."""
+        """Make the operation that drops this worker's tokens on this server."""
         with tf.device(self.device):
             return take_all(self.queues[0])
 
@@ -90,7 +90,7 @@ class ChiefServerQueues(ServerQueues):
       many: fills and empties the queues of all workers at once.
 
     Attributes:
-      last_sent: a list of the step's last operation that sends tokens; empty if no values of this server come back.
+      last_sent: a list with the step's last operation that sends tokens; empty if this server sends no values.
     """
 
     def __init__(
@@ -105,14 +105,14 @@ class ChiefServerQueues(ServerQueues):
             self._places = tf.unstack(tf.range(len(pushes)))
 
     def note_applied(self, place: int, after: Any) -> Any:
-        """Make the operation that notes, ``after`` the update, that this step has applied the push at ``place``."""
+        """Make the operation that records the push at ``place`` as applied in this step, ``after`` its update."""
         with tf.device(self.device), tf.control_dependencies([after]):
             return tf.scatter_update(self.applied, self._places[place], self._after)
 
     def send_token(self, after: Any) -> None:
-        """Make the operation that sends every worker the token of a push ``after`` the push's values are ready.
+        """Make the operation that sends every worker the token of a push, once ``after`` has prepared its values.
 
-        Call this method in the order of the pushes. ``last_sent`` then has the operation.
+        Call this method in the order of the pushes. It puts the operation into ``last_sent``.
         """
         with tf.device(self.device), tf.control_dependencies([after, *self.last_sent]):
             self.last_sent = [self._many.put(self._handles, self._token)]
@@ -127,16 +127,16 @@ class ChiefServerQueues(ServerQueues):
             return self._many.put(self._handles, tf.fill([count_returning(self.pushes)], tf.constant(CLOSED, tf.int64)))
 
     def note_applied_at(self, places: Any) -> Any:
-        """Make the operation that notes the pushes at ``places``, int32 [n], as applied."""
+        """Make the operation that records the pushes at ``places``, int32 [n], as applied."""
         with tf.device(self.device):
             return tf.scatter_update(self.applied, places, tf.fill(tf.shape(places), self._after))
 
     def drain_all(self) -> Any:
-        """Make the operation that drops the tokens of all workers."""
+        """Make the operation that drops the tokens of all workers on this server."""
         with tf.device(self.device):
             return self._many.empty(self._handles)
 
 
 def count_returning(pushes: Sequence[Push]) -> int:
-    """Count the pushes whose values come back: the number of the server's tokens for which a worker's step waits."""
+    """Count the pushes whose values come back: for each of them, a worker's step waits for one token of the server."""
     return sum(push.bucket is not None for push in pushes)

@@ -1,21 +1,21 @@
-"""Synchronous steps that TensorFlow's own ``SyncReplicasOptimizer`` makes, by choice: ``train.sync: stock``.
+"""Synchronous steps of TensorFlow's own ``SyncReplicasOptimizer``, for the setting ``train.sync: stock``.
 
 A worker uses the class as its documentation describes it: with its hook, the chief's queue runner, and the tokens that
-the hook preloads. Only the loop is this project's. So a worker reports, saves, traces and rejoins as with every other
-choice.
+the hook preloads. Only the loop is this project's. So a worker reports, saves, traces and rejoins as with any other
+setting.
 
-The class has known traps, of which ``cluster.steps.token_sync`` has none:
+The class has known traps, which ``cluster.steps.token_sync`` avoids:
 
 * **A chief trains alone** until the others join, because of the tokens that are preloaded.
-* **One token queue** serves all workers. A quick worker may take two tokens and give two gradients to one step.
-  Then another worker's gradient comes late, and is dropped. ``dropped`` counts the gradients that were seen to be late.
+* **One token queue** serves all workers. A quick worker may take two tokens and send two gradients to one step. Then
+  another worker's gradient comes late, and is dropped. ``dropped`` counts the gradients that were found to be late.
 * **The mean of a sparse gradient's row** is over the workers that sent this row, not over all workers.
-* **A worker that joins again** may give its gradient twice. A chief that joins again preloads tokens again.
-* **A chief that is lost** as its queue runner turns to a step may leave the queue runner's operations on the servers.
-  There these operations take the next step's gradients. Then no worker has any gradient left
-  to give: the chief ``owes`` the step, and is restarted.
-* **Gradients have no mark of restores**: a gradient from before the variables were restored may count after it.
-* **The queue runner** sits in ``take_grad`` at the end, and closing a ``MonitoredSession`` waits two minutes for it.
+* **A worker that joins again** may send its gradient twice. A chief that joins again preloads tokens again.
+* **A chief that dies** while its queue runner begins a step may leave the queue runner's operations on the servers.
+  These operations then take the next step's gradients, and no worker has a gradient left to send. So ``owes`` is True
+  for the chief, and the chief is restarted.
+* **Gradients do not show restores**: a gradient computed before a restore of the variables may count after it.
+* **The queue runner** blocks in ``take_grad`` at the end, and closing a ``MonitoredSession`` waits two minutes for it.
   Here its threads are daemons that no code joins, so it delays nothing.
 """
 
@@ -30,20 +30,20 @@ from cluster.steps.server_notes import counter
 from cluster.steps.sync_worker import ASK_MS
 
 TRAPS = """\
-train.sync: stock has known traps: the chief trains alone until others join; a fast worker may give two gradients to a
+train.sync: stock has known traps: the chief trains alone until others join; a fast worker may send two gradients to a
 step, and another worker's gradient is then dropped; the mean of a table's row is over the workers that sent the row; a
-worker that joins again may give a gradient twice."""
+worker that joins again may send a gradient twice."""
 
 
 class StockWorker(BaseWorker):
-    """Take one worker's steps with TensorFlow's own class.
+    """A worker that takes steps with TensorFlow's own ``SyncReplicasOptimizer``.
 
     Build a ``StockWorker`` on the worker's own device.
 
     Args:
       optimizer: the optimizer by which the chief's queue runner applies the mean gradients, on the servers.
       grads_and_vars: this worker's gradients, each with its variable on a server.
-      backup_workers: the number of gradients that a step may lack.
+      backup_workers: the number of gradients that a step may omit.
 
     Attributes:
       applied: the operations that the chief's queue runner runs for each step.
@@ -105,7 +105,7 @@ class StockWorker(BaseWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return []: no variables besides the global ones must have a value before this worker can join."""
+        """Return []: this worker can join as soon as TensorFlow's global variables have a value."""
         return []
 
     def is_open(self, session: Any) -> bool:
@@ -113,7 +113,7 @@ class StockWorker(BaseWorker):
         return int(session.run(self._without_value)) == 0
 
     def close(self, session: Any) -> None:
-        """Do nothing: only variables without a value keep workers from joining."""
+        """Do nothing: other workers cannot join while a variable has no value."""
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
         """Print the traps once, preload the tokens, start the queue runner, and join, as the chief.
@@ -125,10 +125,10 @@ class StockWorker(BaseWorker):
         return self._start(session)
 
     def join(self, session: Any, steps: int) -> int:
-        """Take this worker's place; return the global step.
+        """Join workers that are already training; return the global step.
 
         Args:
-          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
+          steps: the global step at which training ends; from there on the worker takes no step.
 
         Raises:
           tf.errors.AbortedError: variables have lost their values meanwhile; join again, in a new session.
@@ -148,7 +148,7 @@ class StockWorker(BaseWorker):
         return self._local_step
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient and take a token; return the global step after that, the loss, and the values of ``more``.
+        """Send one gradient and wait for a token; return the new global step, the loss, and the values of ``more``.
 
         Raises:
           tf.errors.OpError: a server is lost, or the chief's queue runner has failed.
@@ -174,8 +174,8 @@ class StockWorker(BaseWorker):
     def owes(self, session: Any) -> bool:
         """Return whether other workers wait for this worker in the current step.
 
-        Other workers wait until this worker has given its gradient. They also wait for the chief if all gradients of
-        the step are on the servers, or if none is there any more.
+        Other workers wait until this worker has sent its gradient. They also wait for the chief if the servers have all
+        gradients of the step, or no longer have any.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -189,7 +189,7 @@ class StockWorker(BaseWorker):
 
     @contextlib.contextmanager
     def held(self, session: Any, step: int) -> Iterator[int]:
-        """Stop the chief's queue runner; see ``BaseWorker.held``. A chief that is the only worker stops nothing."""
+        """Stop the chief's queue runner; see ``BaseWorker.held``. If the chief is the only worker, stop nothing."""
         if self._runner is None or self._is_alone:
             yield step
             return
@@ -202,14 +202,14 @@ class StockWorker(BaseWorker):
 
     def account(self, session: Any) -> str:
         """Return one line with the number of steps, and the number of gradients in each step."""
-        return f"steps: {session.run(self._global_step)}, of {self._required} gradients each, the first to arrive"
+        return f"steps: {session.run(self._global_step)}, each with the first {self._required} gradients to arrive"
 
 
 class Runner(tf.train.Coordinator):  # type: ignore[misc]
-    """Coordinate the chief's queue runner: close the session when the queue runner fails, or hold it between two steps.
+    """A coordinator of the chief's queue runner: it can stop the runner, and closes the session if the runner fails.
 
     If the session stayed open, the chief's own step would wait for a token that nobody sends. In TensorFlow 2.x, a
-    request to stop also closes the token queue for good, perhaps on a server that lives. In a closed session it cannot.
+    request to stop also closes the token queue for good, even on a live server. In a closed session, it cannot do so.
     """
 
     def __init__(self, session: Any):
@@ -219,12 +219,12 @@ class Runner(tf.train.Coordinator):  # type: ignore[misc]
         self._session = session
 
     def should_stop(self) -> bool:
-        """Return whether the queue runner, which asks before each step, must stop; while it is held, wait first."""
+        """Return whether the queue runner must stop. It asks before each step; while it is held, the call waits."""
         self.crossing.cross()
         return bool(super().should_stop())
 
     def request_stop(self, ex: Optional[Exception] = None) -> None:
-        """Close the session, and keep ``ex`` as ``error`` if it is the first."""
+        """Close the session; set ``error`` to ``ex`` if this is the first error."""
         self.error = self.error or ex
         self._session.close()
         super().request_stop()

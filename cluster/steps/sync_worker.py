@@ -19,21 +19,21 @@ ASK_MS = 3000  # how long a question beside a step may take
 
 
 class SyncWorker(BaseWorker):
-    """Take the strictly synchronous steps of one worker, in a session.
+    """A worker that takes strictly synchronous steps in a session.
 
-    All rules for a restart follow from the servers' global step g, and their notes of each worker's gradients in it.
+    After a restart, a task acts on the servers' global step g, and on their record of each worker's gradients in it.
 
-    * A worker without a note takes local step g and pushes without a token, since its predecessor's token may be lost.
-      The worker passes over tokens that are not newer.
-    * If the notes have only some pushes of a worker, its predecessor died between two pushes. Then the worker pushes
-      the others, of another batch and the same variables: no push is applied before all have come. If the notes have
-      all its pushes, the worker only waits for its token.
-    * A chief first sends every worker the token g again, which its predecessor may not have sent. Once all others have
-      given their gradient of step g, it does the same as a worker. If accumulators are empty, its predecessor died
+    * A worker without a recorded gradient takes step g and pushes without a token, because the token may be lost. The
+      worker ignores tokens that are not newer.
+    * If only some pushes of a worker are recorded, its previous process died between two pushes. Then the worker sends
+      the others, from another batch but the same variables: no push is applied before all have arrived. If all its
+      pushes are recorded, the worker only waits for its token.
+    * A chief first sends every worker the token g again, which its previous process may not have sent. Once all others
+      have sent their gradients of step g, it acts like a worker. If accumulators are empty, its previous process died
       while applying: the chief counts the step as done, and variables not yet updated miss that one update.
     * When a server restarts without its variables, the chief closes the cluster, empties queues and accumulators,
-      restores the newest checkpoint, and opens the cluster again. A worker may wait for its token on a server that
-      lives, and not notice: the chief sends that worker the token ``CLOSED``, and the worker joins again.
+      restores the newest checkpoint, and opens the cluster again. A worker that waits for its token on another server
+      would not notice. So the chief sends that worker the token ``CLOSED``, and the worker joins again.
     """
 
     waited_s: float = 0.0
@@ -69,7 +69,7 @@ class SyncWorker(BaseWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables, besides the global ones, that must have a value before this worker can join."""
+        """Return the variables, other than TensorFlow's global ones, that need a value before this worker can join."""
         return [self._optimizer.contributions, self._optimizer.era]
 
     def is_open(self, session: Any, options: Any = None) -> bool:
@@ -77,7 +77,7 @@ class SyncWorker(BaseWorker):
         return bool(session.run(self._optimizer.contributions, options=options).min() > CLOSED)
 
     def close(self, session: Any) -> None:
-        """Keep workers from joining while the chief initialises or restores variables; make the others join again."""
+        """Keep workers from joining while the chief initialises or restores variables; make joined workers rejoin."""
         opened_before = session.run(self._without_value) == 0
         session.run(self._count_all, {self._number: CLOSED})
         if opened_before:
@@ -85,11 +85,11 @@ class SyncWorker(BaseWorker):
             session.run(self._optimizer.recall)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Prepare the servers, let workers join, and join, as the chief, once every variable has its value.
+        """As the chief, prepare the servers, let workers join, and join, once every variable has its value.
 
         Args:
-          steps: the global step at which training ends; this method uses it with backup workers only.
-          is_new: whether the servers have their first values, copies of the values of this worker's own variables.
+          steps: the global step at which training ends; used only with backup workers.
+          is_new: whether the servers hold initial values that equal those of this worker's own variables.
         """
         step = int(session.run(self._global_step))
         session.run(self._set_era, {self._number: era_after(session.run(self._last_era), time.time())})
@@ -104,10 +104,10 @@ class SyncWorker(BaseWorker):
         return step
 
     def join(self, session: Any, steps: int) -> int:
-        """Take this worker's place among others that train already; return the global step.
+        """Join workers that are already training; return the global step.
 
         Args:
-          steps: the global step at which training ends; at or beyond it the worker takes part in no step.
+          steps: the global step at which training ends; from there on the worker takes no step.
 
         Raises:
           TimeoutError: a chief that joins waited too long for the other workers.
@@ -134,12 +134,12 @@ class SyncWorker(BaseWorker):
             self.refresh(session)
 
     def refresh(self, session: Any) -> None:
-        """Fetch the newest values into the worker's variables, at once."""
+        """Fetch the newest values into the worker's variables immediately."""
         self.renew(session)
         self._copies.load(session, self._local)
 
     def renew(self, session: Any) -> None:
-        """Fetch, between two steps, the newest values, with which this worker's next step begins."""
+        """Fetch the newest values, between two steps, for this worker's next step."""
         self._fill_copies(session)
 
     @contextlib.contextmanager
@@ -157,7 +157,7 @@ class SyncWorker(BaseWorker):
             self._finisher.start()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient and wait for the step; return the new global step, the loss, and the values of ``more``.
+        """Send one gradient and wait for the step; return the new global step, the loss, and the values of ``more``.
 
         Raises:
           tf.errors.AbortedError: variables are being restored; join again, in a new session.
@@ -188,9 +188,9 @@ class SyncWorker(BaseWorker):
             self.longest_wait = Wait(self._optimizer.waited_at[longest], max(0.0, float(waited_s[longest])))
 
     def owes(self, session: Any) -> bool:
-        """Return whether, by the servers' notes, the current step waits for this worker.
+        """Return whether the current step waits for this worker, according to the servers' record.
 
-        The step also waits for the chief, which applies the step, once all workers have given their gradients.
+        Once all workers have sent their gradients, the step waits for the chief, which applies it.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -205,14 +205,14 @@ class SyncWorker(BaseWorker):
         return bool(self._optimizer.is_chief and given.all()) or not given[:, self._optimizer.worker_index].all()
 
     def scalars(self) -> Dict[str, Any]:
-        """Make, as the chief, tensors that describe a step, by name; call this before the graph is finalized."""
+        """As the chief, make tensors that describe a step, by name; call this before the graph is finalized."""
         if self._exact:
             return scalars_of(self._optimizer.inner, self._optimizer.taken)
         own = scalars_of(self._optimizer.inner, self._gradients)  # of this worker's part of the mean loss
         return {**own, "gradient_norm": own["gradient_norm"] * self._optimizer.required}
 
     def account(self, session: Any) -> str:
-        """Return one line with the number of gradients that each worker has given."""
+        """Return one line with the number of gradients that each worker has sent."""
         counted = session.run(self._optimizer.contributions) - self._era
         return "gradients given by each worker: " + " ".join(map(str, counted))
 

@@ -1,11 +1,11 @@
-"""Strictly synchronous training: every worker gives exactly one gradient to every step.
+"""Strictly synchronous training: every worker sends exactly one gradient for every step.
 
 One step, seen from the parameter servers (N workers, worker 0 is the chief):
 
     worker i   computes a gradient with its copies of the variables  (local step = t)
     worker i   pushes it: one accumulator for every push, on the server of the push's variables
-    worker i   counts its contribution, then waits in its own token queue
-    chief      takes the sum of N gradients from every accumulator      (blocks until N came)
+    worker i   counts its contribution, then waits for a token in its own queue
+    chief      takes the sum of N gradients from every accumulator      (blocks until N have arrived)
     chief      [clips] applies, global step = t + 1, one token "t + 1" into every queue
     worker i   gets its token: local step = t + 1; fetches the new values into its copies
 
@@ -38,9 +38,9 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     """``SyncReplicasOptimizer`` with a token queue for every worker and no queue runner.
 
     The stock class has one queue for all workers. After a step the chief puts N tokens into it, and each worker takes
-    one. A quick worker may take two: it gives its gradient, takes its token, and finds the token of another worker that
-    was not scheduled in time. Then the quick worker gives two gradients to one step, and the other's gradient is
-    dropped. That step is not the mean over all workers. A worker's own queue has tokens that no other worker can take.
+    one. A quick worker may take two: it sends its gradient, takes its token, and finds the token of another worker that
+    was not scheduled in time. Then the quick worker sends two gradients to one step, and the other's gradient is
+    dropped. That step is not the mean over all workers. Here no other worker can take the tokens in a worker's queue.
 
     The stock class applies gradients in a queue runner, a thread of the chief. When training ends, the thread blocks in
     ``take_grad``, and the exit takes two minutes. The class also preloads N tokens, so a chief may train alone before
@@ -49,37 +49,37 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
     With backup workers, a step takes the first ``required`` gradients. A slow worker's late gradient is dropped, and
     the worker continues from its own newest token.
 
-    Accumulators compare the *stamp* of a gradient: its step and its era. The era grows whenever the chief gives the
-    variables their values. So the gradient of a worker that has not noticed a restore is dropped, even if its step is
-    the higher one.
+    Accumulators compare the *stamp* of a gradient: its step and its era. The era grows whenever the chief initializes
+    or restores the variables. So the gradient of a worker that has not noticed a restore is dropped, even if its step
+    is the higher one.
 
-    A step's gradient is the sum of all given gradients; each worker gives the gradient of its part of the mean loss.
-    Where batches vary in size, the ``weight``s of these parts do not add up to 1: the step divides by their sum.
+    A step's gradient is the sum of all gradients; each worker sends the gradient of its part of the mean loss. Where
+    batches vary in size, the ``weight``s of these parts do not add up to 1: the step divides by their sum.
 
     ``inner`` is the optimizer that applies the mean gradients. Available after ``apply_gradients``:
-      waited: float64 seconds that this worker waited for others when it had given its gradient: a scalar, or one for
-        each ps of ``waited_at``.
-      waited_at: the index of each ps for which a step waits separately; empty for a step that waits once.
+      waited: float64 seconds that this worker waited for others after it sent its gradient: a scalar, or one for each
+        ps in ``waited_at``.
+      waited_at: the index of each ps for which a step waits separately; empty if a step waits only once.
       late: with backup workers, whether this worker's gradient came after its step, and was dropped; else None.
       behind: int64, the number of steps by which the oldest received values are too old: 0 unless a server's queue held
-        tokens left over from an older step. None where values come after the token.
+        tokens left over from an older step. None if values come after the token.
       local_step, local_era: the step and the era of this worker's next gradient; kept on the worker.
       era: the era of the variables, on the global step's server.
       contributions: int64 [workers] on the global step's server: for each worker, the era plus the number of gradients
-        that it has given since training began; or -1 in every entry while the chief prepares. Not saved.
+        that it has sent since training began. All -1 while the chief prepares the servers. Not saved.
       next_token: waits for this worker's token, adopts it as local step, and returns it.
-      servers: the notes of the gradients that came to each server.
-      give: one operation for each push, in the order of ``servers``: gives its gradient, and notes that.
-      at_once: the feeds of a ``session.run`` of some operations of ``give`` without the others.
+      servers: each server's record of the gradients that arrived there.
+      give: one operation for each push, in the order of ``servers``: sends its gradient, and records that.
+      at_once: the feeds of a ``session.run`` that runs only some operations of ``give``.
       drain: empties this worker's token queue.
-      copies: the values that come to this worker; forget: clears the rounding errors that the wire keeps.
+      copies: the values that this worker receives; forget: clears the wire format's kept rounding errors.
       accumulated: int32 [pushes], the number of gradients in each accumulator (chief only).
       taken: the mean gradients that a step applies, before clipping (chief only).
       finish: takes and applies gradients, counts the step, sends tokens; does not run this worker's model (chief only).
       announce: sends the global step as a token to every worker (chief only).
       empty: one operation for each accumulator, which drops its gradients (chief only).
-      set_stamps: lets accumulators drop gradients with a stamp before ``oldest``, which is fed (chief only).
-      clear_notes: notes on every server that this step has no gradient yet (chief only).
+      set_stamps: makes accumulators drop gradients with a stamp below the fed ``oldest`` (chief only).
+      clear_notes: records on every server that this step has no gradient yet (chief only).
       drain_all: empties the token queues (chief only).
       recall: sends the token "join again" to all other workers (chief only).
     """
@@ -103,11 +103,11 @@ class TokenSyncOptimizer(tf.train.SyncReplicasOptimizer):  # type: ignore[misc]
 
     @property
     def copies(self) -> LocalCopies:
-        """Return the copies in which this worker receives values from the servers."""
+        """Return this worker's copies of the variables, which receive the servers' values."""
         return self._exchange.copies
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
-        """Make one whole step of this worker.
+        """Make the operations of one whole step of this worker.
 
         Args:
           grads_and_vars: this worker's gradients, (gradient or None, variable) each.
@@ -293,7 +293,7 @@ def time_after(done: Any) -> Any:
 
 
 def empty_accumulators(session: Any, optimizer: TokenSyncOptimizer, oldest: int) -> None:
-    """Drop all gradients in the accumulators, as the chief, and later ones whose stamp is less than ``oldest``."""
+    """As the chief, empty the accumulators; from now on they drop gradients whose stamp is less than ``oldest``."""
     session.run(optimizer.set_stamps, {optimizer.oldest: oldest})  # first: nothing older comes in then
     waiting = session.run(optimizer.accumulated)
     session.run([take for take, number in zip(optimizer.empty, waiting) if number])

@@ -30,7 +30,7 @@ _TICKS = 10  # at most
 
 
 class Whole(NamedTuple):
-    """The step of one worker: its number, and its ``session.run`` calls.
+    """The traced step of one worker: its number, and its ``session.run`` calls.
 
     ``runs``: (start, duration) of each call in microseconds. ``unrecorded``: the number of transfers that TensorFlow
     did not record.
@@ -121,7 +121,7 @@ def _without_overlap(found: Sequence[TraceSpan]) -> List[List[TraceSpan]]:
 
 
 class Line(NamedTuple):
-    """One activity of one device. The events of each thread follow one another; a picture has a row for each thread."""
+    """One activity of one device. The events of one thread do not overlap; a picture has a row for each thread."""
 
     lane: str
     threads: List[List[Mapping[str, Any]]]

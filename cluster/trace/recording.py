@@ -1,7 +1,7 @@
 """Trace one step into a file: ``train.trace`` in the hosts file.
 
-Every worker traces the same step for itself; other steps cost nothing. The activity of a worker's session is written
-next to its task's folder: ``trace/step_100.worker_1.json``.
+Every worker traces the same step separately; other steps cost nothing. A worker's trace is written next to its task's
+folder: ``trace/step_100.worker_1.json``.
 
 A transfer between a worker and a ps has the names of the variables whose values, or gradients, it contains. The module
 finds these variables in the graph around the transferred tensor.
@@ -32,7 +32,7 @@ TRIES = 5  # the largest number of traced steps until TensorFlow has recorded al
 
 
 class Tracing:
-    """Trace one step of a worker, and the steps after it until TensorFlow has recorded a whole one: ``TRIES`` at most.
+    """The tracing of a worker's step, and of the next ones until a whole step is recorded: at most ``TRIES`` steps.
 
     Args:
       task: the worker's name, ``worker:1``.
@@ -58,9 +58,9 @@ class Tracing:
 
     @contextlib.contextmanager
     def watch(self, session: Any, step: int, replica: Any) -> Iterator[Any]:
-        """Yield the session that takes the step after ``step``; then write that step's trace, if it is to be traced.
+        """Yield the session for the step after ``step``; then write its trace, if it is the step to be traced.
 
-        Where workers do not wait for each other, another worker may take the step to be traced. Then this worker traces
+        If workers do not wait for each other, another worker may take the step to be traced. Then this worker traces
         its own next step.
         """
         if not self._tries or step + 1 < (self._step or 0):

@@ -154,10 +154,10 @@ class ClockCorrection(NamedTuple):
 
 
 def clocks(found: Iterable[TraceSpan], own: str) -> Dict[str, ClockCorrection]:
-    """Return the clock correction of every task but ``own``, to whose clock all other times are converted.
+    """Return the clock correction of every task except ``own``: all times are converted to the clock of ``own``.
 
-    A tensor from ``own`` bounds the lead of its receiver's clock, and a tensor to ``own`` the delay of its sender's
-    clock. Where both bounds allow 0, the shift is 0. Elsewhere the shift is the middle of the bounds.
+    A tensor from ``own`` limits how far its receiver's clock can lead, and a tensor to ``own`` how far its sender's
+    clock can lag. If both limits allow 0, the shift is 0. Otherwise the shift is the middle of the limits.
     """
     found = list(found)
     least, most = _bounds_of_shifts(found, own)

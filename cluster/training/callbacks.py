@@ -1,4 +1,4 @@
-"""The parts of training beside its steps: each feature is a callback, and the trainer is a loop over them.
+"""The parts of training besides its steps: each feature is a callback, which the trainer's loop calls.
 
 A callback has some of the methods of ``Callback``. A worker makes its callbacks in its graph, once the graph has the
 model and its steps. It makes them again in each graph that replaces this one. ``cluster.training.worker_graph`` has all
@@ -18,7 +18,7 @@ from cluster.protocol.outcome import Outcome
 
 
 class Step(NamedTuple):
-    """A step that was taken: the global step after it, the loss, and the number of examples in this worker's batch.
+    """A finished step: the global step after it, the loss, and the number of examples in this worker's batch.
 
     ``loss`` has no meaning if ``examples`` is 0.
     """
@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 class Callback:
-    """One feature's part in the training of a worker; a method that a callback leaves out is never called."""
+    """The base class of callbacks, each for one feature of training; methods that it does not define are not called."""
 
     def fetches(self, step: int) -> List[Any]:
         """Return the tensors to fetch with the step that follows ``step``; [] for none.
@@ -40,10 +40,10 @@ class Callback:
         return []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note ``fetched``, the values of ``fetches`` in ``step``."""
+        """Use ``fetched``, the values of the tensors from ``fetches`` in ``step``."""
 
     def open(self, session: Any) -> None:
-        """Prepare the servers, as the chief, before other workers may join."""
+        """As the chief, prepare the servers before other workers may join."""
 
     def begin(self, session: Any) -> None:
         """Prepare for the steps of ``session``, once this worker has joined, and before its next step."""
@@ -63,12 +63,12 @@ class Callback:
         return []
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Conclude, as the chief, after the last step of all workers; return ``outcome`` with the callback's fields."""
+        """As the chief, finish after the last step of all workers; return ``outcome`` with the callback's fields."""
         return outcome
 
 
 class Callbacks:
-    """The callbacks of one worker, in lists by the methods that they have: so a step calls no empty method."""
+    """The callbacks of one worker, in one list for each method, so that a step calls no empty method."""
 
     def __init__(self, callbacks: Sequence[Callback]):
         def having(method: str) -> List[Callback]:

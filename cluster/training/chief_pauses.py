@@ -1,4 +1,4 @@
-"""The chief's pauses between two steps, and its end of a run: it saves, measures and compares there.
+"""The chief's work between two steps and at the end of a run: it saves, measures and compares.
 
 With ``train.best`` the chief measures the variables of each whole checkpoint, after it has saved them. In synchronous
 training the other workers wait meanwhile. The chief writes a whole checkpoint every ``checkpoint.every_s`` seconds, but
@@ -28,7 +28,7 @@ from cluster.verify.verification import Verification
 
 
 class ChiefSaving(Callback):
-    """Save a checkpoint when one is due, when a person or an agent requests one, and at the end."""
+    """The callback that saves a checkpoint when one is due, when a person or an agent requests one, and at the end."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ChiefSaving(Callback):
 
 
 class Evaluating(Callback):
-    """Measure the variables of the last step, on all held-out examples or on the first ``batches`` batches of these."""
+    """The callback that evaluates the last step on held-out examples: on all, or on the first ``batches`` batches."""
 
     def __init__(self, evaluation: Evaluation, stepper: BaseWorker, batches: Optional[int]):
         self._evaluation, self._stepper, self._batches = evaluation, stepper, batches
@@ -96,7 +96,7 @@ class Evaluating(Callback):
 
 
 class BestCheckpoint(Callback):
-    """Keep the best checkpoint by ``train.best``, and end training when new checkpoints are no better.
+    """The callback that keeps the best checkpoint by ``train.best``, and ends training when new ones are no better.
 
     Raises:
       TrainingError: the run saves no checkpoints.
@@ -109,7 +109,7 @@ class BestCheckpoint(Callback):
         self._problem: Optional[str] = None
         self._whole_saves = checkpoints.whole_saves
         if checkpoints.folder is None:
-            raise TrainingError("train.best: expected a run that saves checkpoints, found none; set checkpoint.dir")
+            raise TrainingError("train.best needs a run that saves checkpoints; set train.checkpoint.dir")
         self._folder = Path(checkpoints.folder)
         self._load()
 
@@ -124,7 +124,7 @@ class BestCheckpoint(Callback):
         if found is None or found.step is None:
             return
         if self._checkpoints.path_of(found.step) is None:
-            print(f"the best checkpoint, of step {found.step}, is gone; the patience begins again", flush=True)
+            print(f"the best checkpoint, of step {found.step}, is gone; train.best.patience begins again", flush=True)
             return
         self._record = best.begin(self._settings, found)
         self._checkpoints.spared = self._record.step
@@ -132,9 +132,9 @@ class BestCheckpoint(Callback):
             self._last.step = min(self._last.step, self._record.last)
 
     def pause(self, session: Any, step: int) -> None:
-        """Measure the checkpoint of ``step`` if it is new and whole, and ``step`` is before the last one of training.
+        """Measure the checkpoint of ``step`` if it is new and not a delta, and ``step`` is not the last step.
 
-        If the measurements have then used up the patience, training ends.
+        If ``train.best.patience`` is then used up, training ends.
         """
         is_new = self._checkpoints.whole_saves != self._whole_saves
         self._whole_saves = self._checkpoints.whole_saves
@@ -151,7 +151,7 @@ class BestCheckpoint(Callback):
             self._last.bring_forward(session, step)
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
-        """Return ``outcome`` with the best checkpoint; the metrics of ``outcome`` count as those of the last one."""
+        """Return ``outcome`` with the best checkpoint. Its metrics count as the measurement of the last checkpoint."""
         self._note(int(outcome.step or 0), outcome.metrics)
         best_path = self._checkpoints.path_of(self._record.step)
         early = self._record.why if int(outcome.step or 0) < self._steps else None
@@ -200,14 +200,14 @@ class BestCheckpoint(Callback):
 
 
 class Verifying(Callback):
-    """Compare each step with one process, for ``launch verify``."""
+    """The callback that compares each step with training in one process, for ``launch verify``."""
 
     def __init__(self, verification: Verification, activity: Activity):
         self._verification, self._activity = verification, activity
 
     def begin(self, session: Any) -> None:
-        """Build the one process, and give it the servers' first values."""
-        self._activity.note("builds the one process to compare with")
+        """Build the training in one process, and start it with the servers' first values."""
+        self._activity.note("builds the training in one process to compare with")
         self._verification.begin(session)
 
     def pause(self, session: Any, step: int) -> None:

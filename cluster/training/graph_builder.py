@@ -48,11 +48,11 @@ from cluster.verify.digests import DigestReports
 
 
 class Builder:
-    """Build the graph with which ``task`` trains, on the devices of its pool.
+    """The builder of the graph with which ``task`` trains, on the devices of its pool.
 
     Args:
       slices: takes the profiles of the model's variables by name; returns the number of slices of a large variable.
-      estimate: whether the graph is built to be described and not run; then every batch counts as complete.
+      estimate: whether the graph is only described, and never run; then every batch counts as complete.
     """
 
     def __init__(

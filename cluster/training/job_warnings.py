@@ -1,11 +1,11 @@
-"""Warnings about a job that trains, but not as its author means: args that nothing reads, workers with the same batch.
+"""Warnings about a job that trains, but perhaps not as intended: args that no code reads, workers with the same batch.
 
 The job's ``args`` record the keys that its functions read. No function reads a misspelt key.
 
-Where ``inputs`` gives each worker all examples, and not a shard, workers begin with the same batch. Each worker
-computes a digest of its first batch together with its first step, and leaves this number on ``ps:0``. There the chief
-compares the numbers of all workers. It does not compare a batch of equal examples: a sharded dataset may have such
-batches. A worker that was started again leaves no number: its batch may be one that another worker has read.
+If ``inputs`` gives each worker all examples instead of a shard, workers begin with the same batch. In its first step,
+each worker also computes a digest of its batch, and writes it to ``ps:0``. The chief compares the digests of all
+workers. It ignores a batch of equal examples, because a sharded dataset may have such batches. A restarted worker
+writes no digest: its batch may be one that another worker has read.
 """
 
 import difflib
@@ -26,9 +26,9 @@ from cluster.verify.digests import digest, flat
 
 
 class ReadArgs(Dict[str, Any]):
-    """A dictionary with the content of ``given``, which records the keys that are read.
+    """A copy of the dictionary ``given``, which records the keys that are read.
 
-    Code that takes the whole dictionary at once, as ``{**args}``, a loop and ``json.dumps`` do, has read every key.
+    Code that uses the whole dictionary, such as ``{**args}``, a loop or ``json.dumps``, reads every key.
 
     ``asked``: the keys that were read, and the keys that were looked up but are missing.
     """
@@ -74,22 +74,22 @@ for _name in (*_READ_ONE, *_READ_ALL):
 
 
 class UnreadArgs(Callback):
-    """The warnings about ``args`` that no function of a job has read."""
+    """The callback that warns about ``args`` that no function of a job has read."""
 
     def __init__(self, args: ReadArgs, job: Job):
         self._args, self._path = args, Path(job.path)
         self._known: Dict[str, bool] = {}
 
     def warnings(self) -> List[str]:
-        """Return a sentence for each key that no function has read, and whose quoted name is not in the job's file.
+        """Return a warning for each key that no function has read, unless the job's file has its name in quotes.
 
-        A function may read a key later: ``predict`` when the model is exported, or a generator of examples.
+        A name in the file may be read later: by ``predict`` when the model is exported, or by a generator of examples.
         """
         return [self._warning(name) for name in self._args.unread() if not self._is_in_file(name)]
 
     def _warning(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._args.asked, 1)
-        step = f"did you mean args.{near[0]}?" if near else "correct its name, or take it out"
+        step = f"did you mean args.{near[0]}?" if near else "correct the name, or remove the key"
         return f"args.{name}: expected a key that the job reads, found one that no function has read; {step}"
 
     def _is_in_file(self, name: str) -> bool:
@@ -108,10 +108,10 @@ _MOST_NAMED = 3
 
 
 class FirstBatches(Callback):
-    """The fingerprint of the first batch of each task in a pool, in the current graph.
+    """The callback that compares fingerprints of the workers' first batches, for the tasks in a pool.
 
     Args:
-      batches: the batch of each task, as its dataset gives it; empty where each example counts once.
+      batches: the batch of each task, as its dataset gives it; empty if each example counts once.
       is_first: whether this process is the task's first.
     """
 
@@ -146,7 +146,7 @@ class FirstBatches(Callback):
             self._is_due = False
 
     def report(self, session: Any, step_time_ms: float) -> None:
-        """Compare, as the chief, the fingerprints on ``ps:0``; do nothing once those of all workers were compared."""
+        """As the chief, compare the fingerprints on ``ps:0``; do nothing once all workers were compared."""
         self._compare(session)
 
     def end(self, session: Any, outcome: Outcome) -> Outcome:
@@ -161,14 +161,14 @@ class FirstBatches(Callback):
             self._is_open = len(numbers) < len(self._names)
 
     def warnings(self) -> List[str]:
-        """Return a sentence about the workers that began with the same batch; [] if there are none."""
+        """Return a warning about the workers that began with the same batch; [] if there are none."""
         if not self._same:
             return []
         more = len(self._same) - _MOST_NAMED
         named = ", ".join(self._same if more < 2 else [*self._same[:_MOST_NAMED], f"{more} more"])
         return [
-            f"{self._job.place('inputs')}: expected inputs to begin with another batch on each worker, found the same"
-            f" on {named}; give each its part: data.shard(task.num_workers, task.worker_index)"
+            f"{self._job.place('inputs')}: expected inputs to begin with a different batch on each worker, found the"
+            f" same on {named}; give each worker its part: data.shard(task.num_workers, task.worker_index)"
         ]
 
 
@@ -184,7 +184,7 @@ def _on_its_host(member: PoolMember, batch: Mapping[str, Any]) -> Any:
 
 
 def same(numbers: Mapping[int, int]) -> List[int]:
-    """Return the largest group of workers with the same number, of ``numbers`` by worker; [] if all numbers differ.
+    """Return the largest group of workers that have the same number in ``numbers``; [] if all numbers differ.
 
     Workers with the number 0 belong to no group.
     """

@@ -6,14 +6,14 @@ a step that is half applied                         continues as if a variable h
 any other state, if there is a checkpoint           restores the newest one, and lets workers join
 any other state                                     gives first values, and lets workers join
 
-Where a run has a warm start, a variable on ``ps:0`` records whether the first values are complete. Variables already
-have other values before the warm start gives them its own. Without the record, workers would begin too early in
-asynchronous training. A chief that starts again would take half a warm start for a whole one.
+In a run with a warm start, a variable on ``ps:0`` records whether the first values are complete. Before the warm start
+sets the variables, they already have other values. Without the record, workers would begin too early in asynchronous
+training. A restarted chief would mistake half a warm start for a whole one.
 
-Before the first step all workers must have built the same variables. A worker may look for a variable where the other
-workers did not put it, or pack it with other variables. Such a worker would wait for ever, or train another model than
-the others. So the chief leaves a listing of its variables on ``ps:0``, and every other worker compares its own listing
-with the chief's.
+Before the first step all workers must have built the same variables. A worker with other variables may look for a
+variable on the wrong server, or pack it differently. It would wait for ever, or train another model than the others. So
+the chief writes a listing of its variables to ``ps:0``, and every other worker compares its own listing with the
+chief's.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from cluster.variables.partition_count import PartitionCount
 
 
 class FirstValues:
-    """Make the first values of a run, in the graph of one worker.
+    """The first values of a run's variables, in the graph of one worker.
 
     Args:
       host: the device of the worker's memory.
@@ -65,24 +65,24 @@ class FirstValues:
             self._loader = WarmLoader(warm_start, self._replica.of_model, self._replica.warm_rows(), host)
 
     def are_complete(self, session: Any) -> bool:
-        """Return whether no chief is in the middle of giving values. Call this method when ``state`` has values."""
+        """Return whether all first values are written. Call this method only when ``state`` has values."""
         return all(session.run(self.state))
 
     def begin(self, session: Any) -> None:
-        """Keep workers from joining, as the chief, until the call of ``end``."""
+        """As the chief, keep workers from joining until ``end`` is called."""
         if self.state:
             session.run(self._begin)
 
     def end(self, session: Any) -> None:
-        """Let workers join, as the chief: every variable has its value."""
+        """As the chief, let workers join, once every variable has its value."""
         if self.state:
             session.run(self._end)
 
     def give(self, session: Any) -> None:
-        """Give all variables their first values, as the chief.
+        """As the chief, give all variables their first values.
 
         Raises:
-          CheckpointError: the checkpoint of the warm start is missing, or does not fit.
+          CheckpointError: the checkpoint of the warm start is missing, or does not fit the model.
         """
         for given in self._replica.first_values:
             session.run(given)
@@ -96,7 +96,7 @@ NOTHING = "(nothing more)"
 
 
 def listing(variables: Sequence[Any], buckets: Sequence[Bucket] = (), tables: Sequence[Any] = ()) -> List[str]:
-    """Return a line for TensorFlow's version, one for each variable in the order of names, each bucket and each table.
+    """Return lines that describe a graph: TensorFlow's version, each variable by name, each bucket, and each table.
 
     The line of a variable has its name, type, shape and device.
     """
@@ -111,17 +111,17 @@ def _listed(variable: Any) -> str:
 
 
 def digest_of_listing(lines: Sequence[str]) -> str:
-    """Return a short text, which differs for different ``lines``."""
+    """Return a digest of ``lines``: a short text that differs for different lines."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> Optional[Tuple[str, str]]:
-    """Return the first pair of lines, of ``ours`` and of ``theirs``, that differ; None if all lines are equal."""
+    """Return the first two corresponding lines of ``ours`` and ``theirs`` that differ; None if all lines are equal."""
     return next((pair for pair in zip_longest(ours, theirs, fillvalue=NOTHING) if pair[0] != pair[1]), None)
 
 
 class GraphAgreement:
-    """The chief's listing on ``ps:0``, in the graph of one worker.
+    """The check that one worker's variables equal those in the chief's listing on ``ps:0``.
 
     Create it once all variables are in the graph. Workers may call ``settle`` any number of times: they call it again
     after each restart of a task or a parameter server.
@@ -143,7 +143,7 @@ class GraphAgreement:
             self._digest, self._listing = left.read_value()[0], left.read_value()[1]
 
     def settle(self, session: Any) -> None:
-        """Write this worker's listing, as the chief; on another worker, compare it with the chief's, once that exists.
+        """As the chief, write this worker's listing; as another worker, wait for the chief's and compare.
 
         Raises:
           TrainingError: this worker's variables or its TensorFlow differ from the chief's.
@@ -160,13 +160,13 @@ class GraphAgreement:
         chief, own = first_difference(chiefs, self._lines) or (NOTHING, NOTHING)
         raise TrainingError(
             f"{self._task.name} does not agree with the chief: expected {chief!r} as on the chief, found {own!r};"
-            " give every task the same job, args and train settings, and the same TensorFlow;"
-            " a job makes its variables in the same order everywhere"
+            " give every task the same job, args, train settings and version of TensorFlow;"
+            " the job must create its variables in the same order on every task"
         )
 
 
 class Joining:
-    """The operations by which one worker joins, in its graph.
+    """The operations with which one worker joins a run, in its graph.
 
     Args:
       last: the step at which training ends.
@@ -195,7 +195,7 @@ class Joining:
         self._agreement = GraphAgreement(task, replica.agreed, replica.buckets, listed)
 
     def join(self, session: Any, activity: Activity) -> int:
-        """Take this worker's place among the others, and return the global step.
+        """Join the other workers, and return the global step.
 
         Raises:
           TrainingError: this worker's variables differ from the chief's, or no checkpoint can be read.

@@ -24,14 +24,14 @@ class ModelUses:
     Attributes:
       grads: the gradients of variables, by name.
       step: the operations of a step.
-      changing: names of variables that the model changes itself.
+      changing: names of the variables that the model itself changes.
       is_elementwise: whether the optimizer updates each element of a variable independently of the others.
       profiles: the profiles of all variables, by name.
-      state: the variables that the model changes itself, and the step's reads of them.
+      state: the variables that the model itself changes, and the step's reads of them.
       given: the values that a verified run sends to the chief (``cluster.verify.givens``); only with ``train.verify``.
 
     Raises:
-      JobError: servers cannot hold a variable, or no step with this variable would be right.
+      JobError: servers cannot hold a variable, or steps with this variable would be wrong.
     """
 
     def __init__(self, model: ModelGraph, extensions: Sequence[Extension]):
@@ -80,18 +80,18 @@ class ModelUses:
 
 
 def refuse_unknown_shapes(job: Job, variables: Mapping[str, Any]) -> None:
-    """Refuse ``variables``, by name, of which one has a shape that is not fully known.
+    """Refuse ``variables``, by name, if one of them has a shape that is not fully known.
 
     Raises:
       JobError: a shape is not fully known.
     """
     for name, variable in variables.items():
         known = variable.shape.is_fully_defined()
-        job.check("model", "variables of known shape", f"one of shape {variable.shape} as {name!r}", known)
+        job.check("model", "variables of known shape", f"{name!r} of shape {variable.shape}", known)
 
 
 def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[str]) -> None:
-    """Refuse a trained variable that is not one of the graph's ``variables``: nothing would give it a first value.
+    """Refuse a trained variable that is not one of the graph's ``variables``: no operation would initialize it.
 
     Args:
       trained, variables: the names of the variables.
@@ -101,11 +101,11 @@ def refuse_unlisted(job: Job, trained: Collection[str], variables: Collection[st
     """
     for name in trained:
         expected = "a trained variable in the collection tf.GraphKeys.GLOBAL_VARIABLES"
-        job.check("model", expected, f"{name!r} that is in others only", name in variables)
+        job.check("model", expected, f"{name!r}, which is only in others", name in variables)
 
 
 def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Collection[str]) -> None:
-    """Refuse a variable that is too large to travel.
+    """Refuse a variable that is too large for TensorFlow to send in one piece.
 
     Args:
       profiles: the profiles of all variables, by name.
@@ -117,14 +117,14 @@ def refuse_too_large(job: Job, profiles: Mapping[str, VariableProfile], cuts: Co
     for name, each in profiles.items():
         ok = name in cuts or each.bytes <= _LARGEST
         expected = (
-            "variables of at most 2 GiB, where the optimizer is not one of TensorFlow's own or a constraint keeps"
+            "variables of at most 2 GiB, because a constraint or an optimizer that is not TensorFlow's own keeps"
             " them whole"
         )
-        job.check("model", expected, f"one of {each.bytes:,} bytes as {name!r}", ok)
+        job.check("model", expected, f"{name!r} of {each.bytes:,} bytes", ok)
 
 
 def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], owned: Collection[str]) -> None:
-    """Refuse, with a warm start, a variable of the optimizer that begins as a copy of one of the model's variables.
+    """With a warm start, refuse an optimizer's variable that begins as a copy of one of the model's variables.
 
     The workers create such a variable together with the model. So it would copy a value from before the warm start.
 
@@ -137,15 +137,15 @@ def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], own
     """
     of_model = {variable.op for name, variable in variables.items() if name not in owned}
     for name in owned if train.warm_start else ():
-        found = f"one that begins with the model's values, as {name!r}"
+        found = f"one whose {name!r} begins as a copy of the model's values"
         ok = not of_model & ancestors([variables[name].initial_value])
         job.check("optimizer", "variables of its own that do not copy the model's, with train.warm_start", found, ok)
 
 
 def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:
-    """Refuse backup workers where an update reads a variable that the model itself changes, such as a learning rate.
+    """Refuse backup workers if an update reads a variable that the model itself changes, such as a learning rate.
 
-    The chief's own step makes the change. With backup workers, an update may go without the chief's step.
+    The chief's own step makes the change. With backup workers, an update may happen without the chief's step.
 
     Args:
       reads_changing: whether the update reads such a variable.

@@ -1,7 +1,7 @@
-"""Report one worker's training: a first line on the training that it begins, its progress, and its present activity.
+"""Report one worker's training: a first line that describes it, its progress, and its current activity.
 
 The progress goes to the worker's agent in files, and to its log in lines. The first line has the settings, the planned
-end, and the size of the variables. The activity goes into the worker's pulse and its flight record.
+end, and the size of the variables. The activity goes into the worker's heartbeat and its flight record.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def description(pool: Sequence[PoolMember], settings: Train, placement: Placemen
     """
     held = placement.bytes_per_server()
     towers = sum(len(member.devices) for member in pool)
-    cut = f", in {quantity(slices, 'slice')} each" if slices else ""
+    cut = f", large ones in {quantity(slices, 'slice')} each" if slices else ""
     return (
         f"{settings.mode}, {settings.replication}, {_planned_end(settings)},"
         f" {quantity(pool[0].task.num_workers, 'worker')},"
@@ -50,7 +50,7 @@ def _planned_end(settings: Train) -> str:
 
 
 def exchanges(replica: Replica) -> List[PsExchange]:
-    """Return the exchange of a step with each ps; without buckets, each variable counts as a push of its own."""
+    """Return the pushes and bytes of a step for each ps; without buckets, each variable counts as one push."""
     servers = replica.placement.servers
     pushes = Counter([bucket.server for bucket in replica.buckets] or servers.values())
     return [PsExchange(pushes[ps], held) for ps, held in enumerate(replica.placement.bytes_per_server())]
@@ -60,7 +60,7 @@ _ENOUGH = 10  # steps; who joins for the last ones may have bad luck with all of
 
 
 class TrainingProgress:
-    """Report training progress: a file and a line on stdout, at most once a second.
+    """The reports of training progress: a file and a line on stdout, at most once a second.
 
     Args:
       steps: the planned last step; None if only the data end the run.
@@ -96,7 +96,7 @@ class TrainingProgress:
         print(f"joined at step {step}", flush=True)
 
     def note(self, step: Step, stepper: BaseWorker) -> Optional[float]:
-        """Note ``step``, which ``stepper`` took, and report progress if a report is due.
+        """Count ``step``, which ``stepper`` took, and report progress if a report is due.
 
         Returns:
           The mean step time since the last report, in milliseconds; None if the method reports nothing.
@@ -124,7 +124,7 @@ class TrainingProgress:
         self._reporter.progress(progress, force=True)
         self._last, self._first = progress, False
         self._taken, self._since = 0, time.monotonic()
-        ignored = f", {self._ignored} gradients that were not finite ignored" if self._ignored else ""
+        ignored = f", ignored {self._ignored} gradients that were not finite" if self._ignored else ""
         rate = f"{progress.step_time_ms:.1f} ms/step"
         goal = f"/{self._steps}" if self._steps else ""
         print(f"step {progress.step}{goal} loss {loss:.4g} {rate}{ignored}", flush=True)
@@ -138,21 +138,21 @@ class TrainingProgress:
         self._warned.update(warnings)
 
     def refuse_nothing_trained(self, task: str) -> None:
-        """Refuse a run in which no step of this worker has trained, of at least ``_ENOUGH`` steps, or of the whole run.
+        """Refuse a run in which no step of this worker has trained, out of at least ``_ENOUGH`` or of all steps.
 
-        So no run succeeds that has trained nothing.
+        So a run that has trained nothing does not succeed.
 
         Raises:
           NonFiniteError: every gradient of this worker was ignored.
         """
         if self._ignored == self.taken >= min(_ENOUGH, self._steps or _ENOUGH) > 0:
             raise NonFiniteError(
-                f"{task}: expected gradients that are finite numbers, found none in {self.taken} steps; look at the"
-                " data and the learning rate; train.on_nan: stop names the first loss or gradient"
+                f"{task}: expected finite gradients, found none in {self.taken} steps; check the data and the learning"
+                " rate; with train.on_nan: stop, the error names the first loss or gradient that is not finite"
             )
 
     def report_now(self, step: int) -> None:
-        """Report the newest progress again, with ``step`` and the present values of the fields."""
+        """Report the newest progress again, with ``step`` and the current values of the fields."""
         self._last = replace(self._last or Progress(step), step=step, **self._fields())
         self._warn(self._last.warnings)
         self._reporter.progress(self._last, force=True)
@@ -173,7 +173,7 @@ def _number_in_words(loss: float) -> Optional[float]:
 
 
 class Activity:
-    """The present activity of a worker, in its pulse and in its flight record."""
+    """The current activity of a worker, for its heartbeat and its flight record."""
 
     def __init__(self, reporter: Reporter):
         self._pulse, self._record = reporter.heartbeat, reporter.recorder
@@ -182,38 +182,38 @@ class Activity:
         self._waited_s = 0.0  # in the last step, until the phase behind it has begun
 
     def note(self, doing: str) -> None:
-        """Note ``doing``, the current part of the worker's start, in a few words."""
+        """Report ``doing``: in a few words, what the worker does during its start."""
         self._pulse.note(doing)
 
     def begin_graph(self) -> None:
-        """Note that the worker begins to build a graph, whose steps count their waits from 0."""
+        """Report that the worker begins to build a graph; the waits of its steps are counted from 0."""
         self._all_waited_s = 0.0
         self.note("builds its graph")
 
     def describe(self, replica: Replica) -> None:
-        """Record the exchange of each step with each ps, for the flight record."""
+        """Write the pushes and bytes of a step for each ps into the flight record."""
         self._record.describe(exchanges(replica))
 
     def begin_session(self) -> None:
-        """Note that the worker begins to join, for the first time or again."""
+        """Report that the worker begins to join, for the first time or again."""
         self._pulse.restart()
         self.note("waits for the parameter servers")
 
     def lose_session(self, step: int) -> None:
-        """Note that an error has ended the current step or phase, after the global step ``step``."""
+        """Record that an error has ended the current step or phase, after the global step ``step``."""
         self._record.end(step, is_whole=False)
         self._record.begin("starting")
 
     def begin_steps(self, owes: Callable[[], bool]) -> None:
-        """Note that the worker begins to take steps; ``owes`` returns whether the current step waits for it."""
+        """Record that steps begin; ``owes`` returns whether the current step waits for this worker."""
         self._pulse.ask = owes
         self._known = set()
 
     def begin_step(self, fetches: Tuple[bool, ...]) -> None:
-        """Note that a step begins. ``fetches``: whether each callback fetches values with it.
+        """Record that a step begins. ``fetches``: for each callback, whether it fetches values in this step.
 
         TensorFlow places the graph again for each new set of fetches. So a step with a new set takes as long as a first
-        step, and counts as one.
+        step, and is recorded as one.
         """
         is_first = fetches not in self._known
         self._record.begin("first step" if is_first else "step")
@@ -232,7 +232,7 @@ class Activity:
         self._begin_phase("step")
 
     def begin(self, phase: str) -> None:
-        """Note that ``phase`` begins, which is not a step."""
+        """Record that ``phase``, which is not a step, begins."""
         self._begin_phase(phase)
         self._record.begin(phase)
 
@@ -242,7 +242,7 @@ class Activity:
 
     @contextlib.contextmanager
     def pause(self, phase: str, step: int) -> Iterator[None]:
-        """Note, inside, the phase ``phase`` between two steps; record it at the end if it is long enough to be seen."""
+        """Inside this context, report ``phase`` between two steps; record it at the end if it was long enough."""
         self.begin(phase)
         yield
         self._record.end_pause(step)

@@ -1,8 +1,8 @@
-"""The numbers of a run that its workers leave on ``ps:0``: the global step, the last step, step times, newest metrics.
+"""Numbers that workers store on ``ps:0``: the global step, the last step, step times, newest examples for metrics.
 
 The run counts its steps in the servers' global step. Each worker's graph also has a copy of this variable.
 
-The chief may bring the last step forward. Every worker reads the number of the last step with each of its own steps. A
+The chief may end training early. Every worker reads the number of the last step with each of its own steps. A
 synchronous step needs a gradient of every worker, so all workers must end at the same step:
 
     chief     has seen step t end, decides, and writes t + 2
@@ -11,13 +11,13 @@ synchronous step needs a gradient of every worker, so all workers must end at th
 
 Without ``train.best.patience``, ``ps:0`` has no number of a last step, and no worker reads one.
 
-A worker writes its step time when it writes its progress, at most once a second. So the chief's summaries cost no
-worker anything in a step.
+A worker writes its step time when it writes its progress, at most once a second. So the chief's summaries add no work
+to a worker's step.
 
-Metrics are those of the newest trained examples of all workers. The score of an example comes from the step that trains
-on it, before the example changes the model. While each example comes for the first time, this is as honest as held-out
-data ("progressive validation": Blum, Kalai and Langford, 1999). A worker writes its newest examples every few seconds;
-the chief reads the examples of all workers, and measures.
+Metrics are computed from the newest trained examples of all workers. The score of an example comes from the step that
+trains on it, before the example changes the model. As long as each example is new, this is as valid as held-out data
+("progressive validation": Blum, Kalai and Langford, 1999). A worker writes its newest examples every few seconds; the
+chief reads the examples of all workers, and measures.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ from cluster.variables.masters import SCOPE
 
 
 def servers_step() -> Any:
-    """Make the servers' global step in the current graph."""
+    """Create the variable of the servers' global step in the current graph."""
     with tf.device(ps_device(0)):
         return kept(f"{SCOPE}/global_step", [], tf.int64, 0)
 
 
 @contextlib.contextmanager
 def counting_by(step: Any) -> Iterator[None]:
-    """Let TensorFlow find ``step`` as the global step, inside, so that a learning rate depends on ``step``."""
+    """Inside this context, make ``step`` TensorFlow's global step, so that learning rates depend on ``step``."""
     steps = tf.get_collection_ref(tf.GraphKeys.GLOBAL_STEP)
     before, steps[:] = list(steps), [step]
     try:
@@ -55,7 +55,7 @@ NOTICE = 2  # steps between the decision and the last one
 
 
 class LastStep(Callback):
-    """The last step of the run, to the knowledge of one worker.
+    """The last step of the run, as far as one worker knows.
 
     ``step`` is the global step at which this worker ends.
     """
@@ -76,11 +76,11 @@ class LastStep(Callback):
         return self._fetches
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note the number of the last step, which ``step`` has fetched."""
+        """Store the number of the last step, which ``step`` has fetched."""
         self._learn(fetched)
 
     def open(self, session: Any) -> None:
-        """Write the last step to ``ps:0``, as the chief."""
+        """As the chief, write the last step to ``ps:0``."""
         if self._fetches:
             session.run(self._write, {self._number: self.step})
 
@@ -93,7 +93,7 @@ class LastStep(Callback):
             self.step = min(self.step, int(number))
 
     def bring_forward(self, session: Any, step: int) -> None:
-        """End training, as the chief, ``NOTICE`` steps after ``step``, if it does not end earlier anyway."""
+        """As the chief, end training ``NOTICE`` steps after ``step``, unless it ends earlier anyway."""
         self.step = min(self.step, step + NOTICE)
         self.open(session)
 
@@ -112,7 +112,7 @@ class StepTimes(Callback):
         self._names = worker_names(task)
 
     def open(self, session: Any) -> None:
-        """Reset all step times to 0, as the chief."""
+        """As the chief, reset all step times to 0."""
         session.run(self._times.initializer)
 
     def report(self, session: Any, step_time_ms: float) -> None:
@@ -135,7 +135,7 @@ _PAUSES = 20  # times as long as measuring took: at most a 20th of the time goes
 
 
 class TrainingMetrics(Callback):
-    """Keep one worker's newest examples; on the chief, measure those of all workers.
+    """The callback that keeps one worker's newest examples, and on the chief computes the metrics of all workers.
 
     Args:
       columns: the columns that the model's metrics need of each example.
@@ -160,13 +160,13 @@ class TrainingMetrics(Callback):
         return self._columns.tensors
 
     def open(self, session: Any) -> None:
-        """Clear the examples of all workers on ``ps:0``, as the chief."""
+        """As the chief, clear the examples of all workers on ``ps:0``."""
         session.run([each.initializer for each in self._windows])
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Note the examples of ``step``. Every ``EVERY_S`` seconds, write them, or measure as the chief.
+        """Collect the examples of ``step``. Every ``EVERY_S`` seconds, write them, or as the chief compute the metrics.
 
-        The interval is longer if this work takes long. The chief also measures at the last step.
+        The interval is longer if this work takes long. The chief also computes metrics at the last step.
 
         Raises:
           JobError: a metric has no meaning for its examples.

@@ -1,7 +1,7 @@
-"""Explain an error of building or of a step: by the job's line that caused it, or by the number that is not finite.
+"""Explain an error of building a graph or of a step: name the job's line, or the number that is not finite.
 
-An explained error of the job is final. Errors that another attempt may not meet are raised unchanged: errors of the
-system, of memory, of other tasks.
+An explained error of the job is not retried. Errors that may not occur in another attempt are raised unchanged: errors
+of the system, of memory, of other tasks.
 """
 
 import builtins
@@ -27,7 +27,7 @@ _PYTHONS = re.compile(r"^((\w+): .*)\nTraceback \(most recent call last\):", re.
 
 @contextlib.contextmanager
 def explain_building(job: Job) -> Iterator[None]:
-    """Raise, inside, an error in the code that builds the graph as a ``JobError``, since every attempt would meet it.
+    """Inside this context, turn an error in building the graph into a ``JobError``, since every attempt would fail.
 
     Raises:
       JobError: the graph cannot be built.
@@ -40,7 +40,7 @@ def explain_building(job: Job) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_errors(job: Job, task: Task, step: Optional[int], graph: Any) -> Iterator[None]:
-    """Raise, inside, an error of the step after ``step`` as an error on which a person can act.
+    """Inside this context, turn an error of the step after ``step`` into an error that a person can act on.
 
     Raises:
       JobError: the job's own code is the cause.

@@ -1,4 +1,4 @@
-"""The graph of TensorFlow's own documentation, for ``train.sync: stock``: no variable on a worker, none in slices.
+"""The graph of TensorFlow's own documentation, for ``train.sync: stock``: all variables are whole, and on servers.
 
 ``tf.train.replica_device_setter`` puts each variable on the server that holds the fewest bytes so far. Every tower
 reads the variables there, and TensorFlow's own class makes the steps (``cluster.steps.stock_worker``).
@@ -27,7 +27,7 @@ def stock_replica(model: ModelGraph, estimate: bool) -> Replica:
     """Add the model and its steps to the current graph, and return its parts.
 
     Args:
-      estimate: whether the graph is built to be described and not run; then every batch counts as complete.
+      estimate: whether the graph is only described, and never run; then every batch counts as complete.
     """
     task, train, num_ps = model.task, model.train, len(model.task.cluster["ps"])
     with tf.device(ps_device(0)):

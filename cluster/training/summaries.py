@@ -6,7 +6,7 @@ The chief writes these values into ``summaries`` in the run's folder, every few 
     loss                    the loss of the chief's own batch
     steps_per_second        the rate since the last values; and examples_per_second of all workers
     learning_rate           the learning rate of that step
-    gradient_norm           before clipping: of the mean over all workers, or in async of the chief's gradient
+    gradient_norm           before clipping: of the mean gradient of all workers, or in async of the chief's gradient
     step_time_ms/worker_1   the newest reported step time of each worker
     training/auc            metrics of the newest examples of all workers
     (any other)             ``tf.summary`` operations of the job's own model, of the chief's first tower
@@ -30,7 +30,7 @@ EVERY_S = 5.0
 
 
 class Summaries(Callback):
-    """Fetch the values that are due, and write them into a file of events.
+    """The callback that fetches the values that are due, and writes them into a TensorBoard event file.
 
     Args:
       folder: the folder of the file; None writes nothing.
@@ -63,7 +63,7 @@ class Summaries(Callback):
         return [self._tensors, *self._own] if due and self._file else []
 
     def note(self, session: Any, step: Step, fetched: List[Any]) -> None:
-        """Write ``fetched``, the values from ``step``, and the newest metrics; nothing for a step without examples."""
+        """Write ``fetched``, the values from ``step``, and the newest metrics; skip a step without examples."""
         if not fetched or not step.examples or self._file is None:
             return
         metrics = self._metrics.latest if self._metrics else {}

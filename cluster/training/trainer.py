@@ -48,7 +48,7 @@ def train(
       standby: the wait for this process's turn, before which the process reports nothing.
 
     Returns:
-      The outcome that was reported; that of a failure has the cause and the traceback.
+      The reported outcome; the outcome of a failure has the cause and the traceback.
     """
     trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
     if standby is not None and standby.waits:
@@ -63,7 +63,7 @@ def train(
 
 
 class Trainer:
-    """One worker's way through a run. Attributes are valid after ``setup``.
+    """The training of one worker, from setup to outcome. Attributes are valid after ``setup``.
 
     ``step`` is the newest global step that this worker knows; None before the worker has joined.
     """
@@ -143,7 +143,7 @@ class Trainer:
         return {**self._graph.callbacks.fields(), "saving_s": self._saving_s}
 
     def describe(self) -> None:
-        """Print one line on the training that this worker begins: settings, planned end, and size of the variables."""
+        """Print one line that describes this worker's training: settings, planned end, and size of the variables."""
         described = description(self._pool, self.settings, self.replica.placement, self._partition_count.number)
         print(f"{self.task.name}: {described}", flush=True)
 
@@ -263,7 +263,7 @@ class Trainer:
             self._activity.end(step)
             return self._progress.end(Outcome(True, step))
         for index in self._graph.shutdown.wait_for_others(session):
-            print(f"worker with index {index} has not left; ending without it", flush=True)
+            print(f"worker with index {index} has not left in time; ending without it", flush=True)
         self.step = step = int(session.run(self.replica.global_step))
         print(self.replica.stepper.account(session), flush=True)
         outcome = Outcome(True, step)

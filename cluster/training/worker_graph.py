@@ -30,11 +30,11 @@ from cluster.verify.verification import Verification
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker that trains: the parts that it keeps when a new graph replaces its graph.
+    """The parts of a training worker that stay the same when a new graph replaces its graph.
 
     ``job`` is the job with ``args``. ``pool`` has the devices of the worker's towers. ``folder`` is the folder of the
-    chief's checkpoints, None for no checkpoints. ``is_first``: whether neither this process nor an earlier process of
-    the task has taken a step.
+    chief's checkpoints, None for no checkpoints. ``is_first``: whether this process and all earlier processes of the
+    task have taken no step yet.
     """
 
     job: Job
@@ -51,7 +51,7 @@ class Worker:
 
 
 class WorkerGraph:
-    """The graph of one worker, which is finalized when this object exists.
+    """The graph of one worker, which is finalized once this object is created.
 
     Attributes:
       replica: the model, and its steps.

@@ -2,7 +2,7 @@
 
 TensorFlow's elementwise optimizers update each bucket as soon as its gradients are complete:
 
-incremental_apply  apply an optimizer to some variables at a time, with slots of few operations
+incremental_apply  apply an optimizer to some variables at a time, with few operations for each slot
 
 Any other optimizer needs all variables, whole and under the author's names:
 

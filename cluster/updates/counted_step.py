@@ -14,8 +14,8 @@ from cluster.updates.optimizer_gradients import described
 from cluster.variables.uses import handle_of, writes
 
 LEFT_OUT = (
-    "the optimizer counts a step under a condition; unlike in one process, a step that it leaves out counts too, and"
-    " gradients of parts of the batch, which overflow later than those of the whole batch, decide a loss scale"
+    "the optimizer counts a step only under a condition; unlike in one process, skipped steps count too, and a loss"
+    " scale depends on gradients of parts of the batch, which overflow later than those of the whole batch"
 )
 _LOOPS = ("Enter", "RefEnter")
 _MOVED = ("Cast", "Bitcast")
@@ -40,7 +40,7 @@ class CountedStep:
         """Copy the global step into ``variable`` before any operation uses it; call this once the update is built.
 
         Returns:
-          Whether ``optimizer`` counts a step under a condition, and so may skip it.
+          Whether ``optimizer`` counts a step only under a condition, and so may skip counting it.
 
         Raises:
           JobError: the optimizer does not count exactly one for each step.
@@ -49,8 +49,8 @@ class CountedStep:
         if len(counts) > 1 or not all(map(_adds_one, counts)) or writes(self._step):
             raise JobError(
                 f"{described(optimizer, 'apply_gradients')}: expected apply_gradients to count a step by"
-                " global_step.assign_add(1), or not at all, found that it changes the global step otherwise; every step"
-                " counts once"
+                " global_step.assign_add(1), or not at all, found another change of the global step; every step must"
+                " count once"
             )
         users = [op for op in handle_of(self.variable).consumers() if op is not self.variable.initializer]
         # TensorFlow moves a cast before the read of its variable, so the cast itself must wait.

@@ -77,7 +77,7 @@ class Grouped(tf.train.Optimizer):  # type: ignore[misc]
             return tf.group(*before, applied(last, its_pairs, global_step), name=name)
 
     def share_out(self, grads_and_vars: GradsAndVars) -> List[Tuple[Any, List[Tuple[Any, Any]]]]:
-        """Return optimizers, each with its share of ``grads_and_vars``, without optimizers that have no gradient."""
+        """Return each optimizer with its share of ``grads_and_vars``; leave out optimizers without gradients."""
         found: Dict[str, List[Tuple[Any, Any]]] = {}
         for grad, variable in grads_and_vars:
             found.setdefault(self.prefix(plain_name(variable)), []).append((grad, variable))

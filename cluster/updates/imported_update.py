@@ -104,7 +104,7 @@ class ImportedUpdate:
       global_step: the servers' own global step.
       is_checked: whether new values must be finite numbers.
       reads_changing: whether the update reads one of the variables ``changing``.
-      may_leave_out: whether the optimizer counts a step under a condition; here every step counts.
+      may_leave_out: whether the optimizer counts a step only under a condition; here every step counts.
       publish: creates the operation for which the update must wait if it reads a variable of ``changing``; with None,
         the update waits only for gradients.
     """
@@ -198,7 +198,7 @@ class ImportedUpdate:
             update = applied(optimizer, pairs, step)
         if update is None:
             raise JobError(
-                f"optimizer {type(optimizer).__name__}: expected an operation of apply_gradients, found None"
+                f"optimizer {type(optimizer).__name__}: expected apply_gradients to return an operation, found None"
             )
         with tf.name_scope(INNER_SCOPE):
             return tf.group(update)
@@ -217,7 +217,7 @@ class ImportedUpdate:
         missing = [name for name in self._specs if name not in found]
         if missing:
             raise JobError(
-                f"optimizer: expected to make the variable {missing[0]} wherever it is made, found it missing"
+                f"optimizer: expected it to create the variable {missing[0]} in every graph, found none in one graph"
             )
         self.global_step = found.pop(step.op.name)
         found.pop(counted.op.name)  # has no value of its own between two steps

@@ -1,6 +1,6 @@
 """An optimizer that applies the gradients of some variables at a time.
 
-Its zero slots are created by two operations each, instead of six. Names, devices and the place of a slice in a
+It creates each slot of zeros with two operations instead of six. Names, devices and the place of a slice in a
 checkpoint are the same as in TensorFlow.
 """
 
@@ -94,7 +94,7 @@ def _settings(optimizer: Any) -> List[Any]:
 
 
 class IncrementalApply:
-    """Let ``optimizer`` update variables as their gradients arrive, in one step.
+    """The updates of variables by ``optimizer`` as their gradients arrive, in one step.
 
     An optimizer updates each variable by itself. Once a step, it then updates state that belongs to no variable (Adam:
     its powers of beta). ``update`` updates some of the variables; ``finish`` updates that state, after all variables.

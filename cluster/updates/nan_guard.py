@@ -29,9 +29,9 @@ def guard(loss: Any, grads: Mapping[str, Any], on_nan: str, scales: bool) -> Tup
 
 
 def stop_unless_finite(loss: Any, grads: NamedGradients) -> Tuple[Any, NamedGradients]:
-    """Return the same loss and gradients, which fail unless they are finite.
+    """Return the same loss and gradients, which raise an error unless they are finite.
 
-    The failure is a ``tf.errors.InvalidArgumentError``. The loss is checked first; each gradient is then checked by
+    The error is a ``tf.errors.InvalidArgumentError``. The loss is checked first; each gradient is then checked by
     itself, so that one gradient can be sent while others are still computed. ``reason`` returns the part of the error
     that names the cause.
     """

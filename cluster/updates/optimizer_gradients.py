@@ -50,7 +50,7 @@ class _Given:
 def hands_on(optimizer: Any) -> bool:
     """Return whether ``optimizer.minimize`` only calls TensorFlow's own with the same arguments.
 
-    To find out, the function calls ``minimize``. Some optimizers then store values, from the defaults of their further
+    To find out, the function calls ``minimize``. Some optimizers then store the defaults of their additional
     parameters. These values stay in the optimizer, as after a call by the author.
     """
     loss, variable, step, result = _Given(), _Given(), _Given(), _Given()
@@ -126,13 +126,13 @@ def refuse_minimize(optimizer: Any) -> None:
     if type(optimizer).minimize is not tf.train.Optimizer.minimize and not hands_on(optimizer):
         raise JobError(
             f"optimizer {type(optimizer).__name__}: expected one that works only by compute_gradients and"
-            f" apply_gradients, found its own minimize{_place(optimizer, 'minimize')}, which is not called; move its"
-            " work into these two methods"
+            f" apply_gradients, found its own minimize{_place(optimizer, 'minimize')}, which is never called; move the"
+            " work of minimize into these two methods"
         )
 
 
 def gathers(optimizer: Any) -> bool:
-    """Return whether an optimizer is one of TensorFlow's that combine the steps of several workers themselves."""
+    """Return whether ``optimizer`` is of a class of TensorFlow that itself combines the steps of several workers."""
     return any(each.__name__ in _GATHERING for each in type(optimizer).__mro__)
 
 

@@ -24,7 +24,7 @@ class NotLinear(Exception):
 
 
 class PassedLoss:
-    """Judge, by its operations in the graph, the value that an optimizer computes from a loss and passes on.
+    """Checks, by the operations in the graph, of the value that an optimizer computes from a loss and passes on.
 
     Args:
       loss: a scalar, the argument of the optimizer's ``compute_gradients``.

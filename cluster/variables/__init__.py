@@ -8,6 +8,6 @@ partition_count  the number of slices, by a measurement of the network
 layout           the pieces of all variables: on the servers, in buckets, in a checkpoint
 masters          the variables on the servers, whole or in slices
 local_copies     new values on the way to a worker's variables
-tables           variables of which a step needs some rows
+tables           variables of which a step needs only some rows
 wire_format      the number formats in which values are sent
 """

@@ -21,7 +21,7 @@ PASSES = ("Enter", "Exit", "Identity", "IdentityN", "Merge", "NextIteration", "S
 
 
 class Functions:
-    """The functions of a graph. The first question about a function reads all functions from the graph."""
+    """The functions of a graph. The first call that needs a function reads all functions from the graph."""
 
     def __init__(self, graph: Any):
         self._graph = graph

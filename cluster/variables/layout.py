@@ -1,6 +1,6 @@
 """The layout of a model's variables: the pieces on the servers, the buckets that are sent, and the saved pieces.
 
-A piece is a variable, whole or a slice. In a checkpoint a piece has another name, or is a part of a tensor.
+A piece is a whole variable, or a slice of one. In a checkpoint a piece has another name, or is a part of a tensor.
 
 Buckets are the pieces that a step sends over the network. Each slice of a large variable
 (``cluster.variables.placement``) is a bucket of its own. Small variables on the same server share a bucket, because
@@ -20,7 +20,7 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 class Saved:
     """A variable and its place in a checkpoint, which is a tensor or a slice of a tensor.
 
-    The tensor has the name ``name`` and the shape ``full_shape``. ``offset`` is the beginning of the variable in it.
+    The tensor has the name ``name`` and the shape ``full_shape``. ``offset`` is where the variable begins in it.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Saved:
         return elements(self.shape) * int(self.dtype.size)
 
     def spec(self, begin: Shape, size: Shape) -> str:
-        """Return TensorFlow's text for the part of this variable at ``begin``, of ``size``: "100 16 20,10:0,16".
+        """Return TensorFlow's text for the slice of ``size`` at ``begin`` of this variable: "100 16 20,10:0,16".
 
         The text for the whole tensor is "".
         """
@@ -62,7 +62,7 @@ ALONE = 256 << 10  # bytes; joining and splitting larger variables takes longer 
 class Bucket:
     """Variables, or slices of variables, on one server that are sent together.
 
-    ``place`` is the turn of the bucket among the server's buckets, from 0.
+    ``place`` is the position of the bucket in the order of its server's buckets, from 0.
     """
 
     server: int
@@ -78,7 +78,7 @@ class Bucket:
 def make_buckets(
     names: Sequence[str], sizes: Mapping[str, int], servers: Mapping[str, int], piece: int
 ) -> List[Bucket]:
-    """Return buckets of about ``piece`` bytes; each server's are in the order in which their gradients are complete.
+    """Return buckets of about ``piece`` bytes; each server's buckets are in the order of their gradients.
 
     Args:
       names: the names of variables or slices, in the order in which their gradients are computed.
@@ -116,7 +116,7 @@ class Layout:
     Args:
       profiles: the model's variables, by name and in the order of creation.
       num_ps: number of parameter servers.
-      slices: the number of slices on each server that the variables that are sent whole have together.
+      slices: the number of slices on each server, counted over all variables that are sent whole.
 
     ``sizes`` has the bytes of every piece by its name; ``cuts`` has the variables that are in slices.
     """
@@ -140,7 +140,7 @@ class Layout:
         return make_buckets(dense[::-1], self.sizes, servers, self._piece_bytes)
 
     def pieces(self, name: str) -> Iterator[Piece]:
-        """Return the pieces of one variable, in order along the axis along which it is cut."""
+        """Return the pieces of one variable, in order along the axis of the cut."""
         return pieces_of(name, self.profiles[name].shape, self.cuts.get(name))
 
     def read_bytes(self, name: str, wire: str = "float32") -> int:
@@ -160,5 +160,5 @@ class Layout:
 
 
 def whole(name: str) -> str:
-    """Return the name of the variable of a slice: ``w`` for ``w/part_0``; return any other name unchanged."""
+    """Return the name of the variable that a slice belongs to: ``w`` for ``w/part_0``. Other names stay unchanged."""
     return re.sub(r"/part_\d+$", "", name)

@@ -5,8 +5,8 @@ step before has changed it. When all values have arrived, the step puts them tog
 memory. Between two steps the worker moves the values from the queue into its own variables (``cluster.model.mirrors``).
 No operation changes these variables while a step uses them.
 
-The values have a stamp: the number of the step that will use them. A step of a session that was given up may queue
-values late. Without the stamp the worker would then stay one step behind.
+The values have a stamp: the number of the step that will use them. A step of an abandoned session may queue its values
+late. Without the stamp the worker would then stay one step behind.
 """
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -56,7 +56,7 @@ class LocalCopies:
         return [values[name] for name in self._names]
 
     def adopt(self, variables: Sequence[Any]) -> None:
-        """Note those variables of the servers that are in buckets."""
+        """Note which of ``variables``, the servers' variables, are in buckets."""
         together = {name for bucket in self.buckets for name in bucket.names}
         self.variables.update({plain_name(each): each for each in variables if plain_name(each) in together})
 
@@ -64,9 +64,9 @@ class LocalCopies:
         """Set the operations that give the worker's variables their values.
 
         Args:
-          assign: creates the operation that gives the worker's variables the queued values, from these values by name
-            and the global step.
-          fill: creates the operation that gives the worker's variables their values without any queued values.
+          assign: a function of the queued values, by name, and of the global step. It returns the operation that gives
+            the worker's variables these values.
+          fill: a function of the global step. It returns the operation that sets the variables without queued values.
         """
         with tf.device(self.host):
             values: Mapping[str, Any] = {}
@@ -84,7 +84,7 @@ class LocalCopies:
         """Load the values that have arrived for global step ``step`` into the worker's variables.
 
         Returns:
-          The stamp of these values; None without any.
+          The stamp of these values; None if there are none.
         """
         if self._is_filled:
             self._is_filled = False
@@ -114,8 +114,8 @@ class LocalCopies:
     def pack(self, bucket: Bucket, tensors: Mapping[str, Any]) -> Any:
         """Pack the tensors of a bucket into one, on the current device.
 
-        A single tensor keeps its own shape; several become one of [rows, 16]. Each of several tensors begins a row, and
-        zeros fill the rest of its last row.
+        A single tensor keeps its own shape; several become one tensor of shape [rows, 16]. Each of them begins a new
+        row, and zeros fill the rest of its last row.
         """
         if len(bucket.names) == 1:
             return tensors[bucket.names[0]]

@@ -33,7 +33,7 @@ def plain_name(variable: Any) -> str:
 
 
 def author_name(op: Any) -> str:
-    """Return the author's name of an operation on the servers."""
+    """Return the name of an operation on the servers as the author wrote it, without the scope ``servers/``."""
     name: str = op.name
     return name[len(SCOPE) + 1 :] if name.startswith(f"{SCOPE}/") else name
 
@@ -56,7 +56,7 @@ def _saved(variable: Any) -> Saved:
 
 
 class Masters:
-    """Create the servers' variables for the variables of a worker's graph.
+    """The servers' variables for the variables of a worker's graph; the object creates them.
 
     Args:
       mirrors: the worker's variables, by name.

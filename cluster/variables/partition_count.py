@@ -1,6 +1,6 @@
 """Choose the number of slices of variables when training begins, by a measurement of the network.
 
-The time of sending some values shows the speed of the network. Every worker's graph depends on the number of slices. So
+The time to send some values shows the speed of the network. Every worker's graph depends on the number of slices. So
 the chief chooses the number, and writes it on ``ps:0``, where all other workers, and any task that restarts, find it.
 If ``ps:0`` loses the number, the first worker that joins again writes it again. A new chief may be faster, and choose
 another number: then the remaining workers build their graphs again.
@@ -37,7 +37,7 @@ class Speed(NamedTuple):
 
 
 class BandwidthProbe:
-    """Measure the network in the current graph: every server sends to the worker at once.
+    """A measurement of the network in the current graph: every server sends to the worker at once.
 
     Each server sends the same number of values.
 
@@ -100,7 +100,7 @@ class NeedsCluster(Exception):
 
 
 class PartitionCount:
-    """One worker's knowledge of the number of slices.
+    """The number of slices, as one worker knows it.
 
     Args:
       serving: this task's server; None before it has started.
@@ -138,12 +138,12 @@ class PartitionCount:
                 return False
             return True
 
-        wait_for("the parameter servers to choose slices with", ask)
+        wait_for("the parameter servers, to choose the number of slices", ask)
         self.number = answers[0]
         return self.number
 
     def keep(self) -> None:
-        """Create the operations of ``settle`` in the current graph."""
+        """Create the operations that ``settle`` runs, in the current graph."""
         self._note = None if self.number is None else CountNote()
 
     def settle(self, session: Any) -> None:

@@ -18,7 +18,7 @@ from cluster.variables.profile import Shape, VariableProfile, elements
 
 
 def assign(sizes: Mapping[str, int], num_ps: int) -> Dict[str, int]:
-    """Place variables on parameter servers so that the fullest server holds little.
+    """Place variables on parameter servers so that the fullest server holds not much more than the others.
 
     The largest variable that has no server yet goes to the server that holds least (longest processing time first;
     R. L. Graham, "Bounds on Multiprocessing Timing Anomalies", 1969: at most 4/3 of the best possible). Variables of
@@ -132,7 +132,7 @@ class Cut:
 
 
 def overlap_pays(size: int, num_ps: int) -> bool:
-    """Return whether sending while other values arrive saves more time than the requests cost.
+    """Return whether overlap pays: whether sending while other values arrive saves more time than the requests cost.
 
     ``size`` is the number of bytes that a step sends whole.
     """
@@ -184,8 +184,8 @@ def dense_bytes(variables: Mapping[str, VariableProfile]) -> int:
 def cut(variable: VariableProfile, num_ps: int) -> Cut:
     """Return a cut of ``variable`` into one slice for each of ``num_ps`` servers.
 
-    Each server has more slices where a slice would exceed ``LARGEST_SLICE``. The variable has fewer slices than servers
-    where slices would be smaller than ``SMALLEST_SLICE``.
+    If a slice would exceed ``LARGEST_SLICE``, each server has more slices. If slices would be smaller than
+    ``SMALLEST_SLICE``, the variable has fewer slices than servers.
     """
     rounds = -(-variable.bytes // (LARGEST_SLICE * num_ps))
     return _cut(variable, min(num_ps * max(rounds, 1), variable.bytes // SMALLEST_SLICE), num_ps)
@@ -228,7 +228,7 @@ def pieces_of(name: str, shape: Shape, cut_into: Optional[Cut]) -> Iterator[Piec
 
 
 def slice_sizes(variables: Mapping[str, VariableProfile], found: Mapping[str, Cut]) -> Dict[str, int]:
-    """Return the bytes of every piece by its name: of a slice where ``found`` cuts a variable, else of the variable."""
+    """Return the bytes of every piece by name: of each slice of a variable in ``found``, or of the whole variable."""
     return {
         piece.name: variable.item_bytes * elements(piece.shape)
         for name, variable in variables.items()

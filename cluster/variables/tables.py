@@ -1,4 +1,4 @@
-"""Tables: variables of which a step needs some rows, which are looked up on their servers.
+"""Tables: variables of which a step needs only some rows, which it looks up on their servers.
 
 One lookup, for a table in slices on several servers:
 

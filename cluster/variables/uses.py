@@ -52,7 +52,7 @@ def _behind(tensor: Any, initializer: Any) -> Iterator[Tuple[Any, Any]]:
 def takes_rows(op: Any, tensor: Any) -> bool:
     """Return whether ``op`` takes rows of ``tensor``, and could take the same rows from a table on servers.
 
-    An operation inside a loop or a branch could not take them from there.
+    An operation inside a loop or a branch could not take rows from there.
     """
     if op._get_control_flow_context() is not None or op.inputs[0] is not tensor:
         return False
@@ -85,7 +85,7 @@ def _behind_all(things: Iterable[Any], behind: Callable[[Any], Set[Any]]) -> Set
 
 
 def ops_of(thing: Any) -> List[Any]:
-    """Return the operations that make a tensor or a sparse gradient; an operation itself; none for None."""
+    """Return the operations that make ``thing``, a tensor or sparse gradient; an operation itself; none for None."""
     if thing is None:
         return []
     if isinstance(thing, tf.IndexedSlices):
@@ -94,10 +94,10 @@ def ops_of(thing: Any) -> List[Any]:
 
 
 def writes(variable: Any, functions: Optional[Functions] = None) -> Dict[Any, Any]:
-    """Return the operations that may change a variable, except its initializer, each with its way to the variable.
+    """Return the operations that may change a variable, except its initializer, each with its entry.
 
-    An operation may be in a loop or a branch, or may call a function that changes the variable. The way is the
-    operation that takes the variable itself: the entry into the loop or branch, or else the change.
+    An operation may be in a loop or a branch, or may call a function that changes the variable. Its entry is the
+    operation that takes the variable itself: the entry into the loop or branch, or else the changing operation.
 
     Args:
       functions: the functions of the variable's graph; pass the same object for all variables of a graph.
@@ -148,7 +148,7 @@ def _takes_reference(op: Any, index: int) -> bool:
 def ways_out(write: Any, step: Set[Any]) -> List[Any]:
     """Return the first operations of ``step`` that follow the change ``write`` outside loops and branches.
 
-    If ``write`` itself is outside, return only ``write``; for a branch in one operation, return reads of its results.
+    If ``write`` itself is outside, the result is only ``write``; for a branch in one operation, reads of its results.
     """
     if write.type in _BRANCHES and write.outputs and _is_outside(write):
         # A control dependency on such an operation is met as soon as the branch begins; its result exists at the end.
@@ -172,10 +172,10 @@ def _is_outside(op: Any) -> bool:
 
 
 def finish_turns(write: Any) -> None:
-    """Let the loops around ``write`` end only after all their turns.
+    """Let the loops around ``write`` end only after all their iterations.
 
-    By default a loop may end before an earlier turn has changed a variable. Afterwards the ``ways_out`` of ``write``
-    follow the changes of all turns.
+    By default a loop may end before an earlier iteration has changed a variable. After this call, the ``ways_out`` of
+    ``write`` follow the changes of all iterations.
     """
     if "parallel_iterations" in write.node_def.attr:  # a loop of one operation
         write._set_attr("parallel_iterations", _ONE)

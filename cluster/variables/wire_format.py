@@ -16,7 +16,7 @@ _SCOPE = "wire"  # of the kept errors
 
 
 class Wire:
-    """Convert float32 to the format that is sent, and back.
+    """A converter of float32 to the format that is sent, and back.
 
     ``reset`` are the operations that clear the errors that a worker has kept.
     """

@@ -1,6 +1,6 @@
-"""The distributed synchronous run compared with one process, step by step (``launch verify``).
+"""The comparison of a distributed synchronous run with one process, step by step (``launch verify``).
 
-The run, the one process and plain TensorFlow train on the same batches. One process computes with the code of the run,
+The run, the one process and plain TensorFlow train on the same batches. The one process computes with the run's code,
 and must agree with the run to the bit. Plain TensorFlow computes with the author's functions alone, and must agree with
 the run except for rounding.
 
@@ -12,8 +12,8 @@ one_process     plain TensorFlow's training on these batches
 named_values    values of variables in slices, joined by name, and the first value that differs
 own_gradients   gradients that TensorFlow computes for an optimizer, as tensors that can be fed
 plain           the author's functions in a script for one machine
-plain_step      one step of plain TensorFlow from the run's values, and the difference allowed to a run
+plain_step      one step of plain TensorFlow from the run's values, and the allowed difference of a run
 kinds           the probable mistake behind a difference, in words
-beside_plain    each step of a run compared with one of plain TensorFlow
+beside_plain    compares each step of a run with a step of plain TensorFlow
 verification    the chief's part: compares after every step
 """

@@ -23,11 +23,11 @@ from cluster.verify.verified_run import CutBatch, VerifiedRun, WholeBatch
 
 _REDUCES = ("Mean", "Sum")
 _NORMALIZES = re.compile("FusedBatchNorm(V[23])?$")
-_UNKNOWN = "it looks like none of the kinds that launch verify knows"
+_UNKNOWN = "it looks like no kind of mistake that launch verify knows"
 
 
 class Fault(NamedTuple):
-    """A difference in words, and its probable mistake.
+    """A difference from plain TensorFlow in words, and the mistake that probably caused it.
 
     ``what`` describes the variable that differs. ``kind`` is the kind of mistake that probably caused the difference;
     None for an unknown kind.
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the difference and its probable mistake in one line."""
+        """Return the difference and its probable cause in one line."""
         return f"{self.what}; {self.kind or _UNKNOWN}"
 
 
@@ -50,8 +50,8 @@ class BesidePlain:
 
     Attributes:
       problem: the reason why no comparison is possible; None while the comparison is possible.
-      steps: the number of compared steps; ``steps_by_parts`` of them part by part.
-      by_design: by a variable's name, the number of steps in which it differed because only one part updates it.
+      steps: the number of compared steps; ``steps_by_parts`` of these were compared part by part.
+      by_design: for each variable's name, the number of steps in which it differed because only one part updates it.
       missing: names of variables that only one side has.
       not_finite: steps that were not compared, because plain TensorFlow computed numbers that are not finite.
       not_full: steps that were not compared, because some examples of a batch of shards did not count.
@@ -81,9 +81,9 @@ class BesidePlain:
         return Plain(self._run.fresh_job(), self._run.args, self._run.train.clip_norm, structure)
 
     def begin(self, first: Values) -> Optional[str]:
-        """Compare the names of the variables of plain TensorFlow with those in ``first``, the servers' first values.
+        """Compare the variables' names in plain TensorFlow with those in ``first``, the servers' first values.
 
-        Return a text on a trained variable that the servers lack; None if they have all.
+        Return a message about a trained variable that is not on the servers; None if all are.
         """
         if self.problem is not None:
             return None
@@ -92,10 +92,10 @@ class BesidePlain:
         lacking = [name for name in self._whole.trained if name not in first]
         if not lacking:
             return None
-        return f"expected the author's variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
+        return f"expected all trained variables on the servers, found no {lacking[0]}, which plain TensorFlow trains"
 
     def check(self, step: int, before: Values, found: Values, reports: Sequence[DigestReport]) -> Optional[Fault]:
-        """Return the fault of a step; None for a step without a fault, or without a comparison.
+        """Compare a step, and return its fault; None if it has no fault, or cannot be compared.
 
         Args:
           before, found: the servers' values before and after the step, by name.
@@ -145,7 +145,7 @@ class BesidePlain:
             self.by_design.update(names)
             return None
         trained = [name for name in names if not self._is_state(name)]
-        losses = f" (the loss of the whole batch is {whole.loss:.6g}, that of its parts {parts.loss:.6g})"
+        losses = f" (the loss of the whole batch is {whole.loss:.6g}, the mean of its parts {parts.loss:.6g})"
         return Fault(whole.difference(trained[0], found), coupled(self._number) + losses)
 
     def _is_state(self, name: str) -> bool:
@@ -174,7 +174,7 @@ class BesidePlain:
 
 
 def coarsest(plain: Plain) -> float:
-    """Return the relative distance of neighbouring numbers in the coarsest type that a step of ``plain`` uses."""
+    """Return the machine epsilon of the least precise type that a step of ``plain`` uses."""
     types = {tensor.dtype.base_dtype for op in ancestors([plain.train]) for tensor in op.outputs}
     return max(eps_of(each.name) for each in types if each.is_floating)
 

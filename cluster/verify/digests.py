@@ -1,8 +1,7 @@
 """Digests of each worker's batch and gradients, and the report that the worker sends to the chief in every step.
 
-A digest is a number that depends on all bytes of its tensors. The two digests show the origin of a difference: the
-input, the computation, or the work after the computation. A report also has the values that the chief cannot compute
-again.
+A digest is a number that depends on all bytes of its tensors. The two digests show where a difference began: in the
+input, in the computation, or after the computation. A report also has the values that the chief cannot compute again.
 """
 
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
@@ -46,7 +45,7 @@ def tensors_of(grads: Sequence[Any]) -> List[Any]:
 
 
 def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Optional[str]:
-    """Return a message on the first worker whose batch differs from the chief's copy; None where all are equal.
+    """Return a message about the first worker whose batch differs from the chief's copy; None if all are equal.
 
     Args:
       step: the number of the step that trains on the batches.
@@ -56,15 +55,15 @@ def unlike_batch(step: int, found: Sequence[int], expected: Sequence[int]) -> Op
     for worker, (one, other) in enumerate(zip(found, expected)):
         if one != other:
             return (
-                f"worker {worker}'s batch of step {step} differs from the same batch read by the chief: its input does"
-                " not give the same batches twice; give every shuffle a seed, keep the order of what is read in"
-                " parallel, and let the chief's host have the same files"
+                f"worker {worker}'s batch of step {step} differs from the same batch read by the chief: its inputs do"
+                " not return the same batches twice; give every shuffle a seed, keep the order of parallel reads,"
+                " and put the same files on the chief's host"
             )
     return None
 
 
 def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequence[str]) -> str:
-    """Return the end of a message: the first worker whose gradient differs from that of one process, and advice.
+    """Return the end of a message: the first worker whose gradient differs from the one process's, and advice.
 
     The one process, on the chief's host, computes each gradient from the worker's batch.
 
@@ -75,21 +74,22 @@ def unlike_gradient(found: Sequence[int], expected: Sequence[int], hosts: Sequen
     """
     workers = [worker for worker, (one, other) in enumerate(zip(found, expected)) if one != other]
     if not workers:
-        return "; every worker gave the right gradient, so the sum or the update differs"
+        return "; every worker computed the right gradient, so the sum or the update differs"
     is_here = hosts[workers[0]] == hosts[0]
     advice = (
-        "look in the model for operations without an order, as this is the chief's own host"
+        "look in the model for operations without a fixed order, because this worker is on the chief's own host"
         if is_here
         else "compare the processor and the libraries of its host with the chief's"
     )
-    return f"; worker {workers[0]} gave another gradient than one process, from the same batch and variables; {advice}"
+    return f"; worker {workers[0]} computed other gradients than one process for the same batch and variables; {advice}"
 
 
 class DigestReport(NamedTuple):
     """The report of one worker on one step.
 
     ``batch`` has the flat tensors of the worker's batch. If the chief reads the batches itself, ``batch`` is empty
-    until the chief has done so. ``given`` has the given tensors of each copy of the model (``cluster.verify.givens``).
+    until the chief has done so. ``given`` has the values of each copy of the model that the chief cannot compute
+    (``cluster.verify.givens``).
     """
 
     batch_digest: Any
@@ -99,18 +99,18 @@ class DigestReport(NamedTuple):
 
 
 class DigestReports:
-    """The queues on ``ps:0`` by which workers send their reports to the chief, in the current graph.
+    """The queues on ``ps:0`` through which workers send their reports to the chief, in the current graph.
 
     Args:
       batch, grads: the batch and the gradients of this worker.
       given: the values of each copy of the worker's model that the chief cannot compute again.
-      is_sent: whether reports include the batch. The chief cannot read it again where the servers give a shard to the
-        worker that first asks for one.
+      is_sent: whether reports include the batch. The chief cannot read it again if servers assign each shard to the
+        first worker that asks.
 
     Attributes:
       structure: the argument ``batch`` if reports include the batch; else None.
       given: the argument ``given``.
-      send: the operation by which this worker reports its step.
+      send: the operation with which this worker reports its step.
       received: the ``DigestReport`` of each worker, for the chief only. The operation waits until every worker has
         reported its next step.
     """

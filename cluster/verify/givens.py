@@ -47,8 +47,8 @@ def refuse_random(ops: Iterable[Any]) -> None:
             if _draws(node.op, node.attr):
                 raise JobError(
                     f"{place(op)}: expected random numbers only for the loss and its gradients, and outside of loops,"
-                    f" branches and functions, found others ({node.op} {op.name}); launch verify needs an argument of"
-                    " the job that switches this off"
+                    f" branches and functions, found others ({node.op} {op.name}); give the job an argument that"
+                    " switches them off for launch verify"
                 )
 
 
@@ -72,7 +72,7 @@ def _given(copy: Iterable[Any], needed: Container[Any], rows: Container[Any]) ->
 
 
 class Holes:
-    """Placeholders in a graph of the chief for values of the workers."""
+    """Placeholders in one of the chief's graphs, which receive values of the workers."""
 
     def __init__(self) -> None:
         self._rows: List[Any] = []
@@ -84,7 +84,7 @@ class Holes:
 
     @contextmanager
     def rows(self) -> Iterator[None]:
-        """Replace lookups in tables, inside, by placeholders in the current graph."""
+        """Inside this context, replace lookups in tables by placeholders in the current graph."""
         with rows_from(self._row):
             yield
 
@@ -95,8 +95,7 @@ class Holes:
     def of(self, copy: Iterable[Any], needed: Container[Any]) -> List[Any]:
         """Return the placeholders of one copy of the model, in the order of the values of ``given_to``.
 
-        The method also creates the placeholders of random numbers, and connects them to the users of the random
-        numbers.
+        The method also creates the placeholders of random numbers, and connects them to the operations that use these.
 
         Args:
           copy: the operations of the copy, in the order of their creation.
@@ -114,7 +113,7 @@ def _stand_in(drawn: Any) -> Any:
 
 
 def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Sequence[Any]]) -> None:
-    """Refuse copies of the model whose number of random numbers and lookups differs from that of the chief's graph.
+    """Refuse copies of the model that have more or fewer random numbers and lookups than the chief's graph.
 
     Args:
       holes: the placeholders of each copy, for the copies of all workers.
@@ -126,6 +125,6 @@ def refuse_other_number(holes: Sequence[Sequence[Any]], given: Sequence[Sequence
     here, there = [len(copy) for copy in holes], [len(copy) for copy in given]
     if here != there * (len(here) // len(there)):
         raise TrainingError(
-            "expected every call of model to draw random numbers, and to look up rows, as often as every other call,"
-            f" found {sorted({*here, *there})} times in different calls; launch verify cannot compare them"
+            "expected every call of model to draw random numbers, and to look up rows, equally often, found calls that"
+            f" do so {sorted({*here, *there})} times; launch verify cannot compare them"
         )

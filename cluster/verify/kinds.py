@@ -1,4 +1,4 @@
-"""The kinds of mistakes that may explain a difference from plain TensorFlow, in words."""
+"""The kinds of mistakes that may cause a difference from plain TensorFlow, in words."""
 
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
 
@@ -37,11 +37,11 @@ def kind(of: Suspect) -> Optional[str]:
 
 
 def coupled(parts: int) -> str:
-    """Return the text on a model whose examples depend on each other, in batches of ``parts`` parts."""
+    """Return the message about a model whose examples depend on each other, in batches of ``parts`` parts."""
     return (
         "it looks like a model that couples examples: the loss of an example depends on other examples of its batch,"
         f" and each of the {parts} parts of a step is a separate batch; let the loss of an example depend only on that"
-        " example, or train with one worker, one tower and no accumulate"
+        " example, or train with one worker, one tower and without accumulate"
     )
 
 
@@ -52,7 +52,7 @@ def _random(of: Suspect) -> Optional[str]:
         return None
     return (
         f"it looks like random numbers of Python: two builds of the model differ in {unlike[0]}; draw them in inputs,"
-        " or from a fixed seed in each call of the model"
+        " or with a fixed seed in each call of the model"
     )
 
 
@@ -61,7 +61,7 @@ def _race(of: Suspect) -> Optional[str]:
         return None
     return (
         f"it looks like a race: plain TensorFlow also computes {of.reference.never_alike[0]} twice from the same"
-        " values with two results; let one of the operations wait for the other, by tf.control_dependencies"
+        " values, with different results; order its operations with tf.control_dependencies"
     )
 
 
@@ -69,7 +69,7 @@ def _counted_step(of: Suspect) -> Optional[str]:
     if of.names[0] != _STEP:
         return None
     here, there = (int(values[_STEP] - of.reference.before[_STEP]) for values in (of.found, of.reference.after))
-    counts = f"this step adds {here} to the global step, and in plain TensorFlow {there}"
+    counts = f"this step adds {here} to the global step, and plain TensorFlow adds {there}"
     return f"{counts}; the optimizer itself may change the global step"
 
 
@@ -78,8 +78,8 @@ def _counted_terms(of: Suspect) -> Optional[str]:
         for more in _numbers(of):
             if _explains(of, of.reference.with_term(name, more).after):
                 return (
-                    f"it looks like a term that is counted {_times(1 + more)}: what is in the collection {name}"
-                    f" counts once in plain TensorFlow"
+                    f"it looks like a term that is counted {_times(1 + more)}: the terms in the collection {name}"
+                    f" count once in plain TensorFlow"
                 )
     return None
 
@@ -111,7 +111,7 @@ def _counted_change(of: Suspect) -> Optional[str]:
         return None
     number = _ratio(*(np.asarray(values[name], np.float64) for values in (reference.before, of.found, reference.after)))
     if number is None:
-        return "it looks like a change of the model's own that is counted another number of times"
+        return "it looks like a change that the model itself makes, counted too often or too rarely"
     return f"it looks like a change that is counted {_times(number)}: plain TensorFlow makes it once a step"
 
 

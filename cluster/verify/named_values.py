@@ -10,7 +10,7 @@ Values = Dict[str, Any]
 
 
 def joined(saved: Sequence[Saved], found: Sequence[Any]) -> Values:
-    """Return whole values, by name, from the values of variables that may be slices.
+    """Return whole values by name, joined from the values of variables, which may be slices.
 
     Args:
       saved: the variables or slices.
@@ -31,7 +31,7 @@ def part_of(each: Saved, values: Values) -> Any:
 
 
 def fitting(saved: Sequence[Saved], values: Values) -> List[Saved]:
-    """Return the variables in ``saved`` for which ``values`` has a value of their whole shape."""
+    """Return the variables in ``saved`` whose whole shape equals that of their value in ``values``."""
     return [each for each in saved if each.name in values and np.shape(values[each.name]) == each.full_shape]
 
 
@@ -46,7 +46,7 @@ def wide(value: Any) -> Any:
 
 
 def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any]) -> Optional[str]:
-    """Return a text on the first variable in ``found`` that differs by a bit; None where all are equal.
+    """Return a message about the first variable in ``found`` that differs in any bit; None if all are equal.
 
     Args:
       step: the global step after which both sides were read.
@@ -56,7 +56,7 @@ def difference(step: int, found: Mapping[str, Any], expected: Mapping[str, Any])
     for name, value in found.items():
         one, other = np.asarray(value), np.asarray(expected[name])
         if one.dtype != other.dtype or one.shape != other.shape:
-            return f"step {step}: servers' {name} is {_kind(one)}, that of one process {_kind(other)}"
+            return f"step {step}: servers' {name} is {_kind(one)}, and {_kind(other)} in one process"
         unlike = _unlike(one, other)
         if unlike.any():
             return (

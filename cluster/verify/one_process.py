@@ -1,4 +1,4 @@
-"""Compute as plain TensorFlow in one process, with the batches of all workers.
+"""Train like plain TensorFlow in one process, with the batches of all workers.
 
 The process has one set of variables, and one graph.
 
@@ -30,7 +30,7 @@ from cluster.verify.whole_model import Pieces, WholeModel, added
 
 
 class OneProcess:
-    """The training of one process, in a separate graph and session.
+    """The training in one process, in a separate graph and session.
 
     Args:
       layout, buckets: the servers' slices of variables, and the buckets that are sent.
@@ -67,9 +67,9 @@ class OneProcess:
         self._session = session_on(graph)
 
     def begin(self, values: Mapping[str, Any]) -> None:
-        """Take ``values``, the first values of variables or of their pieces, by name.
+        """Set the variables, or their pieces, to ``values``, the first values by name.
 
-        The optimizer's variables take their initial values again.
+        The method resets the optimizer's variables to their initial values.
         """
         self._session.run(self._initialise)
         for name, value in values.items():

@@ -1,6 +1,6 @@
-"""The gradients of plain TensorFlow: the gradients for an optimizer, as tensors that can be fed, and their values.
+"""The gradients that plain TensorFlow computes for an optimizer, as tensors that can be fed, and their values.
 
-The module also clips gradients by their norm, and has the gradients of terms in a collection.
+The module also clips gradients by their norm, and computes the gradients of terms in a collection.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Noted(NamedTuple):
 
 @contextlib.contextmanager
 def noted() -> Iterator[List[Noted]]:
-    """Yield a list that receives each gradient which TensorFlow computes, inside, for an optimizer."""
+    """Yield a list that collects each gradient that TensorFlow computes for an optimizer inside this context."""
     found: List[Noted] = []
 
     def compute(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
@@ -87,9 +87,9 @@ def _merged(grad: Any) -> Any:
 
 
 def terms_of_loss(found: Sequence[Noted]) -> Dict[str, Dict[int, Any]]:
-    """Return, by the name of each collection with terms of the loss, the gradients of the sum of these terms.
+    """Return the gradients of the sum of each collection's loss terms, by the name of the collection.
 
-    The gradients of a collection are a dictionary by the index of their variable in ``found``.
+    The gradients of one collection are a dictionary by the index of the variable in ``found``.
     """
     of_loss = ancestors([each.loss for each in found])
     terms_of: Dict[str, Dict[int, Any]] = {}
@@ -135,7 +135,7 @@ def _weighted(grads: Sequence[Any], shares: Sequence[float]) -> Any:
 
 
 def plus(grads: Sequence[Any], others: Mapping[int, Any], factor: float) -> List[Any]:
-    """Return ``grads``, to which ``factor`` times ``others`` is added.
+    """Return ``grads`` plus ``factor`` times ``others``.
 
     The keys of ``others`` are indices in ``grads``. A sparse gradient stays unchanged.
     """
@@ -153,5 +153,5 @@ def times(grads: Sequence[Any], factor: float) -> List[Any]:
 
 
 def with_values(grads: Sequence[Any], change: Callable[[Any], Any]) -> List[Any]:
-    """Return ``grads`` with the values that ``change`` returns for theirs; sparse gradients keep their rows."""
+    """Return ``grads`` with their values changed by the function ``change``; sparse gradients keep their rows."""
     return [Rows(change(grad.values), grad.indices) if isinstance(grad, Rows) else change(grad) for grad in grads]

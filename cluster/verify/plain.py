@@ -50,7 +50,7 @@ class Plain:
 
     Attributes:
       variables: all variables, including local ones; ``model_names`` has the names of the model's variables.
-      fed: the placeholders of a batch, and then ``given``.
+      fed: the placeholders of a batch, followed by ``given``.
       given: placeholders for random numbers and rows of tables.
       noted: the gradients that TensorFlow computes, each with its variable.
       loss, train: the mean loss, and the step.
@@ -151,7 +151,7 @@ class Plain:
         return [each.name for each in saved_variables([each.variable for each in self.noted])]
 
     def first(self) -> Values:
-        """Return the values of all variables before the first step, or those that ``settle`` kept."""
+        """Return the values of all variables before the first step, or the newer values that ``settle`` kept."""
         if self._own is None:
             self._own = self._read()
         return dict(self._own)
@@ -169,7 +169,7 @@ class Plain:
         return found
 
     def take(self, before: Values, batch: Sequence[Any], grads: Optional[Sequence[Any]] = None) -> Taken:
-        """Train one step that begins with the values ``before``, or of ``first`` for a variable without a value there.
+        """Train one step from the values ``before``; a variable without a value there begins with that of ``first``.
 
         Args:
           before: values of variables, by name.

@@ -1,4 +1,4 @@
-"""One step of plain TensorFlow from given values, with a whole batch or its parts, and the difference allowed to a run.
+"""One step of plain TensorFlow from given values, with a whole batch or its parts, and the allowed difference.
 
 The sums over a whole batch and over its parts differ in their last bits. An optimizer that divides by the size of a
 gradient, as Adam does, turns the last bit of a tiny gradient into a whole step. A kink, for example of an absolute
@@ -26,7 +26,7 @@ class Tolerance:
     """The allowed difference after one step, element by element.
 
     Args:
-      eps: the relative distance of neighbouring numbers, in the coarsest type of the model's computation.
+      eps: the machine epsilon of the least precise type in the model's computation.
       before, expected: the values of the variables before and after a step of the reference.
     """
 
@@ -60,14 +60,14 @@ class Tolerance:
 
 
 def eps_of(dtype: Any) -> float:
-    """Return the relative distance of neighbouring numbers of ``dtype``, a numpy type or the name of a type."""
+    """Return the machine epsilon of ``dtype``, a numpy type or the name of a type."""
     if str(dtype) == "bfloat16":
         return _BFLOAT16
     return float(np.finfo(np.dtype(dtype)).eps)
 
 
 def beside(values: Values, names: List[str], eps: float, seed: int) -> Values:
-    """Return ``values``, with those of the variables ``names`` changed by a few ``eps``, up or down at random."""
+    """Return ``values``, in which the variables ``names`` are changed by a few ``eps``, up or down at random."""
     signs = np.random.RandomState(seed)
     return {
         name: _beside(value, eps, signs) if name in names and _is_float(value) else value
@@ -127,7 +127,7 @@ class Reference:
 
     Args:
       plain: the author's functions.
-      eps: the relative distance of neighbouring numbers, in the coarsest type of the model's computation.
+      eps: the machine epsilon of the least precise type in the model's computation.
       before: the values of the variables, by name.
       parts: the arrays of each part of the batch; one part for the whole batch.
 
@@ -178,7 +178,7 @@ class Reference:
         return self._never_alike
 
     def difference(self, name: str, found: Values) -> str:
-        """Return in words how the variable ``name`` in ``found``, the servers' values, differs from this step's."""
+        """Describe how the variable ``name`` in ``found``, the servers' values, differs from this step's value."""
         unlike, there = self._tolerance.unlike(name, found[name]), self.after[name]
         return (
             f"servers' {name} differs from plain TensorFlow in {unlike.sum():,} of {unlike.size:,} elements, by at most"

@@ -19,7 +19,7 @@ from cluster.verify.verified_run import BatchReader, VerifiedRun
 
 
 class Verification:
-    """Compare, on the chief, the servers' variables with those of one process.
+    """The chief's comparison of the servers' variables with those of one process.
 
     Create a ``Verification`` in the graph of ``replica``, before that graph is finalized.
 
@@ -42,17 +42,17 @@ class Verification:
         self.steps = 0  # the number of compared steps
 
     def begin(self, session: Any) -> None:
-        """Build the one process, and give it the servers' first values.
+        """Build the training in one process, and start it with the servers' first values.
 
         Raises:
-          TrainingError: the run has begun before, or its workers have different numbers of examples.
+          TrainingError: the run does not begin at step 0, or its workers have different numbers of examples.
           JobError: the model cannot be verified.
         """
         first = session.run(self._servers)
         self._refuse_unlike_workers(session)
         step = int(session.run(self._replica.global_step))
         if step:
-            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify resumes no run")
+            _refuse(f"expected a run that begins at step 0, found it at step {step}; launch verify cannot resume a run")
         structures = self._structures()
         self._one = OneProcess(self._run, self._replica.layout, self._replica.buckets, structures)
         self._refuse_other_names()
@@ -108,7 +108,7 @@ class Verification:
           TrainingError: no step was compared.
         """
         if not self.steps:
-            _refuse("expected at least one step to compare, found none; let train.steps be at least 1")
+            _refuse("expected at least one step to compare, found none; set train.steps to at least 1")
         if self._plain.problem is not None:
             print(f"not compared with plain TensorFlow: {self._plain.problem}", flush=True)
         names = {whole(name) for name in self._model}
@@ -136,8 +136,8 @@ class Verification:
         shares = self._replica.model.parts.shares
         if shares is not None and float(session.run(shares.share)) != 1.0:
             _refuse(
-                "train.towers: expected the same number of towers on every worker, found different numbers; launch"
-                " verify needs a number in place of auto"
+                "train.towers: expected the same number of towers on every worker, found different numbers; set"
+                " it to a number instead of auto for launch verify"
             )
 
     def _refuse_other_names(self) -> None:
@@ -146,8 +146,8 @@ class Verification:
         extra = [name for name in self._one.variables if name not in known]
         if missing or extra:
             _refuse(
-                f"expected the same variables on the servers and in one process, found only one of them to have"
-                f" {(missing + extra)[0]}; launch verify cannot compare this optimizer"
+                f"expected the same variables on the servers and in one process, found {(missing + extra)[0]} only on"
+                " one side; launch verify cannot compare this optimizer"
             )
 
 

@@ -108,7 +108,7 @@ def session_on(graph: Any) -> Any:
 
 
 def feeding(fed: Sequence[Sequence[Any]], reports: Sequence[DigestReport]) -> Mapping[Any, Any]:
-    """Return the feeds that give the placeholders ``fed`` of each worker the batch of the worker's report."""
+    """Return the feeds that fill the placeholders ``fed`` of each worker with the batch of its report."""
     holes = [hole for of_worker in fed for hole in of_worker]
     values = [value for report in reports for value in report.batch]
     return dict(zip(holes, values))
@@ -123,7 +123,7 @@ class CutBatch(NamedTuple):
 
 
 class WholeBatch:
-    """Join and cut the workers' batches, in a separate graph and session.
+    """A graph and session that join the workers' batches, and cut them into parts.
 
     Args:
       structures: for each worker, the structure of a batch from its dataset.

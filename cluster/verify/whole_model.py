@@ -97,7 +97,7 @@ class Pieces:
                 )
 
     def split(self, grads: Mapping[str, Any]) -> Dict[str, Any]:
-        """Return the gradients of the pieces, by name, from ``grads``, the gradients by the names of the variables."""
+        """Split ``grads``, by the name of the variable, into the gradients of its pieces, by the name of the piece."""
         return {piece: grad for name, whole in grads.items() for piece, grad in self._split(name, whole).items()}
 
     def _split(self, name: str, grad: Any) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The entry of an agent's verbs on its host: ``python -m launch.agent VERB``; see ``launch.agent.wire.verb_table``."""
+"""The entry point of the verbs on a host: ``python -m launch.agent VERB``; see ``launch.agent.wire.verb_table``."""
 
 import json
 import os
@@ -16,7 +16,7 @@ SILENT_S = 60.0  # a launcher that stops in the middle of a file has ended
 
 
 class NotUnderstood(AgentError):
-    """A request of another version of the launcher; the text is the answer to the request."""
+    """The error that another version of the launcher sent the request. Its text is the answer to the request."""
 
 
 def read_request(kind: Type[T]) -> T:
@@ -28,14 +28,14 @@ def read_request(kind: Type[T]) -> T:
     try:
         return from_values(kind, read_values())
     except Malformed as error:
-        advice = "start again with the launcher that this code came with"
+        advice = "start again with the launcher version that sent this code"
         raise NotUnderstood(f"expected a request of this version, found {error}; {advice}") from None
 
 
 def read_values() -> Dict[str, Any]:
-    """Read one JSON line from stdin, and return its object; end the process where the launcher has ended.
+    """Read one JSON line from stdin, and return its object; exit if the launcher has ended.
 
-    The function reads without a buffer: the bytes after the line may belong to a relay.
+    The function does not read beyond the line, because the next bytes may be for another reader.
     """
     line = b""
     while not line.endswith(b"\n"):
@@ -48,7 +48,7 @@ def read_values() -> Dict[str, Any]:
 
 
 def read_some(size: int) -> bytes:
-    """Return at most ``size`` bytes from the launcher; b"" when it has ended, or was silent for ``SILENT_S``."""
+    """Return at most ``size`` bytes from the launcher; b"" if it has ended, or sends nothing for ``SILENT_S``."""
     return os.read(0, size) if readable(0, SILENT_S) else b""
 
 
@@ -59,7 +59,7 @@ def tell(values: Dict[str, Any]) -> None:
 
 
 def launcher_goes(seconds: float) -> bool:
-    """Wait at most ``seconds`` seconds for the end of the launcher; return whether it has closed its end of stdin.
+    """Wait at most ``seconds`` for the end of the launcher; return whether it has closed this process's stdin.
 
     The launcher sends nothing more after its request.
     """

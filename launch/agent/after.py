@@ -1,6 +1,6 @@
-"""The commands of the key ``after``, which run on this host after an orderly end of its part of the run.
+"""The commands of the key ``after``, which run on this host after the run has ended here in an orderly way.
 
-``after.json`` of this host's part of the run has the errors of failed commands.
+The file ``after.json`` in this host's folder of the run records the errors of failed commands.
 """
 
 import os
@@ -20,12 +20,12 @@ _FILE = "after.json"
 async def run(
     commands: Sequence[str], folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None]
 ) -> None:
-    """Run every command, even after one has failed. Log and record the errors, which ``down`` reports.
+    """Run every command, even after one has failed; log and record the errors, which ``down`` reports.
 
     All commands together have ``WITHIN_S`` seconds.
 
     Args:
-      began: receives the pid of each command's shell.
+      began: called with the pid of each command's shell.
     """
     until = time.monotonic() + WITHIN_S
     problems = []
@@ -39,7 +39,7 @@ async def run(
 
 
 def problem_of(folder: RunFolder) -> Optional[str]:
-    """Return the errors of a run's commands as one text; None where no command has failed."""
+    """Return the errors of the commands after a run as one text; None where no command has failed."""
     problem = (folder.read_whole(_FILE) or {}).get("problem")
     return problem if isinstance(problem, str) else None
 
@@ -49,7 +49,7 @@ async def _problem(
 ) -> Optional[str]:
     """Run a command, and return its error, if any."""
     if within_s <= 0:
-        return f"not begun: the {WITHIN_S:.0f} s for all commands were over"
+        return f"not started: the {WITHIN_S:.0f} s for all commands were over"
     env = {**os.environ, "LAUNCH_RUN": folder.run, **secrets}
     try:
         ended = await program.run(("/bin/sh", "-c", command), env, folder.own, within_s, began=began)

@@ -1,17 +1,17 @@
-"""First contact with a host: receive missing or damaged code from the launcher, and run verbs of the code.
+"""The first program on a host: it receives missing or damaged code from the launcher, and runs verbs of that code.
 
-The launcher makes ``PYTHON -c`` read this file's text from stdin, so the file stands alone. Every Python can parse the
-file, even a Python that is too old, which the program then reports. This program reads one JSON line, {"workdir",
-"code": {kind: hash}, "verb", "stay"}, and answers with the missing kinds of code. For each missing kind the program
-reads a line with a length, and then that number of bytes of tar.gz. Then the program runs the verb on the same stdin
-and stdout, in the same process, which saves a start of Python on every host. Finally the program waits at most "stay"
-seconds for the next JSON line: a launcher that was cut off sends nothing, not even an end.
+``PYTHON -c`` reads this file's text from stdin, so the file imports no other module of ours. Every Python can parse it,
+also one that is too old, which the program then reports. The program reads one JSON line, {"workdir", "code": {kind:
+hash}, "verb", "stay"}, and answers with the missing kinds of code. For each missing kind it reads a line with a length,
+and then that number of bytes of tar.gz. Then it runs the verb with the same stdin and stdout, in the same process,
+which saves a start of Python on every host. Finally it waits at most "stay" seconds for the next JSON line: a launcher
+that was cut off sends nothing, not even an end of file.
 
-Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, which lies in its folder. The launcher's
-own code must match to the byte before any verb runs it. Of a job's code, every file must exist with its size; before a
-run starts, the contents must match, too. The launcher sends missing, truncated or changed code again, and the program
-replaces it, after the disk has it. The program runs no code that another user may have put there: from the working
-folder down, no other user may own or write a folder on the path to the code.
+Code is identified by the hash of its manifest, {name: [mode, size, sha256]}, a file in the code's folder. Every byte of
+the launcher's own code must match before a verb runs it. Each file of a job's code must exist with its size; before a
+run starts, its content must match, too. The launcher sends missing, truncated or changed code again, and the program
+replaces it once the new code is on the disk. The program runs no code that another user may have written: from the
+working folder down, no other user may own or write a folder on the path to the code.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls
@@ -66,7 +66,7 @@ def make(folder):
 
 
 def refusal(workdir):
-    """Return {"error", "kind", "advice"} where another user could change the code that runs here; else None."""
+    """Return {"error", "kind", "advice"} if another user could change the code that runs here; else None."""
     mode = os.stat(workdir).st_mode
     if mode & 0o022 and mode & stat.S_ISVTX:
         # As in /tmp, any user may create a folder there: create all folders now, unless another user already has.
@@ -78,14 +78,14 @@ def refusal(workdir):
 
 
 def foreign(path, accepted=0):
-    """Return {"error", "kind", "advice"} where another user could change a folder's content; else None.
+    """Return {"error", "kind", "advice"} if another user could change a folder's content; else None.
 
-    A folder whose mode has a bit of ``accepted`` may be writable for other users.
+    Other users may have write access to a folder if its mode has a bit of ``accepted``.
     """
     for status in (os.lstat(path), os.stat(path)):  # the owner of a link can change the link
         if status.st_uid not in (0, os.geteuid()):
             own, found = user(os.geteuid()), user(status.st_uid)
-            why = "%s: expected a folder of %s, found one of %s" % (path, own, found)
+            why = "%s: expected a folder owned by %s, found one owned by %s" % (path, own, found)
             return {"error": why, "kind": "folder", "advice": ELSEWHERE}
     if status.st_mode & 0o022 and not status.st_mode & accepted:
         why = "%s: expected a folder that no other user can write, found mode %04o" % (path, status.st_mode & 0o7777)
@@ -112,7 +112,7 @@ def user(number):
 def is_whole(folder, digest, to_the_byte):
     """Return whether a folder has every file of its manifest.
 
-    With ``to_the_byte`` every byte must match, which takes a second for each 300 MB; otherwise only the sizes.
+    With ``to_the_byte``, every byte must match, which takes a second for each 300 MB. Otherwise only sizes must match.
     """
     try:
         with open(os.path.join(folder, MANIFEST), "rb") as file:
@@ -175,10 +175,10 @@ def unpack(data, digest, folder):
 
 
 def sync(folder):
-    """Write a folder and its files from memory to the disk.
+    """Flush a folder and its files from the kernel's cache to the disk.
 
-    Otherwise a power cut could leave files of the right size without their content. Threads write the files in
-    parallel: the disk then writes its journal a few times, not once for each file.
+    Otherwise a power cut could leave files of the right size without their content. Threads flush the files in
+    parallel: the file system then writes its journal a few times, not once for each file.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -241,7 +241,7 @@ def has_code(greeting, workdir):
 
 
 def room(error, folder):
-    """Return a text with the full disk and its free space, if ``error`` comes from a full disk; else ""."""
+    """Return a text about the full disk and its free space if ``error`` comes from a full disk; else ""."""
     if getattr(error, "errno", None) != errno.ENOSPC:
         return ""
     folder = os.path.realpath(folder)
@@ -253,9 +253,9 @@ def room(error, folder):
 
 
 def outlive_cut_bytecode():
-    """Let an import compile the source where a full disk has cut the file of bytecode short.
+    """Make an import compile the source if a full disk has truncated the file of bytecode.
 
-    Otherwise Python before 3.14 ends with EOFError. The agent of the next run removes such bytecode.
+    Otherwise the import raises EOFError before Python 3.14. The agent of the next run removes such bytecode.
     """
     from importlib.machinery import SourceFileLoader
 

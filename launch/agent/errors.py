@@ -6,12 +6,12 @@
     │   └── Gone             the launcher no longer waits for the answer
     ├── a start
     │   ├── NotReady         this host cannot take part in the run
-    │   ├── NameTaken        another run of this name is up here
-    │   ├── GpuTaken         another run has booked a GPU
-    │   ├── ImpossibleLimit  this host cannot have a limit
-    │   ├── Lacking          tasks cannot run in their container here
+    │   ├── NameTaken        another run of this name is running on this host
+    │   ├── GpuTaken         another run has reserved a GPU
+    │   ├── ImpossibleLimit  this host cannot enforce a limit of a task
+    │   ├── Lacking          tasks cannot run in their container on this host
     │   ├── Unguarded        the ports of the run cannot be guarded
-    │   └── Refused          nft rejected the lines of a guard
+    │   └── Refused          nft rejected the firewall rules of a guard
     ├── this machine
     │   ├── LockHeld         another process holds a lock
     │   ├── NoLocks          a file system has no locks
@@ -19,22 +19,22 @@
     │   ├── NoAnswer         the container runtime does not work
     │   └── NoDriverAnswer   the driver of the GPUs does not answer
     ├── another host
-    │   ├── LinkError        the peer has not proven itself, or has not answered in time
+    │   ├── LinkError        the other agent has not authenticated itself, or has not answered in time
     │   └── DialFailure      the address of a task cannot be reached
     ├── an environment
     │   ├── Busy             another process uses, builds or removes the environment
     │   ├── NotBuilt         the environment cannot be built
-    │   └── Broken           a file did not arrive whole
+    │   └── Broken           a file arrived damaged
     ├── a program
-    │   └── TooLong          a search in its log took too much time
+    │   └── TooLong          a search in the program's log took too much time
     ├── a checkpoint
     │   ├── CopyError        a checkpoint did not arrive
     │   └── NotExported      no SavedModel of a checkpoint exists
-    └── IllegalTurn          an attempt to enter a phase that cannot follow: a mistake in the supervisor
+    └── IllegalTurn          the supervisor tried to enter a phase that cannot follow the current one: a bug
 
-Errors of the machine (OSError) and of unreadable data (ValueError) stay unchanged.
+Errors of the machine (OSError) and of unreadable data (ValueError) are not converted to these errors.
 """
 
 
 class AgentError(Exception):
-    """The root of the agent's errors; the text is for people."""
+    """The base class of the agent's errors. The text of an error is a message for the user."""

@@ -1,10 +1,10 @@
-"""The facts of this host that ``launch check`` and ``launch diagnose`` both collect, section by section.
+"""This host's Python, GPUs and disks, as ``launch check`` and ``launch diagnose`` collect them, in sections.
 
-Sections run in parallel under one deadline. Every section has its own thread, since a section may hang on a faulty
-machine: in a file server, in a driver. The caller waits for no section beyond the deadline.
+Sections run in parallel under one deadline. Every section has its own thread, because it may hang on a faulty file
+server or driver. The caller does not wait for a section after the deadline.
 
-The tasks' Python itself, with the tasks' environment, reports its version and its packages. The Python really imports
-TensorFlow, since an installed TensorFlow does not always work.
+The tasks' Python, started with the tasks' environment, reports its version and its packages. It imports TensorFlow,
+because an installed TensorFlow does not always work.
 """
 
 import json
@@ -37,7 +37,7 @@ Section = Callable[[], Iterator[Piece]]
 
 
 def pieces(sections: Mapping[str, Section], within_s: float) -> Iterator[Union[Piece, Gap]]:
-    """Yield the pieces of all sections as they arrive, and a gap for each failed or late section.
+    """Yield the results of all sections as they arrive, and a ``Gap`` for each failed or late section.
 
     A section is late if it is not done ``within_s`` seconds after the call.
     """
@@ -98,13 +98,13 @@ for name in sys.argv[1:]:
 
 
 class PythonVersions:
-    """A process of the tasks' Python, which reports its version and its modules' versions while the caller continues.
+    """A process of the tasks' Python that reports the versions of Python and of modules, while the caller continues.
 
     Args:
-      program: the way to run the Python: in the tasks' container, or on this host.
+      program: runs the Python, in the tasks' container or on this host.
       env: the tasks' own variables.
-      modules: the modules in the order of import.
-      packages: whether to return the installed packages, too, {name: version}; this imports nothing.
+      modules: the modules to import, in this order.
+      packages: whether to return the installed packages, too, as {name: version}. This does not import them.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class PythonVersions:
     def answers(self, timeout_s: float) -> Dict[str, Dict[str, str]]:
         """Return {"python" and each module: {"version", …} or {"error"}, "packages": {name: version}}.
 
-        After ``timeout_s`` the process is killed. The first missing answer is {"error"}; later ones are left out.
+        After ``timeout_s`` the process is killed. The first missing answer is {"error"}; the later ones are left out.
         """
         if self._failure is not None:
             return {"python": {"error": self._failure}}
@@ -159,9 +159,9 @@ MARGIN_S = 1.0  # for the answers to be sent
 
 
 def sections(request: FactsRequest, within_s: float) -> Dict[str, Section]:
-    """Return the sections by name: the versions, the GPUs, and one section for each folder of the request.
+    """Return {name: section}: the versions, the GPUs, and one section for each folder of the request.
 
-    Their pieces are fields of ``HostFacts``. The section of the versions ends ``within_s`` seconds after this call.
+    Their results are fields of ``HostFacts``. The section of the versions ends ``within_s`` seconds after this call.
     """
     until = time.monotonic() + within_s - MARGIN_S
 
@@ -195,7 +195,7 @@ _GPUS = nvidia_smi.question("gpu", "driver_version", "uuid", "name")
 
 
 def driver_and_gpus() -> Gpus:
-    """Return the driver's version, and the GPUs that tasks may use, in their order. Raises NoDriverAnswer."""
+    """Return the driver's version, and the GPUs that tasks may use, in the driver's order. Raises NoDriverAnswer."""
     found = nvidia_smi.rows(nvidia_smi.ask(_GPUS))
     users, health = (nvidia_smi.memory(), nvidia_smi.health_of_all()) if found else ([], {})
     gpus = [
@@ -220,7 +220,7 @@ def disk(folder: Path, trial: bool = False, with_locks: bool = False) -> Union[D
     """Return the free space of a folder, or of its nearest existing parent; or the error that prevents its use.
 
     Args:
-      trial: whether to write a sample.
+      trial: whether to test the folder by writing a sample file.
       with_locks: whether the file system must have locks.
     """
     place = next((each for each in (folder, *folder.parents) if each.is_dir()), Path("/"))

@@ -1,14 +1,14 @@
-"""The leftovers of a run on this host: processes, ports, GPU memory, locks, control groups, containers; and their end.
+"""The leftovers of a run on this host and their removal: processes, ports, locks, control groups, containers.
 
-The module signals only processes that the run's own records name, by pid and start time. It removes only containers
-that the records name.
+The module signals only processes that the run's own records identify by pid and start time. It removes only containers
+that the records name. It also finds GPU memory that these processes hold.
 
-The keeper of a dead agent cleans up after the agent, which takes a moment; ``make_way`` waits for the keeper before the
-agent's successor begins. So a host never has two agents of a run, nor tasks of both.
+The keeper, an agent's parent process, cleans up after a dead agent. This takes a moment, and ``make_way`` waits for it
+before the next agent begins. So a host never has two agents of a run, nor tasks of two agents.
 
-Where agent and keeper were both killed, no cleanup happened, and the run's name is free. So ``end_earlier_runs`` cleans
-up before another run of that name begins, and refuses the start where a process cannot be ended. Otherwise two
-generations of a run would work at the same time.
+If agent and keeper were both killed, nothing has been cleaned up, and the run's name is free. So ``end_earlier_runs``
+cleans up before another run of that name begins, and refuses the start if a process cannot be ended. Otherwise two runs
+of one name would work at the same time.
 """
 
 import contextlib
@@ -35,10 +35,10 @@ GONE_S = 10.0  # a killed process ends at once, or hangs in the kernel
 def look(folder: RunFolder, gone: Iterable[int] = ()) -> Leftovers:
     """Return the processes, ports, GPU memory, locks, control groups and containers of the run on this host.
 
-    The locks are the lock of the run's name, the agent's socket, and the unit that starts the agent at a boot.
+    Locks are the lock on the run's name, the agent's socket, and the systemd unit that starts the agent at boot.
 
     Args:
-      gone: pids of the run's processes that ended a moment ago: a driver may hold their memory a little longer.
+      gone: pids of the run's processes that have just ended: the driver may hold their memory a little longer.
     """
     living = [*_serving(folder), *process_records.tasks_of(folder)]
     pids = [process.pid for process in living]
@@ -71,19 +71,19 @@ def _uses_gpus(folder: RunFolder) -> bool:
 
 
 def agent_pid(folder: RunFolder) -> Optional[int]:
-    """Return the pid of the agent that holds the run's name on this host.
+    """Return the pid of the run's agent on this host, which holds the lock on the run's name.
 
-    The result is None where no agent of the run holds the name.
+    The result is None if no agent of the run holds the lock.
     """
     holder = lock_holder(folder.workdir, plan_file.read(folder).name, folder.host)
     return holder["pid"] if holder and holder.get("run") == folder.run else None
 
 
 def end(folder: RunFolder) -> None:
-    """Kill the processes that the run's records name, and remove the run's containers, groups and temporary files.
+    """Kill the run's recorded processes, and remove its containers, control groups and temporary files.
 
-    Where no agent of the run holds the name, the function also removes the run's lock and the agent's socket.
-    The unit that starts the agent at a boot stays.
+    If no agent of the run holds the lock on its name, the function also removes the lock and the agent's socket.
+    The unit that starts the agent at boot stays.
     """
     own = os.getpid()  # may be the keeper's, which ends by itself
     end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
@@ -98,9 +98,9 @@ def end(folder: RunFolder) -> None:
 
 
 def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
-    """Clean up after an agent that has ended; its keeper calls this function.
+    """Clean up after an agent that has ended. The agent's keeper calls this function.
 
-    ``is_ours`` is False where the records may belong to another agent of the run. Then the function only kills this
+    If ``is_ours`` is False, the records may belong to another agent of the run. Then the function only kills this
     process's descendants.
     """
     if is_ours:
@@ -111,13 +111,13 @@ def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
 
 
 def end_for_good(folder: RunFolder) -> None:
-    """Do the same as ``end``, and remove the unit that starts the run's agent at a boot."""
+    """Do the same as ``end``, and remove the unit that starts the run's agent at boot."""
     boot_unit.remove(folder)
     end(folder)
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:
-    """Kill the processes that ``living`` returns, and wait at most ``GONE_S`` for their end."""
+    """Kill the processes that ``living`` returns, and wait at most ``GONE_S`` until it returns none."""
     for process in living():
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     wait(lambda: not living(), GONE_S)
@@ -147,10 +147,10 @@ SWEPT_S = 15.0  # for the keeper's cleanup, which waits 10 s for hanging process
 
 
 def make_way(folder: RunFolder) -> Optional[int]:
-    """Return the pid of the run's agent on this host; without an agent, clean up after the last one, and return None.
+    """Return the pid of the run's agent on this host. If there is none, clean up after the last one, and return None.
 
-    If the keeper of an ended agent still works, the function first waits at most ``SWEPT_S`` for it. The keeper cleans
-    up, or starts the next agent.
+    If the keeper of an ended agent is still running, the function first waits at most ``SWEPT_S`` for it. The keeper
+    cleans up, or starts the next agent.
     """
     wait(lambda: _serves(folder) or not process_records.agent_of(folder), SWEPT_S)
     serving = agent_pid(folder)
@@ -164,13 +164,13 @@ def _serves(folder: RunFolder) -> bool:
 
 
 def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
-    """End the leftovers of earlier runs of ``name`` on this host; return a text about each run that had some.
+    """Remove what earlier runs of ``name`` have left on this host; return a text about each such run.
 
-    The caller holds the name. ``file`` is the argument of verbs about a run of this name. The leftovers of an earlier
-    agent of the same run have already been ended, so a remaining process of that agent hangs.
+    The caller holds the lock on the name. ``file`` is the hosts file to name in advice about verbs. The leftovers of an
+    earlier agent of the same run have already been removed, so a remaining process of that agent hangs.
 
     Raises:
-      NameTaken: another run lives, or one of its processes hangs in the kernel; the text names the run and the remedy.
+      NameTaken: another run is alive, or one of its processes hangs in the kernel. The text has the run and the remedy.
     """
     table = processes.table()
     _refuse_to_begin_beside(folder, [each.pid for each in process_records.tasks_of(folder, table)])
@@ -201,5 +201,5 @@ def _refuse_to_begin_beside(run: RunFolder, pids: Sequence[int]) -> None:
     if pids:
         left = ", ".join(map(str, pids))
         raise locks.NameTaken(
-            f"processes of {run.run} cannot be ended (pids {left}): restart this host, or leave it out"
+            f"processes of {run.run} cannot be ended (pids {left}): restart this host, or leave it out of the run"
         )

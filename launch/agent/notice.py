@@ -1,4 +1,4 @@
-"""The notice that this host's machine will shut down, from the command of the key ``notice``."""
+"""The notice that this host will shut down soon, as reported by the command of the key ``notice``."""
 
 import asyncio
 import os
@@ -19,9 +19,9 @@ CANNOT_RUN = (126, 127)  # exit codes of a shell that has not found a program, o
 
 
 def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) -> "List[asyncio.Future[None]]":
-    """Start ``watch`` and return its future, in a list; return an empty list if the request has no command for it.
+    """Start ``watch``, and return its future in a list; return an empty list if the request has no such command.
 
-    ``leave`` receives the reason of a notice.
+    ``leave`` is called with the reason that the notice gives.
     """
     if request.notice is None:
         return []
@@ -30,7 +30,7 @@ def begin(request: RunRequest, folder: RunFolder, leave: Callable[[str], None]) 
 
 
 async def watch(notice: Notice, folder: Path, secrets: Mapping[str, str], leave: Callable[[str], None]) -> None:
-    """Run the command every ``notice.every_s`` seconds until it gives notice, then call ``leave`` with the reason.
+    """Run the command every ``notice.every_s`` seconds until it exits with 0, then call ``leave`` with the reason.
 
     Args:
       folder: the working folder of the command.
@@ -53,7 +53,7 @@ async def _look(notice: Notice, folder: Path, secrets: Mapping[str, str]) -> Opt
         return None
     line = last_words(ended.printed, secrets.values())
     if ended.code == 0:
-        return line or f"{name} has left with exit code 0"
+        return line or f"{name} has ended with exit code 0"
     if ended.code is None:
         say_seldom("notice", f"notice: {name} has not ended within {TRY_S:.0f} s")
     elif ended.code < 0 or ended.code in CANNOT_RUN:

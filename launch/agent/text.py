@@ -1,16 +1,15 @@
-"""The output of programs without control sequences for terminals, and without secrets.
+"""Functions that remove terminal control sequences and secrets from the output of programs.
 
-The output of tasks and the answers of hosts reach the terminals of people. Sequences that set a title, a colour, the
-cursor or the clipboard must not: ``plain`` returns the text that a terminal would finally show.
+The output of tasks and the answers of hosts are shown in users' terminals. Sequences that set a title, a colour, the
+cursor or the clipboard must not get there: ``plain`` returns the text that a terminal would finally show.
 
-A value is a secret where the run's plan or the name of its variable (``AWS_SECRET_ACCESS_KEY``) marks the value as
-secret. A password in a text is a secret, too: in an address, after ``--password``, ``token=`` and the like. So are
-private keys, and strings with the form of a well-known service's tokens. The value of a variable with a secret's name
-is masked everywhere, also in a log. So is its encoding in base64 or for a URL.
+A value is a secret if the run's plan lists it as one, or if its variable has a name such as ``AWS_SECRET_ACCESS_KEY``.
+Passwords in a text are secrets, too: in an address, after ``--password``, ``token=`` and the like. So are private keys,
+and strings with the form of a well-known service's tokens. The value of a variable with such a name is masked
+everywhere, also in a log. So are its base64 and URL encodings.
 
-TensorFlow logs notes at its start on a machine without a GPU, a driver or CUDA's libraries. These notes are no errors:
-TensorFlow continues with processors. Each process adds its own time, so equal notes differ; ``gpu_note`` recognises the
-notes.
+On a machine without a GPU, a driver or CUDA's libraries, TensorFlow logs notes when it starts. These are not errors:
+TensorFlow continues with the CPU. Each process adds its own time, so equal notes differ; ``gpu_note`` recognises them.
 """
 
 import base64
@@ -29,7 +28,7 @@ _ESCAPED = re.compile(r"\\(?:[bfr]|u00(?:[01]|7[fF]|[89])|u20(?:2[89aAbBcCdDeE]|
 
 
 def plain(line: str) -> str:
-    """Return a line as a terminal finally shows the line.
+    """Return a line as a terminal finally shows it.
 
     For a progress bar that overwrites itself, the result is the newest state.
     """
@@ -53,7 +52,7 @@ def _apply_backspaces(text: str) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Return a text of any number of lines without escape sequences and control characters.
+    """Return a text, of one or more lines, without escape sequences and control characters.
 
     Newlines and tabs stay.
     """
@@ -61,7 +60,7 @@ def without_controls(text: str) -> str:
 
 
 def last_line(printed: bytes) -> str:
-    """Return the last non-empty line of ``printed``, as a terminal shows the line; "" without such a line."""
+    """Return the last non-empty line of ``printed``, as a terminal shows it; "" if every line is empty."""
     lines = [plain(line).strip() for line in printed.decode(errors="replace").splitlines()]
     return next((line for line in reversed(lines) if line), "")
 
@@ -72,7 +71,7 @@ def may_hold_controls(json_line: str) -> bool:
 
 
 def clean(values: Any) -> Any:
-    """Return a copy of values from JSON, in which ``without_controls`` has cleaned every string."""
+    """Return a copy of a JSON value in which ``without_controls`` has cleaned every string."""
     if isinstance(values, str):
         return without_controls(values)
     if isinstance(values, list):
@@ -112,7 +111,7 @@ _HARMLESS = re.compile(
 def mask(text: str, secrets: Iterable[str]) -> str:
     """Return ``text`` with ``(secret)`` in place of each line of each secret.
 
-    A line with fewer than ``SHORTEST`` characters stays.
+    A secret's line with fewer than ``SHORTEST`` characters is not replaced.
     """
     lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= SHORTEST}
     for line in sorted(lines, key=len, reverse=True):  # a secret may contain another
@@ -126,11 +125,11 @@ def last_words(printed: bytes, secrets: Iterable[str]) -> str:
 
 
 class Redaction:
-    """The secrets of one host's part of a run, and their removal from texts.
+    """The secrets of a run on one host, and their removal from texts.
 
     Args:
       secrets: values that must not be shown.
-      environments: the environments of the run's tasks and processes; values with a secret's name are secrets, too.
+      environments: the environments of the run's processes; a variable with a secret's name has a secret value.
       names: the names of further variables that are secrets.
     """
 
@@ -155,7 +154,7 @@ class Redaction:
         return text
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value without secrets; a text under a secret's name is a secret."""
+        """Return a JSON value without secrets. A string under a key that sounds secret counts as a secret."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -171,7 +170,8 @@ class Redaction:
         return [HIDDEN if _is_flag(flag) else self.value(each) for flag, each in zip(before, values)]
 
     def environment(self, values: Mapping[str, str]) -> Dict[str, str]:
-        """Return all variables, with ``(not shown)`` in place of each value that is not known to be harmless."""
+        """Return all variables, sorted, with ``(not shown)`` in place of each value that is not known to be
+        harmless."""
         return {
             name: self.text(values[name]) if _HARMLESS.match(name) and not is_secret(name) else "(not shown)"
             for name in sorted(values)
@@ -211,7 +211,7 @@ _NOTE = re.compile(
 def gpu_note(line: str) -> Optional[str]:
     """Return the text of a TensorFlow note about GPUs; None for any other line.
 
-    The text has neither the note's time nor its line of code, so equal notes compare equal.
+    The text leaves out the note's time and its line of code, so that equal notes compare equal.
     """
     logged = _LOGGED.match(line)
     text = logged.group("text") if logged else ""

@@ -18,7 +18,7 @@ class Finding:
     Attributes:
       kind: Subject in one word; docs/check.md lists the values.
       hosts[]: Name of an affected host.
-      what: Fact in words: expected and found.
+      what: Problem in words: what was expected, and what was found.
       mend: Next step in words, with its command in backticks.
     """
 
@@ -40,7 +40,7 @@ class Survey:
 
     @property
     def file(self) -> str:
-        """Return the hosts file as an argument of commands."""
+        """Return the path of the hosts file, for the commands in ``mend``."""
         return "FILE"
 
     @property
@@ -50,18 +50,18 @@ class Survey:
 
     @property
     def image(self) -> Optional[str]:
-        """Return the image that has the tasks' Python; None where the host has that Python."""
+        """Return the container image with the tasks' Python; None if the tasks run on a Python of the host."""
         return None
 
 
 @dataclass(frozen=True)
 class Evidence(Survey):
-    """The evidence of a check.
+    """The facts from which the rules of a check derive their findings.
 
     Attributes:
       plan: the plan that is checked.
-      problems: the reasons why the other hosts did not answer.
-      code: the hashes of the bundles that would be shipped now.
+      problems: the reasons why hosts without facts did not answer.
+      code: the hashes of the code bundles that a start would ship now.
     """
 
     facts: Mapping[str, CheckFacts]
@@ -71,7 +71,7 @@ class Evidence(Survey):
 
     @property
     def file(self) -> str:
-        """Return the hosts file as an argument of commands."""
+        """Return the path of the hosts file, for the commands in ``mend``."""
         return str(self.plan.spec.path)
 
     @property
@@ -81,7 +81,7 @@ class Evidence(Survey):
 
     @property
     def image(self) -> Optional[str]:
-        """Return the image that has the tasks' Python; None where the host has that Python."""
+        """Return the container image with the tasks' Python; None if the tasks run on a Python of the host."""
         return None if self.plan.spec.container is None else self.plan.spec.container.image
 
 
@@ -91,7 +91,7 @@ Rule = Callable[[Evidence], Iterable[Finding]]
 def grouped(findings: Iterable[Finding]) -> List[Finding]:
     """Merge equal findings on several hosts into one finding.
 
-    A merged finding has the place of the first of the equal findings, and that finding's command.
+    The merged finding has the position and the command of the first of the equal findings.
     """
     alike: Dict[Hashable, List[Finding]] = {}
     for finding in findings:
@@ -100,7 +100,7 @@ def grouped(findings: Iterable[Finding]) -> List[Finding]:
 
 
 def beside(finding: Finding, spec: Spec) -> Finding:
-    """Return ``finding`` with commands that fit the transport: no ``ssh`` to this machine, ``srun`` with Slurm."""
+    """Return ``finding`` with commands for its transport: without ``ssh`` on this machine, with ``srun`` on Slurm."""
     away = "`srun --overlap -w {} " if spec.transport == "slurm" else "`ssh {} "
     mend = re.sub(r"`ssh (\S+) ", lambda word: "`" if spec.is_here(word[1]) else away.format(word[1]), finding.mend)
     return replace(finding, mend=mend)

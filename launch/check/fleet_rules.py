@@ -16,13 +16,13 @@ NAMES = {"python": "Python", "tensorflow": "TensorFlow", "numpy": "numpy"}
 
 
 class Row(NamedTuple):
-    """The finding of ``check`` for a kind of problem.
+    """The kind and the advice of the finding that ``check`` makes from a kind of problem.
 
     Attributes:
       finding: the kind of the finding.
-      keeps: whether the advice begins with the problem's own advice. If the own advice is a question, ``further``
+      keeps: whether the finding's advice begins with the problem's own advice. If that is a question, ``further``
         replaces it.
-      further: the further advice.
+      further: the advice to add.
     """
 
     finding: str
@@ -117,20 +117,20 @@ def differing(values: Mapping[str, Optional[str]]) -> Iterator[Tuple[Tuple[str, 
 
 
 def open_ports(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note that the tasks' ports are open, if the file has no key ``guard``."""
+    """Yield a note that any client can connect to the tasks' ports, if the file has no key ``guard``."""
     if evidence.plan.spec.guard is None:
-        advice = "run them on a network that you trust, or let only the cluster in with guard: nftables"
+        advice = "run them on a trusted network, or admit only the cluster's hosts with guard: nftables"
         yield Note("open-ports", evidence.plan.hosts, RUNS_CODE, advice)
 
 
 def folders(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note on each folder in the words of ``command`` in which no checkpoint would be complete."""
+    """Yield a note on each folder of ``command`` in which every checkpoint would be incomplete."""
     for found in split_folders(evidence.plan.spec):
         yield Note("split-folder", found.hosts, found.what, found.mend)
 
 
 def public(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the internet can reach no task's address, unless the file allows that."""
+    """Require that no task's address can be reached from the internet, unless the file allows it."""
     plan = evidence.plan
     if addresses.may_be_public(plan.spec.guard, plan.spec.allow_public):
         return

@@ -1,4 +1,4 @@
-"""Rules about one host by its own facts. ``launch diagnose`` also applies the rules that take a ``Survey``."""
+"""Rules about one host, based on its facts. ``launch diagnose`` also applies the rules that take a ``Survey``."""
 
 from pathlib import Path
 from typing import Dict, Iterator, Optional, Tuple
@@ -15,20 +15,20 @@ CLOCK_S = 1.0  # with a larger difference, lines of several logs are not in orde
 LEAST_FREE_BYTES = 10**9
 FULL_SHARE = 0.02  # a disk with a smaller free share is nearly full
 LEAST_FREE_INODES = 10_000
-LONGER = "see `ssh {host} uptime`, or give it longer with --deadline-s"
+LONGER = "see `ssh {host} uptime`, or raise --deadline-s"
 
 
 # -- the rules that both verbs apply
 
 
 def python(survey: Survey) -> Iterator[Finding]:
-    """Require the tasks' Python, which must import numpy and TensorFlow for a job."""
+    """Require that the tasks' Python starts and, for a job, imports numpy and TensorFlow."""
     for host, facts in survey.facts.items():
         versions = facts.versions
         if versions is None:
             continue
         if not versions.environment_ready:
-            what = "expected the environment of the key setup, found none"
+            what = "expected the Python environment of the key setup, found none"
             yield Finding("environment", (host,), what, f"build it with `launch setup {survey.file}`")
         elif isinstance(versions.python, Failed):
             key = "python" if survey.image is None else "container.python"
@@ -45,7 +45,7 @@ def _modules(host: str, versions: Versions, interpreter: Python, image: Optional
             install = f"`ssh {host} {interpreter.path} -m pip install {package}`"
             mend = f"{install}, or let `launch setup` build an environment (key setup), or name a Python that has it"
             if image is not None:
-                mend = f"add it to the image {image}, or name another Python there with the key container.python"
+                mend = f"add {name} to the image {image}, or name another Python there with the key container.python"
             what = f"{name} cannot be imported by {interpreter.path}: {module.error}"
             yield Finding(kind, (host,), what, mend)
 
@@ -55,12 +55,12 @@ def clock(survey: Survey) -> Iterator[Finding]:
     for host, facts in survey.facts.items():
         if facts.clock is not None and abs(facts.clock.offset_s) - facts.clock.error_s > CLOCK_S:
             way = "ahead of" if facts.clock.offset_s > 0 else "behind"
-            off = f"{abs(facts.clock.offset_s):.1f} s {way} this machine's (known to {facts.clock.error_s:.3f} s)"
+            off = f"{abs(facts.clock.offset_s):.1f} s {way} this machine's (± {facts.clock.error_s:.3f} s)"
             yield Finding("clock", (host,), f"its clock is {off}", f"`ssh {host} sudo timedatectl set-ntp true`")
 
 
 def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
-    """Require writable folders with room: enough for a run's start, or any room where the run has ``started``."""
+    """Require writable folders with free space: enough to start a run, or a little if the run has ``started``."""
     for host, facts in survey.facts.items():
         for folder, disk in sorted(facts.disks.items()):
             mend = f"see `ssh {host} df -h {folder}` and `ssh {host} ls -ld {folder}`, or choose another folder"
@@ -76,7 +76,7 @@ def disks(survey: Survey, started: bool = False) -> Iterator[Finding]:
                 found = f"{disk.free_inodes} of {disk.inodes}"
                 yield Finding("disk", (host,), f"{folder}: expected free inodes for new files, found {found}", room)
             if not disk.writable:
-                yield Finding("disk", (host,), f"{folder} cannot be used: it cannot be written to", mend)
+                yield Finding("disk", (host,), f"{folder} cannot be used: it is not writable", mend)
 
 
 # -- the rules of a check
@@ -87,7 +87,7 @@ def gaps(evidence: Evidence) -> Iterator[Finding]:
     for host, facts in evidence.facts.items():
         for gap in facts.gaps:
             kind = "slow" if gap.late else "unreachable"
-            yield Finding(kind, (host,), f"section {gap.section} is missing: {gap.why}", LONGER.format(host=host))
+            yield Finding(kind, (host,), f"its answer lacks section {gap.section}: {gap.why}", LONGER.format(host=host))
 
 
 def ports(evidence: Evidence) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def ports(evidence: Evidence) -> Iterator[Finding]:
 
 
 def ephemeral_ports(evidence: Evidence) -> Iterator[Finding]:
-    """Yield a note on ports that an outgoing connection of any program may have when the task starts."""
+    """Yield a note on tasks' ports that any outgoing connection may occupy when the task starts."""
     for host, facts in evidence.facts.items():
         found = facts.ephemeral
         if found is not None:
@@ -138,7 +138,7 @@ def run_up(evidence: Evidence) -> Iterator[Finding]:
 
 
 def guard(evidence: Evidence) -> Iterator[Finding]:
-    """Require that the file's guard, if any, can be set up."""
+    """Require that the firewall rules of the key ``guard``, if any, can be set up."""
     for host, facts in evidence.facts.items():
         if facts.unguarded:
             what, *mend = facts.unguarded
@@ -146,7 +146,7 @@ def guard(evidence: Evidence) -> Iterator[Finding]:
 
 
 def gpus(evidence: Evidence) -> Iterator[Finding]:
-    """Require that each GPU of a task exists, is reserved by no other run and used by no process."""
+    """Require that each GPU of a task exists, has no memory errors, and is neither reserved nor used by others."""
     wishes: Dict[str, Dict[str, assignment.Wish]] = {host: {} for host in evidence.plan.hosts}
     for task in evidence.plan.tasks:
         wishes[task.host][task.name] = task.gpus
@@ -167,25 +167,25 @@ def _gpu(host: str, name: str, gpu: Gpu) -> Iterator[Finding]:
     if gpu.memory_errors:
         found = quantity(gpu.memory_errors, "uncorrectable memory error")
         mend = f"reset it with `ssh {host} sudo nvidia-smi --gpu-reset -i {gpu.uuid}`, or choose another GPU"
-        yield Finding("gpu", (host,), f"{name}: expected sound memory, found {found} since the driver was loaded", mend)
+        yield Finding("gpu", (host,), f"{name}: expected intact memory, found {found} since the driver loaded", mend)
     if gpu.slowed:
-        yield Note("gpu", (host,), f"{name} runs at a reduced clock, for heat or for lack of power", "")
+        yield Note("gpu", (host,), f"{name} runs at a reduced clock, because of heat or a lack of power", "")
     if gpu.booked:
         mend = "end that run with `launch down` and its hosts file, or choose another GPU"
         yield Finding("gpu", (host,), f"{name} is held by {gpu.booked}", mend)
     elif gpu.processes:
-        mend = f"end what is not needed, see `ssh {host} nvidia-smi`, or choose another GPU"
+        mend = f"end unneeded processes (see `ssh {host} nvidia-smi`), or choose another GPU"
         yield Finding("gpu", (host,), f"{name} is used by {'; '.join(gpu.processes)}", mend)
 
 
 def programs(evidence: Evidence) -> Iterator[Finding]:
-    """Require the programs of ``command:``, ``on:`` and ``notice:``."""
+    """Require that hosts have the programs that ``command:``, ``on:`` and ``notice:`` name."""
     plan = evidence.plan
     keys = {**agent_programs(plan, plan.lead), **dict.fromkeys((task.argv[0] for task in plan.tasks), "command")}
     for host, facts in evidence.facts.items():
         for program in facts.missing_programs:
             mend = f"install it, or write its path into {keys.get(program, 'command')}"
-            yield Finding("program", (host,), f"no program {program} there", mend)
+            yield Finding("program", (host,), f"no program {program} on this host", mend)
     folder = Path(plan.tasks[0].env.get("LAUNCH_JOB_DIR", "."))
     shipped = "the job" if evidence.of_job else evidence.file
     for program in shipped_programs(plan):
@@ -205,13 +205,13 @@ def limits(evidence: Evidence) -> Iterator[Finding]:
         if facts.limits is None or facts.run:
             continue
         for problem in facts.limits.problems:
-            yield Finding("limits", (host,), problem, "change the key limits, or give this user the right to it")
+            yield Finding("limits", (host,), problem, "change the key limits, or allow this user to set such limits")
         for note in facts.limits.notes:
             yield Note("limits", (host,), note, "")
 
 
 def container(evidence: Evidence) -> Iterator[Finding]:
-    """Require the program that runs the tasks' containers, and the image."""
+    """Require that hosts have the program that runs the tasks' containers, and the container image."""
     for host, facts in evidence.facts.items():
         if facts.container:
             what, *mend = facts.container
@@ -222,4 +222,4 @@ def proxies(evidence: Evidence) -> Iterator[Finding]:
     """Yield a note on a host's proxy variables: TensorFlow's connections would hang, so tasks run without them."""
     for host, facts in evidence.facts.items():
         if facts.proxies:
-            yield Note("proxy", (host,), f"{', '.join(facts.proxies)} set there; the tasks run without a proxy", "")
+            yield Note("proxy", (host,), f"proxy set there: {', '.join(facts.proxies)}; tasks run without a proxy", "")

@@ -1,6 +1,6 @@
 """Ask every host: build each request from a plan, and hold all conversations in parallel under one deadline.
 
-In this package, only this module touches hosts. Each host has one connection.
+In this package, only this module contacts hosts. It opens one connection to each host.
 """
 
 import os
@@ -32,7 +32,7 @@ def requests(plan: Plan, words: Sequence[str], deadline_s: float) -> Dict[str, C
 
     Args:
       words: two secrets of this check: a caller sends the first, and our listener answers with the second.
-      deadline_s: the seconds after which a host ends its part by itself.
+      deadline_s: the seconds after which a host ends its check by itself.
     """
     tasks: Dict[str, List[TaskRequest]] = defaultdict(list)
     for task in plan.tasks:
@@ -66,7 +66,7 @@ def _programs(plan: Plan, host: str, tasks: Sequence[TaskRequest]) -> Dict[str, 
 
 
 def agent_programs(plan: Plan, host: str) -> Dict[str, str]:
-    """Return the programs that a host's agent runs in addition to tasks, each with its key: ``on`` or ``notice``."""
+    """Return the programs that a host's agent runs besides tasks, each with the key that names it (on, notice)."""
     hooks = {hook.command[0]: "on" for hook in plan.spec.hooks if hook.command and host == plan.lead}
     return {**hooks, **({plan.spec.notice.command[0]: "notice"} if plan.spec.notice else {})}
 
@@ -111,7 +111,7 @@ Answers = Tuple[Dict[str, CheckFacts], List[HostProblem]]
 def interview(fleet: Fleet, requests: Mapping[str, CheckRequest], deadline_s: float) -> Answers:
     """Ask all hosts within the deadline; return the facts of those that answered, and the problems of the others.
 
-    Hosts that listen in time do not wait for late hosts. Listeners close only after every host has knocked.
+    Hosts that listen in time do not wait for late hosts. Listeners close only after every host has tried to connect.
 
     Raises:
       Interrupted: a signal came.

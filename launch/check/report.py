@@ -1,4 +1,4 @@
-"""Apply all rules, and report their findings to a person or to a program."""
+"""Apply all rules, and report their findings as lines of text or as JSON."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
@@ -71,10 +71,10 @@ class CheckedHost:
 class CheckReport:
     """The object of ``check --json``.
 
-    An entry such as ``findings.*`` has the word before the meaning of each field of the items in ``findings``.
+    The reference puts the word of ``findings.*`` before the meaning of each field of the items in ``findings``.
 
     Attributes:
-      ok: True without a finding.
+      ok: True if there is no finding.
       findings.*: Finding:
       notes.*: Note:
     """
@@ -86,7 +86,7 @@ class CheckReport:
 
 
 class Verdict(NamedTuple):
-    """The findings, the notes, and the hosts without a finding."""
+    """The result of all rules: the findings, the notes, and the hosts without a finding."""
 
     evidence: Evidence
     findings: List[Finding]
@@ -100,7 +100,7 @@ class Verdict(NamedTuple):
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Apply every rule."""
+    """Apply every rule to the evidence, and merge equal findings."""
     found = grouped(beside(finding, evidence.plan.spec) for rule in RULES for finding in rule(evidence))
     findings = [finding for finding in found if not isinstance(finding, Note)]
     ill = {host for finding in findings for host in finding.hosts}

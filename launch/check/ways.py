@@ -1,9 +1,9 @@
-"""The ways between hosts: the ways that tasks and agents will need, and the rules about closed ways.
+"""The connections between hosts that tasks and agents will need, and the rule about failed connections.
 
 In TensorFlow, the task that needs a tensor fetches it, so tasks connect in both directions. A worker dials the ps for
 variables, and a ps dials the worker for gradients. With a job, workers do not connect to other workers, and the
-evaluator fetches checkpoints from the chief. A program under ``command:`` may open sessions to every task, so every way
-must be open. The agents of all hosts dial the lead's agent.
+evaluator fetches checkpoints from the chief. A program under ``command:`` may open sessions to every task, so every
+connection must be possible. The agents of all hosts dial the lead's agent.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ _ANY: _Ways = {"worker": ("ps", "worker"), "ps": ("ps", "worker")}
 
 
 class Dials(NamedTuple):
-    """The targets that a host dials, and the names in their addresses."""
+    """The addresses that a host dials, and the host names in these addresses."""
 
     targets: Tuple[DialTarget, ...]
     names: Tuple[str, ...]
@@ -86,20 +86,20 @@ def _homes(plan: Plan) -> Dict[str, List[DialTarget]]:
 
 
 _ADDRESS = "see `ssh {caller} getent ahosts {name}`, or give the task another address with the key address"
-_FIREWALL = "let tcp port {ports} in from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} keeps out"
+_FIREWALL = "allow TCP port {ports} from {callers}; `ssh {host} sudo nft list ruleset` shows what {host} blocks"
 
 # For each kind of failure (launch.agent.network.doors): its meaning and its remedy.
 EXPLAINED = {
     "unresolved": ("the name has no address there ({detail})", _ADDRESS),
-    "loopback": ("there the name means that host itself ({detail}), as localhost does", _ADDRESS),
+    "loopback": ("the name means the dialling host itself ({detail}), as localhost does", _ADDRESS),
     "refused": (
-        "refused although our listener was up: a firewall rejects it, or {detail} is another machine",
+        "refused although the check listened there: a firewall rejects it, or {detail} is another machine",
         _FIREWALL,
     ),
     "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
     "no-route": ("no route there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
     "other": (
-        "answered by something that is not our listener, such as a proxy: {detail!r}",
+        "answered by something other than the check, such as a proxy: {detail!r}",
         "connect the hosts directly, or give the task another address with the key address",
     ),
     "wrong-host": ("answered by {detail}: the address is not that of {host}", _ADDRESS),
@@ -107,7 +107,7 @@ EXPLAINED = {
 
 
 class Wall(NamedTuple):
-    """Ways that are closed for the same reason: from each of some hosts to each of some addresses.
+    """Connections that fail for the same reason: from each host of ``callers`` to each address of ``ways``.
 
     ``detail`` belongs to the first address, for example the result of resolving its name.
     """
@@ -129,7 +129,7 @@ class Wall(NamedTuple):
     def suspects(self) -> Tuple[str, ...]:
         """Return the hosts to examine first.
 
-        A name fails on the host that resolves it. Any other way more probably fails at the end that many ways share.
+        A name fails on the host that resolves it. Other connections fail more probably at the side with fewer hosts.
         """
         at_start = self.kind in ("unresolved", "loopback", "wrong-host") or len(self.callers) < len(self.ends)
         return self.callers if at_start else self.ends
@@ -147,9 +147,9 @@ def ways(evidence: Evidence) -> Iterator[Finding]:
 
 
 def walls(evidence: Evidence) -> List[Wall]:
-    """Return the closed ways, grouped by hosts with the same closed ways.
+    """Return the failed connections, grouped by the kind of the failure and the calling hosts.
 
-    A way that leads to a host without our listener does not count as closed.
+    A connection to a host on which our listener was not up does not count.
     """
     callers: Dict[Tuple[str, str, DialTarget], Set[str]] = defaultdict(set)
     for host, facts in evidence.facts.items():
@@ -166,7 +166,7 @@ def walls(evidence: Evidence) -> List[Wall]:
 
 
 def _listened(evidence: Evidence, failure: Unreached) -> bool:
-    """Return whether our listener was up at the end of a way.
+    """Return whether our listener was up at the address that could not be reached.
 
     The listener was not up where the port is taken, or the host did not take part to the end.
     """

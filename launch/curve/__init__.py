@@ -3,5 +3,5 @@
 
 overlay          several curves in one drawing, in lines of text
 comparison       two runs side by side: their curves, their results, and the arguments that differ
-comparison_page  the same as one HTML file
+comparison_page  the comparison of two runs as one HTML file
 """

@@ -28,8 +28,8 @@ class RunsComparison:
 
     Attributes:
       runs[]: Compared run, with the fields of ``runs --json`` and ``history``.
-      differs: With --compare: for each argument that differs, the value of each run, in the order of the runs; null
-        for a run without the argument. The keys of ``train`` begin with ``train.``.
+      differs: With --compare: each argument that differs, with one value for each item of runs; null for a run without
+        the argument. The keys of ``train`` begin with ``train.``.
     """
 
     runs: List[ComparedRun]
@@ -37,7 +37,7 @@ class RunsComparison:
 
 
 def arguments(run: RunRecord) -> Dict[str, Any]:
-    """Return the arguments of a run and its keys of ``train`` in one mapping, the keys as ``train.KEY``."""
+    """Return one mapping with the arguments of a run and with its keys of ``train``, named ``train.KEY``."""
     return {**run.args, **{f"train.{key}": value for key, value in run.train.items()}}
 
 
@@ -55,14 +55,14 @@ def in_words(value: Any) -> str:
 
 
 def result(run: RunRecord) -> Optional[Tuple[str, Optional[float]]]:
-    """Return the metric that ``train.best`` names, else the first metric on held-out data other than the loss."""
+    """Return the metric that ``train.best`` names, or else the first held-out metric other than the loss."""
     best = {name: value for name, value in (run.best or {}).items() if name != "step"}
     found: List[Tuple[str, Optional[float]]] = [*best.items(), *run.metrics.items()]
     return next((each for each in found if each[0] != "loss" or best), None)
 
 
 def facts(run: RunRecord) -> Iterator[Tuple[str, str]]:
-    """Yield the results of a run, each as a name and a value."""
+    """Yield the results of a run, each as its name and its value in words."""
     seconds, found = elapsed(run), result(run)
     yield "state", run.state or "unknown"
     if seconds is not None:
@@ -85,7 +85,7 @@ def table(runs: Sequence[ComparedRun]) -> List[List[str]]:
 
 
 def lines(runs: Sequence[ComparedRun], width: int) -> List[str]:
-    """Return the comparison in lines: the curves, and the table below them."""
+    """Return the comparison as lines of text: the curves, and the table below them."""
     drawn = overlay([run.history.points for run in runs], width)
     rows = table(runs)
     rows[0] = ["", *(f"{mark} {name}" for mark, name in zip(MARKS, rows[0][1:]))]

@@ -13,10 +13,10 @@ Curve = Sequence[CurvePoint]
 
 
 def overlay(curves: Sequence[Curve], width: int, height: int = HEIGHT) -> List[str]:
-    """Return the drawing in lines of at most ``width`` characters; an empty list if no curve has a point.
+    """Draw curves in lines of at most ``width`` characters; return an empty list if no curve has a point.
 
     Args:
-      curves: at most as many as ``MARKS`` has.
+      curves: the curves, at most one for each character of ``MARKS``.
     """
     points = [point for curve in curves for point in curve]
     if not points:

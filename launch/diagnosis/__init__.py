@@ -1,4 +1,4 @@
-"""``launch diagnose``: collect evidence that may explain the state of a run in one archive.
+"""``launch diagnose``: collect, in one archive, evidence that may explain the state of a run.
 
 collect   ask all hosts under one deadline
 symptoms  find symptoms in the hosts' answers, and put the newest steps of all tasks on one time line

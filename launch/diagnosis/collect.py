@@ -1,6 +1,6 @@
-"""Collect the reports of all hosts about a run, in parallel under one deadline.
+"""Collect a report about a run from every host, in parallel under one deadline.
 
-If a host falls silent, the pieces that it has sent count.
+If a host falls silent, its report has the pieces that have arrived.
 """
 
 import json
@@ -31,8 +31,8 @@ FACTS = {f"{each.name}.json": each.name for each in fields(DiagnosisFacts) if ea
 class HostReport:
     """The report of one host.
 
-    ``files`` has text, or values for JSON, by file name. ``facts`` are the facts in these files that the rules
-    use. ``missing`` has {section: reason}.
+    ``files`` maps file names to texts or JSON values. ``facts`` are the facts in these files that rules use.
+    ``missing`` is {section: reason}.
     """
 
     host: str
@@ -49,7 +49,7 @@ class HostReport:
     flights: List[Flight] = field(default_factory=list)  # of its tasks
 
     def take(self, piece: Dict[str, Any], redaction: Redaction) -> bool:
-        """Store a piece, and return whether it was the last; a file for which no room is left counts as missing."""
+        """Store a piece, and return whether it was the last; a file that exceeds the space left is missing."""
         if "file" in piece:
             self._take_file(piece["file"], piece, redaction)
         elif "missing" in piece:
@@ -62,7 +62,7 @@ class HostReport:
     def _take_file(self, file: str, piece: Dict[str, Any], redaction: Redaction) -> None:
         size = len(piece.get("text") or json.dumps(piece.get("json")))
         if size > self.room:
-            self.missing[file] = f"{size} bytes, with room for {self.room}"
+            self.missing[file] = f"{size} bytes, but only {self.room} bytes are left"
             return
         self.room -= size
         content = redaction.text(piece["text"]) if "text" in piece else redaction.value(piece["json"])
@@ -87,7 +87,7 @@ class HostReport:
 
 
 def gather(fleet: Fleet, deadline_s: float) -> List[HostReport]:
-    """Return the report of each host in order, including hosts that cannot be asked.
+    """Return a report for each host, in the order of the hosts, including hosts that did not answer.
 
     Raises:
       Interrupted: a signal came.

@@ -33,8 +33,8 @@ hosts/HOST/
   machine.json                  kernel, load, memory, pressure, limits, control groups, mounts
   disks.json                    free space and inodes of the important folders
   versions.json                 the tasks' Python, its packages, the hashes of the code
-  clock.json                    difference of its clock from the launcher's, and the error of that
-  environment.json              names of variables of a session there; values only of harmless variables
+  clock.json                    how far its clock is from the launcher's, and the error of this number
+  environment.json              environment variables of a session: all names, only harmless values
   gpus.json, nvidia-smi*.txt    GPUs, their users, their errors; only with a driver
   kernel.txt                    kernel messages on memory, GPUs, disks, hung tasks since the run began
   plan.json                     the launcher's request to the host
@@ -43,7 +43,7 @@ hosts/HOST/
   agent.json, processes.json    recorded pids;  agent.log: the end of the agent's own log
   live.json, processes.txt      live processes: state, memory, what each waits for
   stacks/PID.txt                stacks of their threads
-  connections.txt               their TCP connections with the queues; those that hang come first
+  connections.txt               their TCP connections and queues; hanging connections come first
   tasks/ROLE.INDEX/             progress and outcome of the task, its newest steps (spans.json), the end of the log of
                                 every attempt
   trace/, traces.txt            timelines of a step (train.trace), for ui.perfetto.dev, and their paths on the host
@@ -54,7 +54,7 @@ hosts/HOST/
 
 @dataclass(frozen=True)
 class Missing:
-    """A section of a host that is not in the archive.
+    """A section of a host's report that is missing from the archive.
 
     Attributes:
       section: Section that is missing.
@@ -164,7 +164,7 @@ def _run(found: Diagnosis) -> Iterator[str]:
     status = found.status
     if status is None:
         was_there = any(each.run for each in found.hosts)
-        yield "no host reports its state" if was_there else "no run of this name has been on these hosts"
+        yield "no host reports the state of the run" if was_there else "no run of this name has been on these hosts"
         return
     yield f"state: {status.state}"
     if status.global_step is not None:
@@ -183,8 +183,8 @@ def _host(host: HostReport, count: int) -> str:
         return f"no answer: {host.problem}"
     live = host.facts.live or Live(None, [])
     tasks = {each.task for each in live.processes if each.task}
-    agent = "no agent" if live.agent is None else "its agent lives"
-    living = f"{len(tasks)} {'task lives' if len(tasks) == 1 else 'tasks live'}" if tasks else "no task lives"
+    agent = "no agent" if live.agent is None else "its agent runs"
+    living = f"{len(tasks)} {'task runs' if len(tasks) == 1 else 'tasks run'}" if tasks else "no task runs"
     wrong = quantity(count, "symptom") if count else "no symptom"
     return f"{agent}, {living}; {wrong}"
 

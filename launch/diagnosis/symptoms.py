@@ -27,7 +27,7 @@ class Diagnosis:
     Attributes:
       name: the name that runs of the file share.
       run: the run that verbs act on; None where no host reports a run.
-      status: the newest status of that run; None where its lead's host did not report one.
+      status: the newest status of that run; None if the host of its lead reported no status.
       steps: the newest steps of all tasks, where they are known.
     """
 
@@ -76,7 +76,7 @@ def _of_host(host: HostReport, status: Optional[RunStatus], run: Optional[str]) 
     if host.problem is not None:
         yield f"incomplete answer: {host.problem}"
     for section, why in sorted(host.missing.items()):
-        yield f"section {section} is missing: {why}"
+        yield f"its answer lacks section {section}: {why}"
     if host.run is not None and host.run != run:
         yield f"its newest run is {host.run}: this host took no part in {run}"
     elif status is not None:
@@ -99,7 +99,7 @@ def _of_run(host: str, facts: DiagnosisFacts, status: RunStatus) -> Iterator[str
     alive = {each.task for each in left}
     gone = [name for name in expected if name not in alive]
     if gone and not over:
-        yield f"no process of a task that the status reports as running: {', '.join(gone)}"
+        yield f"no process of tasks that the status reports as running: {', '.join(gone)}"
 
 
 def _processes(facts: DiagnosisFacts) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _machine(facts: DiagnosisFacts) -> Iterator[str]:
         return
     total, available = machine.memory.get("MemTotal", 0), machine.memory.get("MemAvailable", 0)
     if total and available < MEMORY_SHARE * total:
-        yield f"{available / 1e9:.1f} GB of memory available of {total / 1e9:.0f} GB"
+        yield f"only {available / 1e9:.1f} GB of {total / 1e9:.0f} GB of memory is available"
     if machine.cores and max(machine.load[:1], default=0.0) > LOAD_PER_CORE * machine.cores:
         yield f"a load of {machine.load[0]:.0f} on {machine.cores} cores"
 

@@ -1,5 +1,5 @@
 """``launch setup``: build the Python environment from a hosts file on every host.
 
 identity  the packages of an environment, pinned by hashes, and the name of its folder on a host
-builder   build the environment on all hosts in parallel
+builder   the build of the environment on all hosts in parallel
 """

@@ -31,10 +31,10 @@ class SetupOutcome(NamedTuple):
 def set_up(fleet: Fleet, order: Order, progress: HostProgress) -> SetupOutcome:
     """Build the environments of ``order`` on every host, ``ssh.fanout`` at a time.
 
-    A host that is out of reach, or fails, does not stop the other builds.
+    If a host is out of reach, or its build fails, the other builds continue.
 
     Raises:
-      Interrupted: a signal came; no build continues on a host in reach.
+      Interrupted: a signal came; the builds on all reachable hosts have ended.
     """
     hosts = list(order.hosts)
     # Not interruptible: after a signal, each conversation first ends its build on the host.
@@ -82,7 +82,7 @@ class _HostBuild:
             except Silence:
                 self._progress.look()
                 if time.monotonic() - received_at > SILENT_S:
-                    silent = f"no message from its build for {SILENT_S:.0f} s"
+                    silent = f"the build sent no message for {SILENT_S:.0f} s"
                     raise HostProblem(self._host.name, ProblemKind.SILENT, silent) from None
                 continue
             if answer is None:
@@ -99,7 +99,7 @@ class _HostBuild:
     def _files(self, conversation: Conversation, wanted: List[str]) -> List[Path]:
         unknown = [digest for digest in wanted if digest not in self._order.files]
         if unknown:
-            raise conversation.noise_problem(f"expected files of the lock, found {unknown[0][:80]!r}")
+            raise conversation.noise_problem(f"expected hashes of files in the lock, found {unknown[0][:80]!r}")
         return [self._order.files[digest] for digest in wanted]
 
     def _send(self, conversation: Conversation, wanted: List[Path]) -> None:
@@ -145,7 +145,7 @@ class _HostBuild:
 
 
 def in_lines(outcome: SetupOutcome) -> List[str]:
-    """Return a line for the hosts with a new environment, and a line for the hosts that were up to date."""
+    """Return one line for the hosts with a new environment, and one for the hosts that were up to date."""
     became = {state: [host for host, at in outcome.ready.items() if at == state] for state in STATES}
     return [f"{fold(hosts)}: {state}" for state, hosts in became.items() if hosts]
 

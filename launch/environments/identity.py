@@ -1,11 +1,11 @@
-"""The Python environment by the key ``setup`` of a hosts file: its packages, and its name on a host.
+"""The Python environment that the key ``setup`` of a hosts file describes: its packages, and its name on a host.
 
 A lock file has the format of pip's ``--require-hashes``. ``uv pip compile --generate-hashes`` and ``pip-compile
 --generate-hashes`` write that format. Each package is pinned, with the hashes of its allowed files. Comments do not
 count: a lock that differs only in comments is the same lock.
 
-An environment is named by a hash of its lock and of its Python. So the launcher computes the place of an environment
-without asking a host, and a host need not build an existing environment again.
+The name of an environment is a hash of its lock and of its Python. So the launcher knows its folder without asking a
+host, and a host need not build an existing environment again.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class LockFile:
 
     @property
     def tools(self) -> str:
-        """Return the requirements that pip itself and the building of packages need."""
+        """Return the requirements for pip itself, and for building packages."""
         return "".join(line + "\n" for name, line in self.requirements if name in TOOLS)
 
     @property
@@ -93,16 +93,16 @@ def _requirement(path: Path, number: int, line: str) -> Tuple[str, str]:
     if pinned is None or not _HASH.search(line):
         found = line if len(line) <= 60 else line[:57] + "…"
         hint = (
-            "name an index in setup.index_url, and write the rest with `uv pip compile --generate-hashes`"
+            "name an index only in setup.index_url; write the lock with `uv pip compile --generate-hashes`"
             if line.startswith("-")
-            else "write it with `uv pip compile --generate-hashes`"
+            else "write the lock with `uv pip compile --generate-hashes`"
         )
         raise UsageError(f"{path}:{number}: expected NAME==VERSION --hash=sha256:…, found {found!r}; {hint}")
     return re.sub(r"[-_.]+", "-", pinned.group("name")).lower(), line
 
 
 def files_of(folder: Path, locks: AbstractSet[LockFile]) -> Dict[str, Path]:
-    """Return the files of ``folder`` that one of ``locks`` allows: {SHA-256: file}.
+    """Return the files in ``folder`` that ``locks`` allow: {SHA-256: file}.
 
     Raises:
       UsageError: the folder cannot be read, or has no allowed file.
@@ -116,7 +116,7 @@ def files_of(folder: Path, locks: AbstractSet[LockFile]) -> Dict[str, Path]:
     if not found:
         names = " or ".join(sorted(str(lock.path) for lock in locks))
         raise UsageError(
-            f"setup.wheels: expected files that {names} names in {folder}, found none among its "
+            f"setup.wheels: expected package files for {names} in {folder}, found none among its "
             f"{len(packed)} packages; fetch them with the hosts' Python: "
             f"`pip download --no-deps --require-hashes -r LOCK -d {folder}`"
         )
@@ -132,7 +132,7 @@ def _digest(path: Path) -> str:
 
 
 def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
-    """Return the lock for each version of Python: {version: lock}, with the version "*" for all other versions.
+    """Return the lock for each version of Python: {version: lock}, where "*" stands for all other versions.
 
     Raises:
       UsageError: a lock cannot be read.
@@ -144,13 +144,13 @@ def locks_of(spec: Spec, setup: Setup) -> Dict[str, LockFile]:
 
 
 def own_locks() -> Path:
-    """Return the folder of this project's locks: this package's if setup.py has put them there, else requirements/."""
+    """Return the folder of this project's own locks: this package if setup.py has put them here, else requirements/."""
     installed = Path(__file__).parent
     return installed if (installed / "tf1.lock").is_file() else PROJECT / "requirements"
 
 
 def beside(spec: Spec, path: str) -> Path:
-    """Resolve a path from the hosts file, which is relative to that file."""
+    """Return the full path of ``path``, which is relative to the hosts file."""
     return spec.path.resolve().parent / os.path.expanduser(path)
 
 

@@ -1,6 +1,6 @@
-"""The points of a grid: the combinations of its values, the result of each, the next one, the best one, the table.
+"""The points of a grid, which are the combinations of its values: their results, the best point, the table.
 
-The runs of a point have a name of their own, such as ``digits.3``. So each point also has its own checkpoints.
+The runs of a point have their own name, such as ``digits.3``. So each point also has its own checkpoints.
 """
 
 import itertools
@@ -38,15 +38,15 @@ class GridPoint:
     """An item of ``points`` in ``grid --json``.
 
     Attributes:
-      name: Name of the point's runs, without the time: digits.3.
+      name: Name of the point's runs, without the start time: digits.3.
       set: Value of each key of the grid.
       run: Full name of the point's newest run; null before the first.
-      state: State of the point: waiting, or as that of a run. A stopped point is continued.
+      state: State of the point: waiting, or the state of its run. The grid continues a stopped point.
       global_step: Newest global step of the run; null before the first.
       steps: Global step at which the run stops; null for a command.
       loss: Loss of the chief's newest step; null before the first.
       value: Value by which points are compared; null before the end, and for an undefined value.
-      cause: Cause of the failure or stop, or the reason for which the point waits, in one line; else null.
+      cause: Cause of the failure or stop, or the reason why the point waits, in one line; else null.
     """
 
     name: str
@@ -70,9 +70,9 @@ class GridReport:
     """The object of ``grid --json``.
 
     Attributes:
-      metric: Metric by which points are compared: that of train.best; else loss, on held-out data where the job has
-        any.
-      goal: Better direction of the metric: max or min.
+      metric: Metric by which points are compared: the metric of train.best, else the loss (on held-out data, if the job
+        has any).
+      goal: Better values of the metric: max for larger, min for smaller values.
       best: Name of the best point; null where no point has succeeded with a value.
       points[]: Every point, in the order of the start.
     """
@@ -106,7 +106,7 @@ def _axis(option: str) -> Axis:
     if not key or not equals or not text.strip():
         raise UsageError(f"--grid: expected {EXPECTED}, found {option!r}")
     if key == "name":
-        raise UsageError(f"{where}: expected another key, found the one that the grid sets for each point")
+        raise UsageError(f"{where}: expected another key, because the grid sets this key for each point")
     root, problems = parse(f"[{text}]", where)
     if problems or not isinstance(root, SequenceNode):
         raise UsageError(f"{where}: expected {EXPECTED}, found {text!r}")
@@ -136,7 +136,7 @@ def overrides(of: Sequence[Axis]) -> List[Tuple[str, ...]]:
 
 
 def noted(point: GridPoint, status: RunStatus, best: Best) -> GridPoint:
-    """Return a point with the state of its run."""
+    """Return ``point`` with the state and the results of its run, whose status is ``status``."""
     over = status.state in FINISHED
     return replace(
         point, run=status.run, state=status.state, global_step=status.global_step, steps=status.steps,
@@ -154,7 +154,7 @@ def value_of_run(status: RunStatus, best: Best) -> Optional[float]:
 
 
 def following(found: Sequence[GridPoint], busy: Iterable[int]) -> Optional[int]:
-    """Return the index in ``found`` of the next point to start, which has no result and is not in ``busy``."""
+    """Return the index in ``found`` of the next point to start: it has no result, and is not in ``busy``."""
     out = set(busy)
     return next((place for place, point in enumerate(found) if place not in out and not point.is_finished), None)
 

@@ -1,7 +1,7 @@
 """The record of a grid on the launcher's machine: the state of each point, from which the same command continues.
 
-WORKDIR/local/grids/NAME-HASH/grid.json    by name of the run and hash of the command
-                              grid.lock    held by the launcher of the grid
+WORKDIR/local/grids/NAME-HASH/grid.json    NAME of the run, HASH of the command
+                              grid.lock    locked by the launcher of the grid
 """
 
 import hashlib
@@ -82,7 +82,7 @@ class GridFolder:
             ) from None
         changed = changes(record.file, self._file)
         if changed:
-            head = "the grid was begun with another hosts file; put it back, or begin again with --fresh:"
+            head = "the hosts file has changed since the grid began; restore it, or begin again with --fresh:"
             raise UsageError("\n".join([head, *changed]))
         return record.points
 

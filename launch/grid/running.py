@@ -1,4 +1,4 @@
-"""The runs of a grid. Each is attached, in a thread: it ends with the grid, in order, and leaves nothing on its hosts.
+"""The runs of a grid. Each is attached, in a thread. It ends cleanly with the grid, and leaves nothing on its hosts.
 
 A point whose earlier run was cut off, for example by Ctrl-C, resumes from its newest checkpoint. Points start one
 after the other. Each starts once the previous one is up, so that two local runs never choose the same ports.
@@ -30,7 +30,7 @@ PATIENCE_S = 86400.0  # for such hosts
 
 
 class PointRun(View):
-    """A run of a point, in a thread; the view of that run keeps its newest status.
+    """A run of a point, in a thread. The object is also the view of that run, and stores its newest status.
 
     Args:
       say: prints lines after the end of the run, such as the last lines of a log.
@@ -58,12 +58,12 @@ class PointRun(View):
         """Print nothing: the grid shows a table."""
 
     def show(self, status: RunStatus) -> None:
-        """Keep the status."""
+        """Store the newest status."""
         self.status = status
 
 
 class Grid:
-    """Train every point that has no result yet.
+    """The training of every point that has no result yet.
 
     Args:
       target: the hosts file, without the values of a point.
@@ -93,7 +93,7 @@ class Grid:
         self._error: Optional[LaunchError] = None
 
     def train(self, at_once: int) -> GridReport:
-        """Train ``at_once`` points at a time, and return the outcome; after a signal, stop the runs in order.
+        """Train ``at_once`` points at a time, and return the outcome; after a signal, stop the runs cleanly.
 
         Raises:
           LaunchError: a point cannot start, although its hosts are not busy; the runs of all other points have ended.

@@ -1,7 +1,7 @@
 """Read the host lists of other launchers.
 
 The lists are the host files of MPI and DeepSpeed, and Horovod's ``-H``. A *slot* is a place for one process of these
-programs, in most clusters one GPU. A host that is listed several times has all these slots.
+programs, in most clusters one GPU. A host that is listed several times has the slots of all its lines.
 """
 
 import re
@@ -19,7 +19,7 @@ _WITH_USER = re.compile(r"(?P<user>[\w.+$\\][\w.+$\\@-]*)@(?P<host>[^@]+)")
 
 
 class Listed(NamedTuple):
-    """A host, its slots, and the user to log in as; None where the list has no number of slots, or no user."""
+    """A host, its slots, and the user to log in as; None if the list has no number of slots, or no user."""
 
     host: str
     slots: Optional[int]
@@ -53,7 +53,7 @@ def from_text(text: str) -> List[Listed]:
 
 
 def split(text: str) -> List[str]:
-    """Split a text such as ``gpu[01,03],cpu01`` at the commas outside of ranges; blank pieces do not count."""
+    """Split a text such as ``gpu[01,03],cpu01`` at the commas outside of ranges, without blank pieces."""
     pieces = (piece.strip() for piece in re.findall(r"(?:\[[^\]]*\]|[^,])+", text))
     return [piece for piece in pieces if piece]
 
@@ -94,10 +94,10 @@ def read_line(line: str) -> Iterator[Listed]:
 
 
 def named(text: str) -> Sequence[str]:
-    """Return the hosts of a name or a range.
+    """Return the hosts that ``text``, a name or a range, stands for.
 
     Raises:
-      WrongEntry: the text names no host.
+      WrongEntry: the text is not a host name or a range.
     """
     try:
         return hosts(text)
@@ -106,10 +106,10 @@ def named(text: str) -> Sequence[str]:
 
 
 def slot_count(text: str) -> int:
-    """Return a number of slots.
+    """Return ``text`` as a number of slots.
 
     Raises:
-      WrongEntry: the text is no such number.
+      WrongEntry: the text is not a number of slots.
     """
     if not text.isdecimal() or not 1 <= int(text) <= MOST_SLOTS:
         raise WrongEntry(_SLOTS, f"'{text}'", "")
@@ -120,7 +120,7 @@ def collected(where: str, lines: Sequence[Line], read: Reader = read_line) -> Li
     """Return the hosts of all lines in the order of the list, each once.
 
     Raises:
-      SpecError: lines cannot be read, or they contain no host; the error lists every such line.
+      SpecError: some lines are invalid, and the error lists all of them; or there is no host.
     """
     problems: List[Problem] = []
     found: Dict[str, List[Listed]] = {}

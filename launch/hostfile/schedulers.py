@@ -1,6 +1,6 @@
-"""Read the hosts of the batch job around this process: those of Slurm, PBS, Grid Engine and LSF.
+"""Read the hosts of the batch job in which this process runs, from Slurm, PBS, Grid Engine or LSF.
 
-A slot of Slurm is a GPU where Slurm knows the GPUs. A slot of PBS, Grid Engine and LSF is a place for one process.
+In Slurm, a slot is a GPU if Slurm knows the GPUs. In PBS, Grid Engine and LSF, a slot is a place for one process.
 """
 
 import re
@@ -16,7 +16,7 @@ _GROUP = re.compile(r"SLURM_JOB_NODELIST(_(?:HET|PACK)_GROUP_)(\d{1,9})")  # PAC
 
 
 class Hosts(NamedTuple):
-    """The hosts of the workers, and those of the ps; None where the list does not separate the ps."""
+    """The hosts of the workers, and those of the ps; None if the list does not separate the ps."""
 
     workers: List[Listed]
     ps: Optional[List[str]] = None
@@ -25,18 +25,18 @@ class Hosts(NamedTuple):
 def from_slurm(environ: Mapping[str, str]) -> Hosts:
     """Return the nodes of the allocation that this process runs in.
 
-    The slots are the GPUs of each node in the allocation, or without GPUs, the tasks per node. In a heterogeneous job,
+    The slots of a node are its GPUs in the allocation, or without GPUs, its tasks. In a heterogeneous job,
     group 0 is for the ps, and group 1 for the workers.
 
     Raises:
-      SpecError: no allocation exists, one of its variables cannot be read, or it does not have two groups.
+      SpecError: there is no allocation, one of its variables is invalid, or a heterogeneous job lacks two groups.
     """
     groups = {int(found[2]): found[1] for found in map(_GROUP.fullmatch, environ) if found}
     size = environ.get("SLURM_HET_SIZE") or environ.get("SLURM_PACK_SIZE")
     if not groups and size in (None, "1"):
         return Hosts(_nodes(environ, next((name for name in _NODES if environ.get(name)), _NODES[0]), ""))
     if sorted(groups) != [0, 1] or size not in (None, "2"):
-        found, hint = size or str(len(groups)), "`salloc -N1 : -N4` has two; else write a host file, and import it"
+        found, hint = size or str(len(groups)), "`salloc -N1 : -N4` makes two; else write a host file, and import it"
         raise _refused("SLURM_HET_SIZE", "two groups, the ps in group 0 and the workers in group 1", found, hint)
     servers, workers = (_nodes(environ, f"{_NODES[0]}{groups[n]}{n}", f"{groups[n]}{n}") for n in (0, 1))
     return Hosts(workers, [each.host for each in servers])
@@ -48,7 +48,7 @@ def _nodes(environ: Mapping[str, str], variable: str, group: str) -> List[Listed
     Args:
       group: the ending of the names of all variables of a group in a heterogeneous job.
     """
-    listed = _required(environ, variable, "the nodes of an allocation", "run it inside of `salloc` or an sbatch script")
+    listed = _required(environ, variable, "the nodes of an allocation", "run it in `salloc` or an sbatch script")
     nodes = [each.host for each in collected(variable, [(None, item) for item in split(listed)])]
     for name, read in _SLURM_SLOTS.items():
         if environ.get(name + group):
@@ -66,7 +66,7 @@ def from_pbs(environ: Mapping[str, str]) -> Hosts:
     Raises:
       SpecError: no job exists, or its file cannot be read.
     """
-    hint = "run it in the script of a job, or in a shell of `qsub -I`"
+    hint = "run this command in the script of a job, or in a shell of `qsub -I`"
     return _from_file(_required(environ, "PBS_NODEFILE", "the file with a job's hosts", hint), _slot)
 
 
@@ -76,12 +76,12 @@ def from_sge(environ: Mapping[str, str]) -> Hosts:
     Raises:
       SpecError: no such job exists, or its file cannot be read.
     """
-    hint = "run it in the script of a job of `qsub -pe ENVIRONMENT SLOTS`"
+    hint = "run this command in the script of a job of `qsub -pe ENVIRONMENT SLOTS`"
     return _from_file(_required(environ, "PE_HOSTFILE", "the file with a job's hosts", hint), _slots)
 
 
 def from_lsf(environ: Mapping[str, str]) -> Hosts:
-    """Return the hosts of an LSF job: those of ``gpu01 4 gpu02 2``, or of a file with a line for each slot.
+    """Return the hosts of an LSF job, from a variable like ``gpu01 4 gpu02 2`` or a file with a line for each slot.
 
     Raises:
       SpecError: no job exists, or its variables cannot be read.
@@ -89,7 +89,7 @@ def from_lsf(environ: Mapping[str, str]) -> Hosts:
     variable, file = "LSB_MCPU_HOSTS", environ.get("LSB_DJOB_HOSTFILE")
     if file and not environ.get(variable):
         return _from_file(file, _slot)
-    hint = "run it in the script of a job, or in a shell of `bsub -Is`"
+    hint = "run this command in the script of a job, or in a shell of `bsub -Is`"
     words = _required(environ, variable, "a job's hosts and their slots", hint).split()
     pairs: List[Line] = [(None, " ".join(words[at : at + 2])) for at in range(0, len(words), 2)]
     return Hosts(collected(variable, pairs, _slots))

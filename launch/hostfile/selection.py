@@ -18,7 +18,7 @@ Meant = Callable[[TaskSpec], bool]
 
 
 def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec:
-    """Return the spec of the tasks that match ``include`` and do not match ``exclude``.
+    """Return the spec with only the tasks that match ``include`` and do not match ``exclude``.
 
     Without ``include``, all tasks match. The selected tasks are renumbered from 0 in each role, because TensorFlow
     allows no gaps.
@@ -34,7 +34,7 @@ def narrowed(spec: Spec, include: Sequence[str], exclude: Sequence[str]) -> Spec
 
 
 def chosen(tasks: Sequence[TaskSpec], include: Sequence[str], exclude: Sequence[str]) -> List[TaskSpec]:
-    """Return the selected tasks unchanged, in their order.
+    """Return the tasks that match ``include`` and do not match ``exclude``, unchanged and in order.
 
     Raises:
       UsageError: a pattern matches none of ``tasks``.
@@ -134,7 +134,7 @@ def _no_spares(tasks: Sequence[TaskSpec]) -> Sequence[TaskSpec]:
 
 
 def renumbered(tasks: Sequence[TaskSpec]) -> Tuple[TaskSpec, ...]:
-    """Return the tasks with indices from 0 in each role."""
+    """Return the tasks, renumbered from 0 in each role."""
     sizes: Dict[str, int] = {}
     numbered = []
     for task in tasks:

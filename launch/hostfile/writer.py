@@ -19,10 +19,10 @@ from launch.view.console import fold
 
 # The meanings of a slot, and the resulting workers of a host.
 KINDS = {
-    "gpus": "one worker a host, with a GPU and a tower for each slot",
-    "workers": "a worker for each slot, with one GPU",
-    "processes": "a worker for each slot; the workers of a host share its GPUs",
-    "cores": "one worker a host, without GPUs; slots do not count",
+    "gpus": "one worker on each host, with a GPU and a tower for each slot",
+    "workers": "one worker for each slot, with one GPU",
+    "processes": "one worker for each slot; the workers of a host share its GPUs",
+    "cores": "one worker on each host, without GPUs; slots are ignored",
 }
 
 
@@ -34,13 +34,13 @@ def written(
     Args:
       source: the origin of the list, for the file's first line.
       program: the key ``job`` or ``command`` with its value.
-      found: the hosts; if they have one user, the file has it.
+      found: the hosts; if all have the same user, the file names this user.
       kind: the meaning of a slot, one of ``KINDS``.
-      ps: the number of hosts, from the first, that also run a ps; ignored where the hosts of the ps are known.
+      ps: the number of first hosts that also run a ps; ignored if the hosts of the ps are known.
       ps_hosts: the hosts of the ps, as a text.
 
     Raises:
-      UsageError: the ps need more hosts, or ``launch up`` would refuse the file.
+      UsageError: there are fewer hosts than ps, or ``launch up`` would refuse the file.
     """
     servers, user = _servers(found, ps, ps_hosts), None if ps_hosts else only_user(found.workers)
     lines = [
@@ -62,12 +62,12 @@ def _servers(found: Hosts, ps: int, ps_hosts: Optional[str]) -> List[str]:
         return split(ps_hosts)
     if found.ps is None and ps > len(found.workers):
         count = len(found.workers)
-        raise UsageError(f"--ps: expected at most one for each of the {count} hosts, found {ps}; see --ps-hosts")
+        raise UsageError(f"--ps: expected at most one ps on each of the {count} hosts, found {ps}; see --ps-hosts")
     return folded(found.ps if found.ps is not None else [each.host for each in found.workers[:ps]])
 
 
 def only_user(listed: Sequence[Listed]) -> Optional[str]:
-    """Return the user of all hosts; None where they have several users, or some have none."""
+    """Return the user of all hosts; None if hosts have different users, or no user."""
     users = {each.user for each in listed}
     return next(iter(users)) if len(users) == 1 else None
 
@@ -121,10 +121,10 @@ def _meant(ranges: Sequence[str]) -> Optional[List[str]]:
 
 
 def refuse_invalid(text: str) -> None:
-    """Refuse the text of a hosts file that ``launch up`` would refuse.
+    """Raise an error if ``launch up`` would refuse ``text``, the text of a hosts file.
 
     Raises:
-      UsageError: the text is wrong; the error has every problem.
+      UsageError: the text is invalid; the error lists every problem.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "hosts.yaml"

@@ -6,7 +6,7 @@ str, int, object            a value of that type; ``object``: any value
 None                        null
 (A, B)                      one of the shapes
 [A]                         a list of items of that shape
-{"key": A, "more?": B}      an object with the first key and optionally the second; other keys do not count
+{"key": A, "more?": B}      an object with the first key and optionally the second; other keys are ignored
 {str: A}                    an object whose values all have that shape
 """
 
@@ -16,7 +16,7 @@ Shape = Any
 
 
 def fault(value: Any, shape: Shape, at: str = "") -> Optional[str]:
-    """Return the place where a value differs from a shape, such as ``.tasks[].role``; None where the value fits."""
+    """Return the path at which a value differs from a shape, such as ``.tasks[].role``; None if the value fits."""
     if shape is None:
         return at if value is not None else None
     if isinstance(shape, tuple):

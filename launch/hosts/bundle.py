@@ -100,7 +100,7 @@ def with_folder(code: Code, job: JobCode) -> Code:
 def find_job(name: str, beside: Path, at: str = "job") -> JobCode:
     """Return the code of ``job: NAME`` in a hosts file in the folder ``beside``.
 
-    ``at`` is the place of that key, for an error. A path ends in .py. A dotted name is a module. A bare name is
+    ``at`` names that key in error messages. A path ends in .py. A dotted name is a module. A bare name is
     ``jobs/NAME.py`` next to the hosts file, or else one of this project's own jobs.
 
     Raises:
@@ -134,8 +134,8 @@ def _refuse_hidden(folder: Path, modules: Sequence[str], at: str) -> None:
     hidden = [folder / file for file in modules if (folder / file).is_file() and folder.resolve() != PROJECT]
     if hidden:
         raise UsageError(
-            f"{at}: expected files and folders of other names than {', '.join(_PACKAGES)}, found {hidden[0]}; a task"
-            " imports this project's package of that name in its place; rename yours, and its imports"
+            f"{at}: expected other names of files and folders than {', '.join(_PACKAGES)}, found {hidden[0]}; a task"
+            " imports this project's package of that name instead; rename yours, and change its imports"
         )
 
 

@@ -1,7 +1,7 @@
 """Exchange bytes and lines with a program on a host, over its stdin and stdout; quote its command for the host's shell.
 
 The kinds of channel are a subprocess on this machine, an SSH session and a step of Slurm (``local_host``, ``remote``
-and ``slurm``). Everything above the channels is the same code.
+and ``slurm``). The code above the channels is the same for all kinds.
 """
 
 import json
@@ -17,8 +17,8 @@ from launch.errors import HostProblem
 def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
     """Return argv as one line for a shell: sh, bash, zsh, csh, fish or nushell.
 
-    All these shells read a word in single quotes in the same way, if the word has no single quote, no backslash, no
-    ``!`` and no line end. The launcher's own programs have no such words. A leading ``~/`` still means home.
+    All these shells read a single-quoted word in the same way, if it has no single quote, backslash, ``!`` or line end.
+    The launcher's own programs have no such words. A leading ``~/`` still means the home folder.
 
     Args:
       before: commands that the shell runs first, each only after the previous one has succeeded. The commands cannot
@@ -31,9 +31,9 @@ def command_line(argv: Sequence[str], before: Sequence[str] = ()) -> str:
 
 
 def cause(complaint: str) -> str:
-    """Return the line of ``complaint``, a program's or a shell's stderr, that has the reason; "" for an empty text.
+    """Return the line with the reason in ``complaint``, the stderr of a program or shell; "" for an empty text.
 
-    This is the last line. Only fish writes two more lines below the reason: the command, and a mark such as ``^~~^``.
+    The last line has the reason. Only fish writes two more lines below it: the command, and a mark such as ``^~~^``.
     """
     lines = complaint.splitlines()
     if len(lines) > 2 and not lines[-1].strip(" ^~"):
@@ -56,7 +56,7 @@ class Noise(OSError):
 
 
 class Channel(ABC):
-    """Bytes to and from one running program; every wait is bounded."""
+    """A stream of bytes to and from one running program; every wait is bounded."""
 
     def __init__(self) -> None:
         self._unread = bytearray()
@@ -136,7 +136,7 @@ class Channel(ABC):
         """Return the next JSON line, or None at the end.
 
         Raises:
-          Silence: no whole line arrived in time; the part that arrived is kept.
+          Silence: no whole line arrived in time; the next call continues with the part that arrived.
           Noise: the line is not a JSON object, or longer than ``LONGEST``.
         """
         until, searched = time.monotonic() + timeout_s, 0
@@ -151,7 +151,7 @@ class Channel(ABC):
                 return None
             if searched > LONGEST:
                 self._unread.clear()
-                raise Noise(f"expected a line of JSON, found {searched} bytes without an end")
+                raise Noise(f"expected a line of JSON, found {searched} bytes without a line end")
             self._receive_more(until)
 
 
@@ -187,11 +187,11 @@ class Host(ABC):
         self._kept: List[Tuple[float, Channel]] = []
 
     def keep(self, channel: Channel, stay_s: float) -> None:
-        """Keep a channel whose program waits ``stay_s`` seconds for the next verb."""
+        """Store a channel for the next verb; its program waits ``stay_s`` seconds for that verb."""
         self._kept.append((time.monotonic() + stay_s, channel))
 
     def take_kept(self) -> Optional[Channel]:
-        """Return a kept channel, and no longer keep it; None where no valid channel is left."""
+        """Remove and return a channel that ``keep`` stored; return None if no program waits any more."""
         while True:
             try:
                 until, channel = self._kept.pop()
@@ -206,7 +206,7 @@ class Host(ABC):
         return
 
     def prepare(self) -> None:
-        """Do the part of a connection that several hosts cannot do in parallel; for example, ask for a passphrase.
+        """Do the steps before a connection that cannot run in parallel; for example, ask for a passphrase.
 
         Called for one host after the other, before the hosts are connected in parallel. Raises HostProblem.
         """
@@ -236,6 +236,6 @@ class Host(ABC):
         return None
 
     def close(self) -> None:
-        """End the connection, and every kept conversation."""
+        """End the connection, and close every channel that ``keep`` stored."""
         while self._kept:
             self._kept.pop()[1].close()

@@ -1,4 +1,4 @@
-"""Wait for processes on this machine that end because their stdin is closed; one wait for all of them."""
+"""Wait for processes on this machine that end because their stdin is closed; one wait covers all of them."""
 
 import contextlib
 import subprocess

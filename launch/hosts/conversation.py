@@ -1,7 +1,7 @@
 """Turn the data from a program on one host into answers, or into the host's problem.
 
-A channel knows bytes and lines. A conversation also knows the shape of the answers to each verb, and the words for a
-missing answer. Code that reads an answer needs no checks, since the answer has every key that the launcher reads.
+A channel knows bytes and lines. A conversation also knows the shape of the answers to each verb, and the error messages
+for missing answers. Code that reads an answer needs no checks, since the answer has every key that the launcher reads.
 """
 
 import json
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 
 class Words(NamedTuple):
-    """The first words of the text of each problem, and the kinds of some problems; both depend on the verb."""
+    """The words that begin each problem's message, and the kinds of some problems; both depend on the verb."""
 
     noise: str = ""
     broke: str = "the connection broke: "
     refused: str = ""
-    ended: str = "it ended there: "
+    ended: str = "the program there ended: "
     wordless: str = "without output"
     expected: str = "an answer"
     late: str = "no answer"
@@ -33,14 +33,14 @@ class Words(NamedTuple):
 
 _PLAIN = Words()
 _BUILD = "the connection broke during its build: "
-_HANDOVER = "while the checkpoint was brought: "
+_HANDOVER = "while the checkpoint was copied: "
 _CHECK = Words(ended="the check ended there: ")
 WORDS = {
     "logs": Words(noise="`logs`: ", expected="a line of a task's log"),
     "build": Words(_BUILD, _BUILD, ended="its build ended without output: ", wordless="no reason given"),
     "board": Words("lost TensorBoard: ", "lost TensorBoard: ", "", "lost TensorBoard: ", "the connection ended"),
-    "take": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),
-    "give": Words(_HANDOVER, _HANDOVER, "the checkpoint was not brought: "),
+    "take": Words(_HANDOVER, _HANDOVER, "the checkpoint was not copied: "),
+    "give": Words(_HANDOVER, _HANDOVER, "the checkpoint was not copied: "),
     "check": _CHECK,
     "diagnose": _CHECK,
 }
@@ -109,7 +109,7 @@ class Conversation:
         return fit(self.host, answer, OF_VERBS.get(self._verb, dict), self._words)
 
     def answer(self, timeout_s: float, shape: Shape = dict) -> Dict[str, Any]:
-        """Return the next answer, which also has the shape ``shape``.
+        """Return the next answer, after a check that it also has the shape ``shape``.
 
         Raises:
           HostProblem: for the reasons of ``next_line`` and ``check``, or the answer has another shape.
@@ -148,7 +148,7 @@ class Conversation:
             return ""
 
     def last_error(self, timeout_s: float) -> Optional[HostProblem]:
-        """Return the reason that a program sent before it accepted no more bytes; None where it sent none."""
+        """Return the error that a program sent before it stopped reading; None if it sent no error."""
         try:
             answer = self._channel.receive_line(timeout_s)
             while answer is not None and "error" not in answer:
@@ -207,7 +207,7 @@ def fit(host: str, answer: Dict[str, Any], wanted: Shape, words: Words = _PLAIN)
     """Return an answer that has the shape ``wanted``.
 
     Raises:
-      HostProblem: the answer lacks a part of the shape, or has another value in its place.
+      HostProblem: the answer lacks a key of the shape, or a value has another type.
     """
     at = fault(answer, wanted)
     if at is None:

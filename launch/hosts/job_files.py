@@ -98,7 +98,7 @@ def content_of(path: Path) -> bytes:
 
 def _refuse_circle(path: Path, is_one: bool, depth: int) -> None:
     if is_one:
-        _refuse(path, "a link to a file or to another folder", "one to a folder that it is in", "remove it")
+        _refuse(path, "a link to a file or to another folder", "one to a folder that contains it", "remove it")
     if depth > DEEPEST:
         _refuse(path, f"folders at most {DEEPEST} deep", "a deeper one", _APART)
 
@@ -112,7 +112,7 @@ def _status(path: Path) -> os.stat_result:
         return os.stat(str(path))
     except OSError as error:
         if os.path.islink(str(path)) and isinstance(error, FileNotFoundError):
-            _refuse(path, "a link to something", f"one to {os.readlink(str(path))}, which is not there", "remove it")
+            _refuse(path, "an intact link", f"one to {os.readlink(str(path))}, which does not exist", "remove it")
         _refuse_unreadable(path, error)
 
 
@@ -124,4 +124,4 @@ def _refuse(path: Path, expected: str, found: str, step: str) -> NoReturn:
 
 def _refuse_unreadable(path: Path, error: OSError) -> NoReturn:
     why = os.strerror(error.errno or 0).lower()
-    _refuse(path, "one that can be read", why, f"change its rights, or {_APART}")
+    _refuse(path, "read access", why, f"change its permissions, or {_APART}")

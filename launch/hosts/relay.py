@@ -1,4 +1,4 @@
-"""A connection to a port of a host, through a program there: its bytes pass through the program's stdin and stdout."""
+"""A connection to a port of a host, through the stdin and stdout of a program on that host."""
 
 import contextlib
 from typing import List

@@ -1,7 +1,7 @@
 """Retry an attempt whose failure may be temporary.
 
-The pauses between attempts have full jitter: each pause is uniform between zero and a bound that doubles. So clients
-that were refused at the same time do not return at the same time.
+The pauses between attempts have full jitter: each pause is random, uniform between zero and a bound that doubles. So
+clients that were refused at the same time do not return at the same time.
 """
 
 import random
@@ -35,7 +35,7 @@ def persist(
 ) -> T:
     """Return the result of ``attempt``; try again after each failure for which ``passes`` returns True.
 
-    ``wait`` waits the given seconds, and returns whether the function must give up.
+    ``wait(seconds)`` waits that long, and returns True if ``persist`` must give up.
 
     Raises:
       Exception: the last exception of ``attempt``.

@@ -1,6 +1,6 @@
 """Run a verb of the agent on a host: ship missing code, then send the request and receive answers.
 
-A verb that answers with one line leaves the program on the host ready for the next verb. So many verbs need only one
+After a verb that answers with one line, the program on the host waits for the next verb. So several verbs share one
 session and one start of Python on the host.
 """
 
@@ -19,7 +19,7 @@ STAY_S = 20.0
 LAST_ANSWER_S = 5.0  # for the reason of a program that has ended
 NO_SUCH_PROGRAM = ("not found", "No such file", "Unknown command")  # from shells: only they write before Python does
 STARTUP_FILES = "let the shell's startup files print only in a terminal"
-BEFORE = "the commands of the key before run first, in {}; `--set before=` leaves them out"
+BEFORE = "{} first runs the commands of the key before; `--set before=` leaves them out"
 MOST_NOISE = 1 << 16  # bytes that a login shell, or its wrapper, may print before our program
 _ANSWERS = "launch: answers follow"
 MARK = f"\n{_ANSWERS}\n".encode()  # on a separate line, even after text without a line end
@@ -57,7 +57,7 @@ def ask(
 ) -> Dict[str, Any]:
     """Run a verb that answers with one line, and return the answer.
 
-    The host keeps the conversation for the next verb, for at most ``stay_s`` seconds.
+    The program on the host then waits for the next verb, for at most ``stay_s`` seconds.
 
     Raises:
       HostProblem: the verb did not answer, or its answer is an error.
@@ -96,7 +96,7 @@ def _words_of(host: Host, verb: str = "") -> Words:
         ended=f"{host.python} ended before it answered: ",
         wordless="it ended without output",
         ended_kind=ProblemKind.PYTHON_ENDED,
-        expected="the code that is missing there",
+        expected="a list of missing code",
         late=f"`{verb}` was not answered" if verb else f"{host.python} did not answer",
         late_kind=ProblemKind.SILENT,
     )
@@ -107,7 +107,7 @@ def _send_code(opening: Conversation, code: Code, missing: Sequence[str]) -> Non
     for kind in missing:
         bundle = code.bundles.get(kind)
         if bundle is None:
-            raise opening.noise_problem(f"expected the code that is missing there, found {kind[:200]!r}")
+            raise opening.noise_problem(f"expected the kind of missing code, found {kind[:200]!r}")
         opening.send_bytes(b"%d\n" % len(bundle.data))
         opening.send_bytes(bundle.data)
 

@@ -28,7 +28,7 @@ class Folded(NamedTuple):
 
 
 class Window:
-    """Hold lines back for a while, so that equal lines of other tasks can join them.
+    """A buffer that holds lines back for a while, so that equal lines of other tasks can join them.
 
     The window returns lines in the order of their first arrivals. A text that a task prints twice stays two lines.
     TensorFlow's notes about missing GPU libraries are shown without their time and place. With ``seconds`` 0 the window

@@ -73,7 +73,7 @@ def print_logs(
       raw: print every line of each task; otherwise equal lines of many tasks become one line with a count.
       times: print the time of day in front of each line.
       since, until: times of day in seconds; print only the lines between them.
-      tail: the number of last lines to print of each task.
+      tail: the number of last lines of each task to print; None for all lines.
       patience_s: seconds after which a host that has not sent all its lines counts as a problem.
 
     Raises:
@@ -117,8 +117,8 @@ def _readers(
 
 def _unnamed(fleet: Fleet, host: str) -> HostProblem:
     """Return the problem of a host of an earlier run that the file no longer names."""
-    what = f"{fleet.spec.path} does not name it, so its lines are missing"
-    return HostProblem(host, ProblemKind.UNNAMED, what, advice="put it back, and leave out --include and --exclude")
+    what = f"{fleet.spec.path} does not name this host, so its lines are missing"
+    return HostProblem(host, ProblemKind.UNNAMED, what, advice="add it again, and leave out --include and --exclude")
 
 
 def _in_order(readers: Sequence[Iterator[LogLine]]) -> Iterator[Tuple[LogLine, float]]:
@@ -185,8 +185,8 @@ def _must_be_before(until: float, host: str, found: str) -> None:
 def print_log_of_culprit(fleet: Fleet, status: RunStatus, say: Callable[[str], None]) -> None:
     """Print the last lines of the log of the task that made the run fail, from the attempt that failed first.
 
-    If the status has the traceback's frames in the author's own files, the function instead prints these frames, and
-    the path of the log with the whole traceback.
+    If the status has traceback frames in the author's own files, the function instead prints these frames and the log's
+    path.
     """
     task = run_end.culprit(status)
     first = None if task is None else run_end.first_failure(status, task)

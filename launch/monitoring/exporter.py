@@ -43,7 +43,7 @@ def _of_run(name: str, status: RunStatus) -> Iterator[Family]:
     yield from _numbers(RUN_NUMBERS, OF_RUN, [([name], status)])
     meaning = "Newest report of the evaluator. The metric step is its checkpoint's step."
     yield _reported("launch_evaluation", meaning, name, status.evaluation or {})
-    meaning = "Metrics of the newest examples that trained."
+    meaning = "Metrics of the newest training examples."
     yield _reported("launch_training_metric", meaning, name, status.training_metrics)
     yield from _effective(name, status.effective)
     yield from _tasks(name, status.tasks)
@@ -65,7 +65,7 @@ def _effective(name: str, found: Optional[EffectiveTime]) -> Iterator[Family]:
     meaning = "Effective training time as a share of all time, 0 to 1."
     yield _metric("launch_effective_ratio", meaning, OF_RUN, [([name], found.share if found else None)])
     uses = {"kept": found.seconds, **found.lost} if found else {}
-    meaning = "Seconds of the run by their use. The use kept is the effective time."
+    meaning = 'Seconds of the run by use; use="kept" is the effective time.'
     yield _metric("launch_time_seconds", meaning, [*OF_RUN, "use"], [([name, use], uses[use]) for use in uses])
 
 
@@ -99,7 +99,7 @@ def _numbers(
 class RunCollector(Collector):
     """The collector from which Prometheus' client library takes the metrics.
 
-    ``note`` is called with a line when the host is lost, and when that host is back.
+    ``note`` is called with a line when the chief's host is lost, and when it answers again.
     """
 
     def __init__(self, name: str, host: str, get: Callable[[], LeadAnswer], note: Callable[[str], None]):
@@ -116,7 +116,7 @@ class RunCollector(Collector):
 
 
 class Exporter(WebServer):
-    """Listen for scrapes inside a ``with`` block.
+    """A server that answers scrapes inside a ``with`` block.
 
     Raises:
       CannotStart: the address is taken, or not an address of this machine.

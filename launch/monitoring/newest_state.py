@@ -39,7 +39,7 @@ class LeadAnswer(NamedTuple):
 
 
 class LeadConnection:
-    """Ask the chief's host over one connection, which is renewed after a failure."""
+    """A connection to the chief's host, which is renewed after a failure."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -100,7 +100,7 @@ STEPS_PATIENCE_S = 30.0
 
 
 def newest_steps(fleet: Fleet, tasks: Sequence[AnyTask], status: RunStatus) -> Tuple[Dict[str, Any], List[HostProblem]]:
-    """Return the newest steps of tasks for the page, and the problems of hosts that sent no steps."""
+    """Return the newest steps of ``tasks`` for the page, and the problems of hosts that sent no steps."""
     names = names_by_host(tasks)
     answers, problems = fleet.each(
         lambda host: _ask_for_steps(fleet, host, names[host.name]),

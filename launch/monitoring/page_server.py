@@ -38,7 +38,7 @@ class OnDemand:
         return self.newest
 
     def record(self) -> None:
-        """Call the function, if a page has asked since the last call."""
+        """Call the function, if a page has asked for a result since the last call."""
         if self._wanted.is_set():
             self._wanted.clear()
             self.newest = self._read()
@@ -120,7 +120,7 @@ class PageServer:
 
 
 class Repeated:
-    """Call functions repeatedly inside a ``with`` block, each in a thread: [(function, seconds between calls)]."""
+    """Functions that threads call repeatedly inside a ``with`` block: [(function, seconds between calls)]."""
 
     def __init__(self, calls: List[Tuple[Callable[[], None], float]]):
         self._over = threading.Event()

@@ -77,7 +77,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 class WebServer:
-    """Listen for requests to a WSGI application inside a ``with`` block.
+    """A server for a WSGI application, which listens inside a ``with`` block.
 
     Raises:
       CannotStart: the address is taken, or not an address of this machine.

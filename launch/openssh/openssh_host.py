@@ -93,7 +93,7 @@ class SshProcess(LocalChannel):
         poll = select.poll()
         poll.register(self._process.stdin or -1, select.POLLOUT | select.POLLERR)
         if not poll.poll(SEND_S * 1000):
-            raise OSError(f"it has read nothing for {SEND_S:g} s")
+            raise OSError(f"ssh has read nothing for {SEND_S:g} s")
 
     @property
     def is_alive(self) -> bool:
@@ -174,7 +174,7 @@ class OpensshHost(Host):
             if login.skip_to(_IN.encode(), MOST_NOISE, within_s):
                 return
         except Silence:
-            raise self._no_login(f"no login within {within_s:g} s", "a security key waits for its touch") from None
+            raise self._no_login(f"no login within {within_s:g} s", "a security key may wait for a touch") from None
         except OSError as error:
             raise self._no_login(str(error), STARTUP_FILES) from error
         raise self._no_login(f"ssh ended: {cause(login.complaint()) or login.last_words() or 'without output'}")

@@ -39,19 +39,19 @@ _MEANINGS = (
         r"key for (?P<entry>\S+) (is|was) (marked as )?revoked",
         ProblemKind.HOST_KEY,
         "the host key of {entry} is revoked: an intercepted connection, or an old key",
-        "ask its administrator; it needs another key",
+        "ask the host's administrator; the host needs another key",
     ),
     Meaning(
         r"(?P<line>.*Host key verification failed.*|No .* host key is known for .*)",
         ProblemKind.HOST_KEY,
-        "ssh knows no host key of it, or of a gateway before it",
+        "ssh knows no host key of this host, or of a gateway before it",
         "verify the key, then accept it with `{accept}`",
     ),
     Meaning(
         r"(?P<line>\S+: Permission denied \(\S*(keyboard-interactive|password)\S*\))",
         ProblemKind.AUTHENTICATION,
         "login refused ({line})",
-        "try `{login}`; if that asks for a password or a code, set ControlPath for it and log in with `{master}` first",
+        "try `{login}`; if that asks for a password or a code, first set ControlPath and log in with `{master}`",
     ),
     Meaning(
         r"(?P<line>\S+: Permission denied \(.*\))|(?P<many>Too many authentication failures)",
@@ -104,20 +104,20 @@ _MEANINGS = (
     Meaning(
         r"(?P<line>(kex|ssh)_exchange_identification: .*)",
         ProblemKind.SSHD,
-        "it drops every login ({line})",
+        "sshd drops every login ({line})",
         SEE_LOG,
     ),
     Meaning(
         r"(?P<line>.*(Connection (to \S+ )?(closed|reset)|Broken pipe|[Dd]isconnect).*)",
         ProblemKind.AUTHENTICATION,
-        "it ended the login ({line})",
+        "sshd ended the login ({line})",
         "see sshd's log there",
     ),
 )
 
 
 def explain(program: SshProgram, stderr: str) -> Optional[HostProblem]:
-    """Return the problem that ``stderr``, the text of ``ssh``, names; None where it names no known problem."""
+    """Return the problem that the text of ``ssh`` in ``stderr`` names; None for an unknown text."""
     text = "\n".join(map(plain, stderr.splitlines()))
     for meaning in _MEANINGS:
         found = re.search(meaning.pattern, text)
@@ -139,5 +139,5 @@ def _words(program: SshProgram, found: Match[str]) -> Dict[str, Any]:
 
 
 def may_pass(error: Exception) -> bool:
-    """Return whether a failure may be temporary: sshd has dropped the connection, and refused nothing."""
+    """Return whether a failure may be temporary: sshd has dropped the connection without a refusal."""
     return isinstance(error, HostProblem) and error.kind is ProblemKind.SSHD

@@ -1,4 +1,4 @@
-"""One ``ssh`` to one host: its command, its environment, and the same command for a person to copy."""
+"""One process ``ssh`` to one host: its command, its environment, and the same command for a person to copy."""
 
 import math
 import os
@@ -30,7 +30,7 @@ def configuration(path: Optional[str]) -> List[str]:
 
 
 def gateways_before(name: str, gateway: Optional[str]) -> List[str]:
-    """Return the gateways of ``ssh.gateway`` before a host; the host itself may be one of the gateways."""
+    """Return the gateways of ``ssh.gateway`` that lead to a host; the host itself may be one of the gateways."""
     hops = [hop.strip() for hop in (gateway or "").split(",")]
     return hops[: hops.index(name)] if name in hops else [hop for hop in hops if hop]
 
@@ -46,7 +46,7 @@ def quoted(path: str) -> str:
 
 
 class SshProgram(NamedTuple):
-    """The way to one host by ``ssh``."""
+    """The ``ssh`` commands for one host."""
 
     name: str
     settings: Ssh
@@ -67,7 +67,7 @@ class SshProgram(NamedTuple):
         return ["ssh", *self._chosen(), "-O", "check", "--", self.name]
 
     def login(self, *options: str) -> str:
-        """Return the command for a person that logs in as the launcher does."""
+        """Return the command with which a person logs in as the launcher does."""
         return " ".join(map(shlex.quote, ["ssh", *options, *self._chosen(), self.name]))
 
     def accept(self, known: str = "") -> str:

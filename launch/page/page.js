@@ -301,7 +301,7 @@
     follow("status.json", (answer) => {
       report(answer.problem);
       if (answer.facts) { facts = answer.facts; draw(); }
-    }, () => report("The page's server has ended: this is the last that it sent. `launch view` starts a new one."), null);
+    }, () => report("The server of this page has ended; the page shows the last values. `launch view` starts a new server."), null);
     follow("steps.json", (answer) => { if (answer) { steps = answer; draw(); } }, () => {}, null);
     follow("logs.json", (answer) => { logs = answer; drawLogs(); }, () => {}, null);
   }

@@ -71,7 +71,7 @@ def figures(status: RunStatus) -> List[List[str]]:
 
 
 def lines(status: RunStatus) -> List[str]:
-    """Return lines about the run, without the facts that have their own place on the page."""
+    """Return lines about the run, without the facts that the page shows elsewhere."""
     parts = [*run_text.training_metrics(status), *run_text.checkpoint(status), *run_text.best(status)]
     parts += [f"ended early: {status.ended_early}"] if status.ended_early else []
     parts += [*run_text.formation(status), *run_text.effective(status), *run_text.evaluation(status)]
@@ -136,7 +136,7 @@ def task(found: TaskStatus) -> Dict[str, Any]:
 
 
 def lines_of_each(tasks: int) -> int:
-    """Return the number of last lines of each task's log for which the page has room."""
+    """Return how many of the last lines of each task's log fit on the page."""
     return max(FEWEST, min(MOST, MOST_LINES // max(1, tasks)))
 
 

@@ -40,9 +40,9 @@ def requests(
     Secrets are sent on stdin only.
 
     Args:
-      file: the arguments with which another verb finds the run, where the hosts file alone does not suffice.
-      user: the user who starts the run, and the machine: ``anna@desk7``.
-      detached: whether the launcher leaves the run once the run is up.
+      file: the arguments by which other verbs find the run, if the path of the hosts file does not suffice.
+      user: the user who starts the run, and the user's machine: ``anna@desk7``.
+      detached: whether the launcher exits once the run has started.
     """
     spec, checkpoint = plan.spec, plan.spec.train.checkpoint
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
@@ -88,7 +88,7 @@ def requests(
 
 
 def peers(plan: Plan) -> Tuple[str, ...]:
-    """Return the names that a guard resolves to the addresses of the cluster."""
+    """Return the hosts in the task addresses, which a guard resolves to IP addresses."""
     return tuple(dict.fromkeys(host_of(task.address) for task in plan.tasks))
 
 

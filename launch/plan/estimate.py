@@ -27,7 +27,7 @@ _NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow"
 
 
 class NoTensorFlow(LaunchError):
-    """This machine's Python cannot build the graph, but the hosts' Python may. So the file can still be right."""
+    """This machine's Python cannot build the graph, but the hosts' Python may. So the hosts file may be right."""
 
 
 class TrafficEnds(NamedTuple):
@@ -46,9 +46,9 @@ class TrafficEnds(NamedTuple):
 
 
 def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Outlook, Optional[UsageError]]:
-    """Return ``plan --json`` without its tasks, and the job's mistake or None.
+    """Return the object of ``plan --json`` without its tasks, and the error in the job or None.
 
-    A mistake of the job leaves ``placement``, ``variables`` and ``network`` null.
+    After an error in the job, ``placement``, ``variables`` and ``network`` are null.
     """
     bare = Outlook(
         plan.spec.name,
@@ -69,7 +69,7 @@ def outlook(plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Tuple[Out
 
 
 def hooks(plan: Plan) -> List[PlannedHook]:
-    """Return the receivers of a run's events, without the password that a URL may have."""
+    """Return the receivers of a run's events, without passwords in URLs."""
     return [
         PlannedHook(each.event, list(each.command) or None, each.url and Redaction().text(each.url))
         for each in plan.spec.hooks
@@ -89,7 +89,7 @@ def remarks(plan: Plan) -> Iterator[str]:
         yield f"`launch up` refuses this cluster: {excess}"
     if plan.spec.notice is not None:
         command, every_s = " ".join(map(shlex.quote, plan.spec.notice.command)), plan.spec.notice.every_s
-        yield f"notice: every host runs `{command}` every {every_s:g} s, and leaves when its exit code is 0"
+        yield f"notice: every host runs `{command}` every {every_s:g} s, and leaves the run if the exit code is 0"
     if plan.spec.after:
         commands = ", ".join(f"`{command}`" for command in plan.spec.after)
         yield f"after: every host runs {commands} once its tasks have ended"
@@ -98,16 +98,16 @@ def remarks(plan: Plan) -> Iterator[str]:
     if plan.spec.command is not None:
         yield "command: the program places its variables itself; the launcher does not know their sizes"
     elif not is_modelled(plan):
-        yield "network: unknown for in-graph replication over several workers; all traffic passes through the chief"
+        yield "network: unknown for in-graph replication over several workers: all traffic passes through the chief"
     elif plan.spec.train.mode == "async":
-        yield "mode async: no worker waits for another; the time is that of one step of every worker"
+        yield "mode async: no worker waits for another; the time is for one step of every worker"
         n = plan.spec.train.local_steps
         if n > 1:
-            yield f"train.local_steps: workers exchange once in {n} steps; a step has 1/{n} of the bytes and the time"
+            yield f"train.local_steps: workers exchange once in {n} steps; a mean step has 1/{n} of the bytes and time"
 
 
 def with_placement(bare: Outlook, plan: Plan, job: JobCode, python: str, nic_gbps: float) -> Outlook:
-    """Return an outlook with ``placement``, ``variables`` and ``network``.
+    """Return ``bare`` with ``placement``, ``variables`` and ``network`` added.
 
     Raises:
       UsageError: the job's code fails, or ``python`` does not exist.
@@ -187,6 +187,6 @@ def _failure(python: str, complaint: Sequence[str]) -> LaunchError:
     if last.startswith(_NO_TENSORFLOW):
         return NoTensorFlow(
             f"variables and network are not known: {python} has no TensorFlow to build the job's graph; "
-            "name a Python of this machine that has with --python"
+            "name another Python of this machine with --python"
         )
     return UsageError(f"job: its graph cannot be built by {python}: {last}")

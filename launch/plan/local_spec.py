@@ -41,9 +41,9 @@ def _limits(limits: Optional[Limits]) -> Optional[Limits]:
 
 
 def towers(spec: Spec) -> Any:
-    """Return ``train.towers``, with ``auto`` resolved where the file alone suffices to resolve it.
+    """Return ``train.towers``; if the file alone determines it, a number replaces ``auto``.
 
-    ``auto`` is then the GPUs of a worker divided by ``train.stages``, at least 1.
+    This number is the GPUs of a worker divided by ``train.stages``, at least 1.
     """
     chosen = [task.gpus for task in spec.tasks if task.role in TRAINERS]
     counts = {len(gpus) for gpus in chosen if not isinstance(gpus, str)}
@@ -53,7 +53,7 @@ def towers(spec: Spec) -> Any:
 
 
 def other_pythons(spec: Spec, own: str) -> List[str]:
-    """Return the Pythons that a file names for its hosts, without those that resolve to ``own``."""
+    """Return the Pythons that a file names for its hosts, except the program ``own``."""
     named = dict.fromkeys(filter(None, [spec.python, *(task.python for task in spec.tasks)]))
     return [each for each in named if not _is_same_program(each, own)]
 

@@ -1,10 +1,10 @@
 """A model of a step's network traffic, the least duration of that step, and the network card that limits it.
 
 In each step, a worker pulls every trained variable once; of a table, only the rows that it looks up. The worker then
-pushes a gradient of the same size once, whatever the number of its towers. Every host has one card, which carries both
-directions at once. Where pulls and pushes overlap, a step is as slow as the card with the most bytes in each direction.
-Otherwise push follows pull, each as slow as the card with the most bytes in its busier direction. Traffic within a host
-does not count.
+pushes gradients of the same size once, for any number of towers. Every host has one card, which carries both directions
+at once. If pulls and pushes overlap, a step is as slow as the card with the most bytes in each direction. Otherwise the
+push follows the pull, and each is as slow as the card with the most bytes in its busier direction. Traffic within one
+host does not count.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ def traffic(workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], pulled
 def bound(
     workers: Sequence[NetworkEnd], servers: Sequence[NetworkEnd], moved: Mapping[str, int], overlapped: bool
 ) -> Optional[Bound]:
-    """Return the network card that a step waits for; None where no bytes leave a host.
+    """Return the network card that limits a step; None if no bytes leave a host.
 
     Args:
       moved: the result of ``traffic``.
@@ -57,7 +57,7 @@ def bound(
 
 
 def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
-    """Return the seconds in which a card transfers ``way_bytes`` in each direction.
+    """Return the seconds that a card needs to transfer ``way_bytes`` in each direction.
 
     With ``overlapped``, both transfers run at the same time; otherwise one follows the other.
     """
@@ -65,7 +65,7 @@ def seconds(way_bytes: int, nic_gbps: float, overlapped: bool) -> float:
 
 
 def share_of_a_ps(workers: Sequence[NetworkEnd]) -> float:
-    """Return the share of all variables with which a ps's own host has as much traffic as the busiest worker's host."""
+    """Return the share of variables at which a ps alone on its host has as much traffic as the busiest worker host."""
     return max(Counter(worker.host for worker in workers).values()) / len(workers)
 
 
@@ -80,7 +80,7 @@ def describe(
     """Return the object ``network`` of ``plan --json``.
 
     Args:
-      fewest: ``ps`` is the smallest number of ps, each on its own host, with which more ps would not shorten a step.
+      fewest: ``ps`` is the smallest number of ps, each on its own host, beyond which more ps do not shorten a step.
         ``pulled`` is the number of bytes that a worker reads from the fullest of these ps.
       overlapped: whether pulls and pushes run at the same time.
     """

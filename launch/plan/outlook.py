@@ -47,9 +47,9 @@ class Variables:
 
 @dataclass(frozen=True)
 class Bound:
-    """The card that a step waits for.
+    """The network card that limits a step.
 
-    ``direction`` is ``both`` where ``bytes`` move in each direction at the same time. Otherwise ``bytes`` move in one
+    ``direction`` is ``both`` if ``bytes`` move in each direction at the same time. Otherwise ``bytes`` move in one
     direction in the pull, ``out`` for a ps and ``in`` for a worker. The push then moves as many in the other direction.
 
     Attributes:
@@ -67,7 +67,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Balanced:
-    """The smallest number of ps with which a step is as short as with more ps.
+    """The smallest number of ps beyond which more ps do not shorten a step.
 
     Attributes:
       ps: Smallest number of ps with the shortest step.
@@ -142,7 +142,7 @@ class PlannedContainer:
 
 @dataclass(frozen=True)
 class Outlook:
-    """All of ``plan --json`` but its tasks, which are written one at a time.
+    """All of ``plan --json`` except its tasks, which are written one at a time.
 
     Attributes:
       name: Name of the run, without the time.
@@ -203,7 +203,7 @@ class PlanAnswer(Outlook):
 
 
 def shown_tasks(plan: Plan, names: Collection[str]) -> Iterator[PlannedTask]:
-    """Yield the items of ``tasks`` in ``plan --json`` that have one of ``names``, with secrets hidden.
+    """Yield the items of ``tasks`` in ``plan --json`` for the tasks in ``names``, with secrets hidden.
 
     The function yields one task at a time, because the ``TF_CONFIG`` of each task has the whole cluster. The size of
     all of them grows with the square of the cluster's size.

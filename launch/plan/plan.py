@@ -28,7 +28,7 @@ LONGEST_TEXT = 32 * 4096 - 1  # most bytes of one argument or variable that Linu
 
 @dataclass(frozen=True)
 class Plan:
-    """A run before its start. ``control`` is the address of the lead's agent, to which the members' agents connect.
+    """A run before its start. ``control`` is the address of the lead agent, to which all other agents connect.
 
     ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``python`` runs the agents, and the
     tasks on hosts without an environment or a container.
@@ -50,18 +50,18 @@ class Plan:
 
     @property
     def members(self) -> Tuple[str, ...]:
-        """Return every host but the lead."""
+        """Return every host except the lead."""
         return tuple(host for host in self.python if host != self.lead)
 
     def task_python(self, host: str) -> str:
-        """Return the Python of a host's tasks, which differs from the agent's in a container or an environment."""
+        """Return the Python of a host's tasks; in a container or an environment, it is not the agent's Python."""
         if self.spec.container is not None:
             return self.spec.container.python
         made = self.environments.get(host)
         return self.python[host] if made is None else f"{self.spec.workdir}/envs/{made}/bin/python"
 
     def environment(self, task: TaskRequest) -> Dict[str, str]:
-        """Return the environment variables of ``task``, and ``TF_CONFIG`` from the one copy of the cluster's text."""
+        """Return the environment variables of ``task``, including its ``TF_CONFIG``, which contains ``cluster``."""
         return {**task.env, "TF_CONFIG": tf_config(self.cluster, task.role, task.index)}
 
 
@@ -71,10 +71,10 @@ def run_name(name: str, now: datetime) -> str:
 
 
 def make_plan(spec: Spec, job: JobCode, run: str, own_python: str) -> Plan:
-    """Return the plan of a run. ``own_python`` runs agents and tasks on this machine where the file names no Python.
+    """Return the plan of a run. ``own_python`` runs agents and tasks on this machine if the file names no Python.
 
     Raises:
-      UsageError: a host is given two Pythons.
+      UsageError: the file names two Pythons for one host.
     """
     python = pythons(spec, own_python)
     environments = identity.identities(spec, python)
@@ -116,7 +116,7 @@ def pythons(spec: Spec, own: str) -> Dict[str, str]:
     """Return the Python of each host, the lead's first: {host: python}.
 
     Raises:
-      UsageError: a host is given two Pythons.
+      UsageError: the file names two Pythons for one host.
     """
     named: Dict[str, Set[str]] = {host: set() for host in (spec.chief.host, *spec.hosts)}
     for task in spec.tasks:
@@ -210,7 +210,7 @@ def _task(
 
 
 def refuse_oversized(plan: Plan) -> None:
-    """Refuse a plan whose tasks need a longer text than Linux passes to a process.
+    """Refuse a plan whose tasks need a longer argument or variable than Linux passes to a process.
 
     Every task receives the whole cluster, in its environment or its arguments.
 
@@ -230,5 +230,5 @@ def oversized(plan: Plan) -> Optional[str]:
     for name, text in texts:
         if len(text) > LONGEST_TEXT:
             found = f"{len(text):,} for {len(plan.tasks):,} tasks"
-            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, which Linux passes to a process, found {found}"
+            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, the limit of Linux for one text, found {found}"
     return None

@@ -1,7 +1,7 @@
 """The variables of PyTorch's launcher, ``torchrun``, in the environment of every task.
 
 RANK counts the tasks that train: the chief first, then the workers by index. A ps and an evaluator train nothing, so
-these have no RANK and no LOCAL_RANK. An elastic run has none of the variables, since its cluster changes.
+they have no RANK and no LOCAL_RANK. An elastic run has none of the variables, because its cluster changes.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ def rank_variables(spec: Spec, control: Optional[str]) -> Dict[str, Dict[str, st
     """Return the variables of each task, {task: {name: value}}.
 
     Args:
-      control: ``host:port`` at which the lead's agent listens on the chief's host; None for a run of one host.
+      control: the ``host:port`` of the lead agent on the chief's host; None for a run on one host.
     """
     if spec.elastic is not None:
         return {}

@@ -1,9 +1,9 @@
-"""Flags of a ``command`` whose path is a separate folder on each host, so that a restart finds no complete checkpoint.
+"""Find flags of ``command`` whose path is a separate folder on each host: a restart finds no complete checkpoint there.
 
-TensorFlow writes a variable on the ps that holds it, and the list of a checkpoint on the chief. Over several hosts a
-checkpoint is whole only in a folder that these hosts share. Without a ps, often the first worker alone writes, and the
-workers of other hosts find nothing. The launcher knows a folder only from the words of ``command``: a program's own
-default stays unknown.
+TensorFlow writes a variable on its ps's host, and the list of a checkpoint on the chief's host. With several hosts, a
+checkpoint is complete only in a folder that these hosts share. Without a ps, often only the first worker writes, and
+the workers on other hosts find nothing. The launcher knows a folder only from the words of ``command``: a
+program's own default folder stays unknown.
 """
 
 import re
@@ -27,8 +27,8 @@ class SplitFolder(NamedTuple):
 
     Attributes:
       hosts: the hosts of the chief and of the ps, which write to that path; without a ps, the hosts of all workers.
-      what: the fact in words.
-      mend: the next step in words.
+      what: the problem, in words.
+      mend: the remedy, in words.
     """
 
     hosts: Tuple[str, ...]
@@ -39,7 +39,7 @@ class SplitFolder(NamedTuple):
 def split_folders(spec: Spec) -> List[SplitFolder]:
     """Return the flags whose path splits a checkpoint over hosts, or hides a checkpoint from workers of other hosts.
 
-    The list is empty where every ps, or without a ps every worker, is on the chief's host.
+    The list is empty if every ps (without a ps, every worker) is on the chief's host.
     """
     if spec.command is None:
         return []
@@ -74,16 +74,16 @@ def _name(word: str) -> str:
 
 
 def _with_ps(word: str, value: str, hosts: Tuple[str, ...]) -> SplitFolder:
-    what = f"{word} is another folder on each host, and a checkpoint is split over the hosts of the chief and of the ps"
+    what = f"{word} is a different folder on each host, and a checkpoint is split over the hosts of chief and ps"
     mend = f"name a folder that these hosts share, or run every ps on {hosts[0]}"
-    return SplitFolder(hosts, what, f"{mend}: otherwise a save fails, or no restart can read it{_shared(value)}")
+    return SplitFolder(hosts, what, f"{mend}: otherwise a save fails, or a restart cannot read it{_shared(value)}")
 
 
 def _without_ps(word: str, value: str, hosts: Tuple[str, ...]) -> SplitFolder:
-    what = f"{word} is another folder on each host, and after a restart the workers find different checkpoints"
-    mend = "name a folder that these hosts share, unless every worker saves, or one restores for all"
+    what = f"{word} is a different folder on each host, and after a restart the workers find different checkpoints"
+    mend = "name a folder that these hosts share, unless every worker saves, or one worker restores for all workers"
     return SplitFolder(hosts, what, f"{mend}{_shared(value)}")
 
 
 def _shared(value: str) -> str:
-    return "; workdir on a disk that they share also serves" if _OF_A_HOST.match(value) else ""
+    return "; or put workdir on a disk that they share" if _OF_A_HOST.match(value) else ""

@@ -33,7 +33,7 @@ class Alike(NamedTuple):
 
 
 def overview(plan: Plan, outlook: Outlook, file: str) -> List[RenderableType]:
-    """Return the parts of the text: the tasks, the ps, the cost and limit of a step, and the run's retention.
+    """Return the parts of the text: the tasks, the ps, the time and bottleneck of a step, and how long runs are kept.
 
     Args:
       outlook: the values of ``plan --json`` without the tasks.
@@ -109,13 +109,13 @@ def whole_task(task: PlannedTask) -> Iterator[str]:
 
 
 def container_line(container: Container) -> str:
-    """Return a line about the container: ``each task runs in /images/tensorflow.sif by apptainer``."""
+    """Return a line about the container: ``each task runs in the image /x/tf.sif with apptainer``."""
     chosen = "apptainer" if is_image_file(container.image) else "podman or docker, whichever has the image"
-    return f"each task runs in {container.image} by {container.runtime or chosen}"
+    return f"each task runs in the image {container.image} with {container.runtime or chosen}"
 
 
 def keep_line(name: str, rule: Keep) -> str:
-    """Return a sentence with the rule by which hosts remove past runs of a name."""
+    """Return a sentence with the rule by which hosts remove past runs with the name ``name``."""
     if rule.spares_results:
         return (
             f"keep: hosts remove past runs of {name} that left nothing but logs and records, "
@@ -179,11 +179,11 @@ def sentences(number: int, variables: Variables, network: Optional[Network], mod
     The sentences state the size of the fullest ps, the bottleneck of a step, and the number of ps that removes it.
     """
     yield (
-        f"variables: {of_bytes(variables.bytes)} with the optimizer's, on {number} ps; "
+        f"variables: {of_bytes(variables.bytes)} including the optimizer's, on {number} ps; "
         f"the fullest ps holds {variables.imbalance:.2f} times the mean"
     )
     for table in variables.tables:
-        size = "rows as ids come" if table["rows"] is None else f"{table['rows']:,} rows, {of_bytes(table['bytes'])}"
+        size = "a row for each id" if table["rows"] is None else f"{table['rows']:,} rows, {of_bytes(table['bytes'])}"
         yield (
             f"table {table['name']}: {size}; a worker reads "
             f"at most {table['rows_per_step']:,} rows per step, {of_bytes(table['bytes_per_step'])}"

@@ -40,7 +40,7 @@ _KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sh
 
 
 class Access:
-    """Open connections to hosts by the settings of the hosts file and the SSH configuration."""
+    """A source of connections to hosts, by the settings of the hosts file and the SSH configuration."""
 
     def __init__(self, settings: Ssh, ask: Callable[[str], str] = ask_on_terminal):
         self._settings, self._ask = settings, ask
@@ -88,7 +88,7 @@ class Access:
         return self._open(name, gateway, True)
 
     def problem(self, name: str, connection: fabric.Connection, error: Exception) -> HostProblem:
-        """Return the problem of a host's connection."""
+        """Return the problem of a host whose connection has failed with ``error``."""
         host = derive_shorthand(name)["host"]
         known = self._operators_files(connection.ssh_config)[0]
         jump = ",".join(gateways_before(name, self._settings.gateway))
@@ -201,7 +201,7 @@ def _release(transport: Optional[paramiko.Transport]) -> None:
 
 
 class Judge(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
-    """Accept only hosts with a known key; Paramiko calls this policy for a key that it does not find itself."""
+    """The policy for keys that Paramiko itself does not find: only hosts with a known key are accepted."""
 
     def __init__(self, trust: Trust):
         self._trust = trust

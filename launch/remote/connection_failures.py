@@ -16,8 +16,8 @@ NO_ROOM = 4  # SSH_OPEN_RESOURCE_SHORTAGE
 # What Fabric cannot do, ssh can.
 OPENSSH = "set `ssh.transport: openssh`"
 OTHER_WAYS = (
-    f"if that succeeds, by a certificate, a ticket, a security key or a second factor, {OPENSSH}; otherwise check the "
-    "keys ssh.user and ssh.key"
+    f"if that succeeds with a certificate, ticket, security key or second factor, {OPENSSH}; otherwise check the "
+    "values of ssh.user and ssh.key"
 )
 BY_CERTIFICATE = f"an authority signs its key (@cert-authority): {OPENSSH}, which accepts its certificate"
 
@@ -39,9 +39,9 @@ class RevokedHostKey(paramiko.SSHException):  # type: ignore[misc]
 
 
 class Unanswered(paramiko.SSHException):  # type: ignore[misc]
-    """The host accepted the connection, and then sent nothing within ``ssh.connect_timeout_s``.
+    """The host accepted the connection, but then sent nothing within ``ssh.connect_timeout_s``.
 
-    ``stage`` is Paramiko's message for the part of the login that has no answer. A second try would wait as long again.
+    ``stage`` is Paramiko's message for the part of the login that has no answer. A second try would take just as long.
     """
 
     def __init__(self, stage: str):
@@ -50,7 +50,7 @@ class Unanswered(paramiko.SSHException):  # type: ignore[misc]
 
 
 def unanswered(error: BaseException, has_banner: bool = True) -> Optional[Unanswered]:
-    """Return ``Unanswered`` if ``error``, from Paramiko, means that the host was silent; else None.
+    """Return ``Unanswered`` if Paramiko's ``error`` means that the host was silent; else None.
 
     Paramiko has one message for a banner that does not arrive, and for a connection that ends before the banner.
 
@@ -129,7 +129,7 @@ def explain(name: str, error: Exception, place: Tuple[str, int], program: SshPro
         )
     if isinstance(error, RevokedHostKey):
         revoked = "its host key is revoked (@revoked in the known hosts): an intercepted connection, or an old key"
-        return problem(ProblemKind.HOST_KEY, revoked, "ask its administrator; it needs another key")
+        return problem(ProblemKind.HOST_KEY, revoked, "ask the host's administrator; the host needs another key")
     if isinstance(error, UnknownHostKey):
         see = f"verify the key, then accept it with `{program.accept(known)}`"
         found = problem(ProblemKind.HOST_KEY, f"its host key is not in {known}", see)

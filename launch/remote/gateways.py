@@ -1,7 +1,7 @@
 """Gateways to other hosts: each gateway is opened once, and all hosts behind it share the connection.
 
-Some gateways, such as those of Dropbear, bound the channels of a connection. Further hosts then share a second
-connection, and so on.
+Some gateways, such as those of Dropbear, limit the number of channels of a connection. Further hosts then share a
+second connection, and so on.
 
 A gateway's failure is one problem, for any number of hosts behind the gateway. All these hosts have the same problem,
 which names the gateway.
@@ -20,7 +20,7 @@ Open = Callable[[str, Optional[Any]], Any]  # takes a host's name and the connec
 
 
 class Gateway:
-    """One gateway, which may be behind others."""
+    """One gateway, which may be behind other gateways."""
 
     def __init__(self, open_it: Callable[[], Any], hang_up: Callable[[Any], None]):
         self._open_it, self._hang_up = open_it, hang_up
@@ -43,7 +43,7 @@ class Gateway:
             return self._connection
 
     def holds(self, connection: Any) -> bool:
-        """Return whether this is the gateway's connection."""
+        """Return whether ``connection`` is the gateway's connection."""
         return self._connection is connection
 
     def _opened(self) -> Any:

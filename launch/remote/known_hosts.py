@@ -1,7 +1,7 @@
 """Known hosts: the keys of hosts, revoked keys, and whether an authority signs the keys of a host.
 
 The files have OpenSSH's format: names are plain, hashed or patterns, and a line may begin with ``@cert-authority`` or
-``@revoked``. All lines of all files count.
+``@revoked``. A host's keys are those of all lines of all files.
 """
 
 import contextlib

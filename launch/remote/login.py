@@ -1,4 +1,4 @@
-"""The login with each key in turn."""
+"""The login to a host, with one key after the other."""
 
 from typing import Any, List, Sequence
 
@@ -8,7 +8,7 @@ from launch.remote.connection_failures import unanswered
 
 
 class Login:
-    """The login that Paramiko performs."""
+    """The strategy by which Paramiko logs in: one key after the other."""
 
     def __init__(self, user: str, keys: Sequence[paramiko.PKey]):
         self._user, self._keys = user, keys

@@ -41,7 +41,7 @@ class Locked(Exception):
 
 
 class SharedAgent(paramiko.Agent):  # type: ignore[misc]
-    """An ssh-agent of the operator, asked by one thread at a time."""
+    """An ssh-agent of the operator, which only one thread at a time asks."""
 
     def __init__(self, path: str) -> None:
         self._one = threading.Lock()
@@ -84,7 +84,7 @@ class LoginKeys:
         Args:
           files: the key files named for the host; missing files are skipped.
           only: whether to offer only these keys (IdentitiesOnly).
-          agent: the value of IdentityAgent; None where that is not given.
+          agent: the value of IdentityAgent; None if the option is not set.
 
         Raises:
           HostProblem: a named key cannot be used.
@@ -159,7 +159,7 @@ class LoginKeys:
 
 
 def is_of_hardware(name: str) -> bool:
-    """Return whether ``name`` is a type of security keys, with which Paramiko cannot sign."""
+    """Return whether ``name`` is the key type of a security key, with which Paramiko cannot sign."""
     return name.startswith("sk-")
 
 
@@ -201,7 +201,7 @@ def _from_pkcs8(path: str, passphrase: Optional[bytes]) -> paramiko.PKey:
 
 
 def public_part(path: str) -> Optional[bytes]:
-    """Return the public half of the key in the file ``path``, without its passphrase; None where that fails."""
+    """Return the public half of the key in a file, which needs no passphrase; None if it cannot be read."""
     beside = Path(path + ".pub")
     try:
         text = (beside if beside.is_file() else Path(path)).read_text()
@@ -228,7 +228,7 @@ def _public_part(data: bytes) -> Optional[bytes]:
 
 
 def ask_on_terminal(path: str) -> str:
-    """Ask for a passphrase without showing it; return "" without a terminal.
+    """Ask for a passphrase without showing the typed text; return "" if there is no terminal.
 
     Ctrl-C ends the program as if the launcher handled no signals.
     """

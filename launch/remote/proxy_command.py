@@ -23,7 +23,7 @@ MOST = 4096  # bytes of stderr
 
 
 class ProxyCommand(paramiko.ProxyCommand):  # type: ignore[misc]
-    """The program, with the methods of a socket; the user's shell runs it, as OpenSSH does."""
+    """The program of a ProxyCommand, with the methods of a socket. The user's shell runs it, as with OpenSSH."""
 
     def __init__(self, command: str):
         shell = os.environ.get("SHELL") or "/bin/sh"

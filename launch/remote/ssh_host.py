@@ -13,7 +13,7 @@ from launch.hosts.channel import CHUNK, LOGIN_SHELL, Channel, Host, Silence, com
 from launch.remote.access import Access, hang_up
 
 OPEN_S = 20.0
-SEE_CONSOLE = "that host hangs, or a file server that its login needs; see its console and load"
+SEE_CONSOLE = "that host hangs, or its login waits for a file server; see the host's console and load"
 
 
 class _NoStart(Exception):

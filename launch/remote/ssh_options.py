@@ -44,7 +44,7 @@ class SshOptions:
 
     Args:
       path: the path of the configuration file; None for no configuration.
-      bound_s: the seconds for an answer of ``ssh -G``, because a ``Match exec`` may run any command.
+      bound_s: the most seconds to wait for ``ssh -G``, because a ``Match exec`` may run any command.
     """
 
     def __init__(self, path: Optional[str], bound_s: float):
@@ -59,7 +59,7 @@ class SshOptions:
         such as the usual identity files, is left out.
 
         Args:
-          user: as with ``ssh -l``; port: as with ``ssh -p``.
+          user, port: the arguments for ``ssh -l`` and ``ssh -p``.
 
         Raises:
           HostProblem: OpenSSH refuses the configuration, or does not answer in time.
@@ -151,6 +151,6 @@ def plain_lines(path: str) -> List[str]:
     for number, line in enumerate(lines, 1):
         found = _PLAIN.match(line)
         if found is None or (found["key"] or "").lower() in ("match", "include", "canonicalizehostname"):
-            text = f"{path}:{number}: expected plain options under Host, as this machine has no `ssh` that reads the"
+            text = f"{path}:{number}: expected plain options under Host, because no `ssh` on this machine reads the"
             raise HostProblem.here(f"{text} rest, found {line.strip()!r}", advice="install the OpenSSH client")
     return lines

@@ -7,5 +7,5 @@ graph_check  find a mistake in a job before its tasks start
 follower     receive a run's status from its lead, over connections that are renewed
 attached     follow a run in the terminal that started it: its lease, its agents, Ctrl-C, Ctrl-Z
 outliving    the proof that a detached run outlives the logins that started it
-resume       bring the newest checkpoint to the chief's host
+resume       copy the newest checkpoint to the chief's host
 """

@@ -2,9 +2,9 @@
 
 Ctrl-Z pauses the launcher and not the run: the launcher asks the lead to wait for the next beat without a time limit.
 
-The launcher restarts agents that died, or whose hosts were away: it sends the host the agent's first request, with
-``again`` set. A live agent continues, since only its connection was cut. Each try opens its own connection, because the
-state of the previous connection is unknown.
+The launcher restarts an agent that died, or whose host was out of reach: it sends the host the agent's first request,
+with ``again`` set. If that agent still lives, it continues, since only its connection was cut. Each try opens a new
+connection, because the state of the previous one is unknown.
 """
 
 import signal
@@ -35,7 +35,7 @@ UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher co
 
 
 class Attached(Follower):
-    """Follow the run that this launcher has started, until the run has ended or, with ``detach``, is up."""
+    """The follower of the run that this launcher has started, until the run ends or, with ``detach``, is up."""
 
     beat = "beat"
 
@@ -57,7 +57,7 @@ class Attached(Follower):
         return lead
 
     def begin(self) -> Optional[Conversation]:
-        """Open the first conversation; after a failure, open a new conversation as when a connection breaks later.
+        """Open the first conversation; after a failure, retry as after a broken connection.
 
         The agents have started, so an error at this point would leave the agents behind.
         """
@@ -121,7 +121,7 @@ class Attached(Follower):
         self._beat_at = 0.0
 
     def relay(self, lead: Conversation) -> None:
-        """Pass signals on to the lead: the first stops the run in order, the second kills the run.
+        """Pass signals on to the lead: the first stops the run cleanly, the second kills the run.
 
         Until the first signal, ``relay`` restarts agents that died. After a Ctrl-Z, ``relay`` pauses this process.
         """
@@ -154,9 +154,9 @@ class Attached(Follower):
         return super().reattach()
 
     def restart_lead(self) -> bool:
-        """Restart the dead agent of the lead, and return whether the method restarted the agent.
+        """Restart the dead agent of the lead; return False if the method did not restart it.
 
-        The agent stays dead after a signal, and where the agent keeps dying.
+        The method does not restart it after a signal, or if it has died too often.
         """
         if self._interrupts.received:
             return False
@@ -199,7 +199,7 @@ class Try:
 
 
 class AgentRestarts:
-    """Keep the agents of an attached run alive.
+    """The restarts of the silent agents of an attached run.
 
     ``look`` never waits, because the tries run in the fleet's pool.
 
@@ -252,7 +252,7 @@ class AgentRestarts:
         times = self._ends.too_many(now)
         if times:
             often = f"the lead agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s"
-            return f"{often}, so this launcher restarts it no more; see agent.log of this run there"
+            return f"{often}, so this launcher does not restart it; see the run's agent.log on that host"
         if not self._start(self._fleet.hosts[self._fleet.lead]).get("lives"):
             self._ends.add(now)
         return None

@@ -1,6 +1,6 @@
-"""A run before its start: its plan, and each agent's request, with the run's generation and the way back after a boot.
+"""A run before its start: its plan, and each agent's request, with the run's generation and its return after a boot.
 
-Where the run's name is taken, the launcher names the run by the next second. Hosts order the runs of a name by their
+If another run has the name, the launcher names the run after the next second. Hosts order the runs of a name by their
 generations. A new run's generation is one above the highest that any of its hosts knows, and at least the time in
 seconds since 1970. So even runs that share no host are in order, as far as the launchers' clocks are right.
 """
@@ -42,7 +42,7 @@ class RunStart(NamedTuple):
     """The start of a run: its spec, and whether the run resumes from a checkpoint.
 
     Attributes:
-      needed: with ``resume``, whether the start fails where no host has a checkpoint.
+      needed: with ``resume``, whether the start fails if no host has a checkpoint.
       source: the run whose checkpoint the new run resumes from; None for the newest checkpoint.
       detach: whether the launcher leaves the run once the run is up.
     """
@@ -55,7 +55,7 @@ class RunStart(NamedTuple):
 
 
 class Fragile(NamedTuple):
-    """Hosts whose reboot would end a detached run, and the reason; "" for this machine."""
+    """Hosts whose reboot would end a detached run, and the reason; the reason is "" for this machine."""
 
     hosts: Tuple[str, ...]
     why: str
@@ -81,8 +81,8 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     """Return the draft of a run.
 
     Raises:
-      LaunchError: the job or a secret is missing, a hook's URL is invalid with its secret, or the cluster's description
-        is too long for a process.
+      LaunchError: the job or a secret is missing, a hook is invalid with its secrets, or the cluster's description is
+        too long for a process.
     """
     spec, job = start.spec, target.job(start.spec)
     code = with_folder(launcher_code(), job)
@@ -131,7 +131,7 @@ class Numbered(NamedTuple):
 
     Attributes:
       is_free: whether the run's own name is free on all hosts.
-      boot_obstacles: for each host the reason why a boot would not restart its agent; None where it would.
+      boot_obstacles: for each host, the reason why a boot would not restart its agent; None if it would.
     """
 
     requests: Dict[str, RunRequest]
@@ -162,7 +162,7 @@ def with_generation(fleet: Fleet, requests: Mapping[str, RunRequest]) -> Numbere
 def with_returns(
     plan: Plan, requests: Mapping[str, RunRequest], obstacles: Mapping[str, Optional[str]]
 ) -> Dict[str, RunRequest]:
-    """Return ``requests`` for a detached run, to which each host without an obstacle returns after a boot."""
+    """Return ``requests`` for a detached run; hosts without an obstacle return to the run after a boot."""
     reasons = boot_obstacles(plan, obstacles)
     returning = [host for host in plan.hosts if host not in reasons]
     return {host: _with_return(plan, request, returning) for host, request in requests.items()}

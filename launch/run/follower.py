@@ -1,8 +1,8 @@
 """Receive a run's status and every change from its lead; renew the connection when it breaks.
 
-A follower looks at a run that another process has started, and renews no lease. So a follower does not affect the run.
-The launcher that started a run uses ``Attached``, which also lets the run begin, keeps the run alive, and stops the
-run.
+A follower reads the status of a run that another process has started, and renews no lease. So it does not affect the
+run. The launcher that started a run uses ``Attached``, which also lets the run begin, keeps the run alive, and stops
+the run.
 """
 
 import time
@@ -25,13 +25,13 @@ SILENT_S = 5.0  # the lead answers beats: after this time without an answer, con
 
 
 class Follower:
-    """Follow one run until the run has ended or a signal comes.
+    """The follower of one run, until the run has ended or a signal comes.
 
     The lead answers every beat. The follower gives up when the lead has been silent and out of reach for ``LEASE_S``
     seconds.
 
     Args:
-      fleet: the hosts; the fleet's lead is the run's.
+      fleet: the hosts of the run; the fleet's lead is the lead of the run.
       status: the status that is known before the lead sends its first status.
     """
 
@@ -60,7 +60,7 @@ class Follower:
         return self.attach()
 
     def relay(self, lead: Conversation) -> None:
-        """Pass signals on to the lead; called twice a second. A follower passes none: they end only its process."""
+        """Pass signals on to the lead; called twice a second. This class passes none: they end only its own process."""
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """React to a line that the lead has sent."""
@@ -74,7 +74,7 @@ class Follower:
         return bool(self._fleet.interrupts.received)
 
     def restart_lead(self) -> bool:
-        """Restart the lead's dead agent, and return whether the method restarted the agent. Raises HostProblem."""
+        """Restart the dead agent of the lead; return False if the method did not restart it. Raises HostProblem."""
         return False
 
     def give_up(self, problem: HostProblem) -> None:
@@ -107,7 +107,7 @@ class Follower:
         return self.status()
 
     def status(self) -> RunStatus:
-        """Return the run's status as far as the lead has sent it."""
+        """Return the newest status of the run that the lead has sent."""
         return replace(self._status, tasks=list(self._tasks.values()))
 
     def _listen(self, lead: Conversation) -> bool:

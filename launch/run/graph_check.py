@@ -1,10 +1,10 @@
 """Find a mistake in a job before any task starts: build the job's graph while the launcher connects to the hosts.
 
 The launcher's own Python builds the graph first, in a copy of the job's folder, during the start. This machine may lack
-files or packages that the hosts have, or have another TensorFlow. So a mistake found here ends no start: the chief's
-host then builds the graph too, in the chief's environment, and that result counts. A job whose graph can be built here
-waits for no host. With ``train.warm_start`` the chief's host always builds the graph, since only that host can read the
-checkpoint.
+files or packages that the hosts have, or have another TensorFlow. So a mistake found here does not end the start: the
+chief's host then builds the graph too, in the chief's environment, and that result counts. If the graph can be built
+here, the start does not wait for that host. With ``train.warm_start`` the chief's host always builds the graph, since
+only that host can read the checkpoint.
 """
 
 import os
@@ -37,7 +37,7 @@ LOOK_S = 0.2
 
 
 class GraphCheck:
-    """Build the graph of a plan's job in a separate process, which begins with the ``with`` block."""
+    """A separate process that builds the graph of a plan's job; it begins with the ``with`` block."""
 
     def __init__(self, plan: Plan, code: Code, job: JobCode, useful: bool = True, python: str = sys.executable):
         self._plan, self._code, self._job, self._useful, self._python = plan, code, job, useful, python
@@ -114,7 +114,7 @@ def _ask(fleet: Fleet, request: RunRequest) -> Optional[LaunchError]:
     cause = answers[fleet.lead].cause if answers else None
     if cause is None:
         return None
-    return LaunchError(f"no task was started, because {fleet.lead} cannot build its graph: {cause}")
+    return LaunchError(f"no task was started, because {fleet.lead} cannot build the job's graph: {cause}")
 
 
 def is_useful(spec: Spec) -> bool:

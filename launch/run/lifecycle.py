@@ -86,7 +86,7 @@ def train_with_failover(
 def train(
     target: Target, start: RunStart, interrupts: Interrupts, ending: Ending, display: Optional[Display] = None
 ) -> Ended:
-    """Start a run, follow it to its end, take it down, and print its end; a detached run only until it is up.
+    """Start a run, follow it to its end, take it down, and print its end; leave a detached run once it is up.
 
     Raises:
       LaunchError: the run cannot start.

@@ -1,7 +1,7 @@
 """The proof that a detached run outlives the logins that started it.
 
-Some hosts end all processes of a login with it: systemd's logind with ``KillUserProcesses=yes``, or an sshd in a
-container. So the launcher closes every connection, waits a moment, and asks each agent over a second connection.
+On some hosts, the processes of a login end with the login: by systemd's logind with ``KillUserProcesses=yes``, or by an
+sshd in a container. So the launcher closes every connection, waits, and asks each agent over a second one.
 """
 
 import time
@@ -19,12 +19,12 @@ ANSWER_S = 30.0
 ENDED_THERE = "the run's processes there end with the login that started them"
 ADVICE = (
     "let root set KillUserProcesses=no in /etc/systemd/logind.conf, or name your user in KillExcludeUsers;"
-    " or leave out -d, which keeps the login"
+    " or leave out -d, so that the logins stay"
 )
 
 
 def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
-    """Prove that a detached run lives on without its logins; return a line for each host that gave no proof.
+    """Prove that a detached run continues without its logins; return a line for each host that gave no proof.
 
     Raises:
       CannotStart: the run ends with the logins; the error names the hosts, and nothing of the run is left.
@@ -45,7 +45,7 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
     if ended:
         take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
         raise CannotStart([HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended], ADVICE)
-    return [f"{problem}; it may have ended with its login" for problem in problems]
+    return [f"{problem}; the run may have ended there with the login" for problem in problems]
 
 
 def ended_with_login(answers: Mapping[str, Mapping[str, Any]]) -> List[str]:

@@ -1,4 +1,4 @@
-"""``up --resume``: bring the newest checkpoint that any host of the file holds to the chief's host.
+"""``up --resume``: copy the newest checkpoint on any host of the file to the chief's host.
 
 A host holds the checkpoints of runs whose chief was there, and copies of the checkpoints of other runs
 (``train.checkpoint.replicas``). So a run can also continue when the file has another chief or other hosts, or no longer
@@ -51,31 +51,31 @@ class Held(NamedTuple):
 def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
     """Refuse to resume from checkpoints that the launcher does not know.
 
-    The launcher does not know the checkpoints of a ``command``, which resumes only from its ``{state_folder}``. Nor
-    does the launcher know which runs wrote to ``train.checkpoint.dir``.
+    The launcher does not know the checkpoints of a ``command``, which resumes only from its ``{state_folder}``. The
+    launcher also does not know which runs wrote to ``train.checkpoint.dir``.
 
     Args:
       source: the run to resume from; None for the newest.
 
     Raises:
-      UsageError: the file has ``command``, without that folder; or a ``source`` has another name, or is given together
-        with a folder of several runs.
+      UsageError: the file has ``command`` without that folder; ``source`` is a run of another name; or ``source`` is
+        given, and several runs share one folder.
     """
     if spec.command is not None and not spec.keeps_state:
         raise UsageError(
             f"--resume: expected the key job, or {{state_folder}} in command, found neither in {spec.path}; let the "
-            "program keep its checkpoints in {state_folder}, or leave --resume out if command names a folder of yours"
+            "program keep its checkpoints in {state_folder}, or leave out --resume if command names your own folder"
         )
     if spec.command is not None and source is not None:
         raise UsageError(
-            f"--run: expected the key job, found command in {spec.path}, whose {{state_folder}} belongs to all "
+            f"--run: expected the key job, found command in {spec.path}, and its {{state_folder}} belongs to all "
             f"runs of the name {spec.name}; leave --run out"
         )
     directory = spec.train.checkpoint.dir
     if source is not None and directory is not None:
         raise UsageError(
-            f"--run: expected checkpoints in the folders of runs, found train.checkpoint.dir {directory}, from "
-            "whose newest checkpoint --resume continues, whichever run wrote it; leave --run out"
+            f"--run: expected checkpoints in the folders of runs, found train.checkpoint.dir {directory}; "
+            "--resume continues from the newest checkpoint there, whichever run wrote it; leave --run out"
         )
     if source is not None and name_of(source) != spec.name:
         raise UsageError(
@@ -88,7 +88,7 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
     """Return the checkpoint to continue from: the newest step of the newest run.
 
     Only runs that left a checkpoint count. Of equal steps, the checkpoint on the chief's host, ``lead``, is chosen. An
-    older run may have come further, but that run was given up when a newer run began without ``--resume``.
+    older run may have reached a later step, but the user abandoned it with a newer run without ``--resume``.
     """
     _, run = max(((each.generation, each.run) for each in held if each.run is not None), default=(0, None))
     eligible = [each for each in held if each.run in (None, run)]
@@ -98,9 +98,9 @@ def newest(held: Sequence[Held], lead: str) -> Optional[Held]:
 
 
 def passed_over(held: Sequence[Held], chosen: Held) -> Optional[Held]:
-    """Return the checkpoint of the highest step above the step of ``chosen``; None without such a checkpoint.
+    """Return the checkpoint with the highest step, if that is above the step of ``chosen``; else None.
 
-    Its run was given up when a newer run began.
+    The user abandoned its run when a newer run began.
     """
     further = sorted((each for each in held if each.step > chosen.step), key=lambda each: each.step)
     return further[-1] if further else None
@@ -114,13 +114,13 @@ def bring_newest(
     needed: bool = True,
     source: Optional[str] = None,
 ) -> Dict[str, RunRequest]:
-    """Bring the newest checkpoint to the lead's host, and name it in the lead's request.
+    """Copy the newest checkpoint to the lead's host, and name it in the lead's request.
 
-    The function returns the requests of all hosts. Where no host holds a checkpoint and ``needed`` is True, the lead's
-    agent refuses to start and reports that. Otherwise the run begins at step 0.
+    The function returns the requests of all hosts. If no host holds a checkpoint, the lead's agent refuses to start and
+    reports that; with ``needed`` False, the run begins at step 0.
 
     Args:
-      source: the run whose checkpoints count; None for all.
+      source: the run whose checkpoints count; None for all runs.
 
     Raises:
       UsageError: ``source`` has left no checkpoint, or does not exist.
@@ -212,5 +212,5 @@ def _await(fleet: Fleet, conversations: Sequence[Conversation], word: str) -> No
                 if word in line:
                     return
     hosts = " and ".join(conversation.host for conversation in conversations)
-    quiet = f"the checkpoint did not arrive: no answer for {QUIET_S:.0f} s, or an early end"
+    quiet = f"the checkpoint did not arrive: no answer for {QUIET_S:.0f} s, or the transfer ended early"
     raise HostProblem(hosts, ProblemKind.SILENT, quiet)

@@ -18,7 +18,7 @@ _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
 
 
 class LeaseKeeper:
-    """Renew the lease of a lead that is ready, while the agents of other hosts still start."""
+    """A thread that renews the lease of a ready lead while the agents of other hosts still start."""
 
     def __init__(self, fleet: Fleet):
         self._fleet = fleet
@@ -72,7 +72,7 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
     """Add the next step to each CannotStart that this block raises.
 
     ``launch check`` finds every obstacle to a start. Where none of the SSH hosts in ``hosts`` is found, the file may be
-    meant for other machines, or as an example. Then the advice includes ``--local``, which trains without these hosts.
+    meant for other machines, or be an example. Then the advice includes ``--local``, which trains without these hosts.
     """
     try:
         yield
@@ -86,8 +86,8 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
 def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
     """Start an agent on every host; on a failure, a signal or a mistake in the job, end the agents that have started.
 
-    The function returns lines about leftovers of earlier runs of the name that a host had to end first. Further lines
-    name limits that a host's kernel does not enforce.
+    The function returns lines about leftovers of earlier runs of this name that hosts ended first. Further lines name
+    limits that a host's kernel does not enforce.
 
     Raises:
       CannotStart: an agent did not become ready; the error names every such host and the reason.

@@ -5,5 +5,5 @@
 
 Slurm ends every process of a step, even agents, when the step's program ends. So the program that the launcher starts
 on a host waits for all its descendants (``srun.HOLD``). A step therefore lasts as long as its agent. The step's
-``srun`` lasts as long too, in a separate session, so the launcher may end before.
+``srun`` lasts as long, in a separate session, so the launcher may end earlier.
 """

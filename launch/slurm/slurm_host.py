@@ -58,7 +58,7 @@ class SlurmHost(Host):
 
     @property
     def job(self) -> str:
-        """Return the Slurm job that has the host."""
+        """Return the id of the Slurm job that has allocated the host."""
         return self._allocation.job
 
     def connect(self) -> None:

@@ -25,7 +25,7 @@ FIRST_GROUP = (f"{NODES}_HET_GROUP_0", f"{NODES}_PACK_GROUP_0")  # of a heteroge
 class Allocation:
     """A job and its nodes, which are those of group 0 in a heterogeneous job.
 
-    The nodes are () where the environment names a job without its nodes, as for a process outside the job.
+    ``nodes`` is () if the environment names a job without its nodes, as for a process outside the job.
     """
 
     job: str

@@ -18,7 +18,7 @@ class Consequence:
       index: Index of the affected task within its role; null where the event is about a host.
       host: Host of the event.
       attempt: Attempt of the affected task, from 0; null where the event is about a host.
-      exit_code: Exit code of the process; negative: minus the signal's number. null where no process ended.
+      exit_code: Exit code of the process, or minus the number of the fatal signal; null where no process ended.
       cause: Cause of the event in one line; null where none is known.
       log: Path of that attempt's log, on its host; null where there is none.
     """
@@ -62,14 +62,14 @@ class IncidentStatus:
       open: True until the task is back and training has passed the newest step from before the incident.
       at_s: Seconds from the start of the run to the event.
       role: Role of the affected task; null where the incident is about a host or the run.
-      index: Index of the affected task within its role; null as for role.
+      index: Index of the affected task within its role; null if role is null.
       host: Host of the incident; null where the incident is about the run.
-      attempt: Attempt of the affected task, from 0; null as for role.
+      attempt: Attempt of the affected task, from 0; null if role is null.
       step: Newest global step at that time; null before the first.
       cause: Cause of the incident in one line; null where none is known.
-      error: Error that ended the process, from its outcome or its log, empty where neither has one; null where the
+      error: Error that ended the process, from its outcome or its log; empty where neither has an error. null where the
         incident is about a host or the run, and in reports of older versions.
-      exit_code: Exit code of the process; negative: minus the signal's number. null where no process ended.
+      exit_code: Exit code of the process, or minus the number of the fatal signal; null where no process ended.
       signal: Name of the signal that ended the process, such as SIGKILL; null for none.
       log: Path of that attempt's log, on its host; null where there is none.
       lines: Last lines of that log.

@@ -163,7 +163,7 @@ class NotRemoved:
     """A folder that could not be removed completely.
 
     Attributes:
-      name: Name of the run, the code or the rest, as in going.
+      name: Name of the folder, as in the items of going.
       why: Path that could not be removed, and the reason.
     """
 

@@ -6,7 +6,7 @@ States of a task:
     running     the task trains, or serves
     restarting  the task failed and waits for its next attempt
     succeeded   the task reported success (or, for a command, ended with exit code 0)
-    failed      the task ended by itself otherwise, and is not started again
+    failed      the task ended by itself without success, and is not started again
     stopped     the run ended the task, or the task is a spare that waits
     lost        the host's agent is out of reach, or has returned and is not yet part of the run again
 """
@@ -75,11 +75,11 @@ class FormationStatus:
 
 @dataclass(frozen=True)
 class EffectiveTime:
-    """The time in which steps that count were trained, and the parts of the other time.
+    """The effective training time, which excludes steps that were lost later, and the parts of the other time.
 
     Attributes:
       share: Effective training time as a share of all time, 0 to 1; null at the beginning.
-      seconds: Seconds in which steps that count were trained.
+      seconds: Seconds in which the run trained steps that were not lost later.
       of_seconds: Seconds since the run began: the sum of all parts.
       start_s: Seconds until the first step.
       standing_s: Seconds without a new step: restarts, stalls, other pauses, and the time after the last step.
@@ -97,19 +97,19 @@ class EffectiveTime:
 
     @property
     def lost(self) -> Dict[str, float]:
-        """Return the seconds of each part of the time in which no step that counts was trained."""
+        """Return the seconds of each part of the time that was not effective training."""
         parts = {"start": self.start_s, "standing": self.standing_s, "rolled_back": self.rolled_back_s}
         return {**parts, "saving": self.saving_s}
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """The workers of a program that are still there after another of its workers has exited with code 0.
+    """The workers of a program that have not ended after another of its workers has exited with code 0.
 
     Attributes:
       at_s: Seconds from the start of the run to the first exit of a worker with code 0.
       left: Workers that have exited with code 0.
-      tasks: Workers that are still there.
+      tasks: Workers that have not ended.
     """
 
     at_s: float = 0.0
@@ -141,17 +141,17 @@ class RunStatus:
       best: Best checkpoint so far: the step and the metric of train.best; null before the first.
       best_checkpoint: Path of the best checkpoint, on the chief's host; null before the end.
       ended_early: Reason for an end before the last step, by train.best; else null.
-      warnings: Mistakes that end no run, one sentence each; docs/jobs.md lists those of a job, and docs/programs.md
-        those of a program.
+      warnings: Mistakes that do not end the run, one sentence each; docs/jobs.md lists those of a job, and
+        docs/programs.md those of a program.
       checkpoint: Path of the final checkpoint, on the chief's host; null before the end.
       incidents[]: Incidents, oldest first. A long list keeps the first and the newest.
       silent: Hosts whose agents send nothing to the lead now.
       cause_incident: Number of the incident that made the run fail; else null.
-      lost_steps: Number of steps that training went back, also by `launch restart` of a ps.
+      lost_steps: Number of steps that training went back, including restarts of a ps by `launch restart`.
       lost_seconds: Seconds without progress, summed over all incidents.
       effective: Effective training time; null for a program whose steps are not known.
       waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
-      remaining: Workers that are still there ten seconds after another worker has exited with code 0; null without such
+      remaining: Workers that have not ended ten seconds after another worker has exited with code 0; null without such
         an exit, for a job, and once the run has its result.
       tasks[]: Every task of the run.
       replicas: For each host with copies of checkpoints: the step of its newest copy, null before the first.
@@ -159,7 +159,7 @@ class RunStatus:
       ended: End of the run, in the same format; null before the end.
       updated: Time of this status, in the same format. While the run lives, it is the time of the request.
       departed: Host that was about to leave, so that the run had to save and stop; else null.
-      hook_problem: Newest problem of a receiver of events, by the key on, in one line; null without a problem.
+      hook_problem: Newest problem of an event receiver of the key on, in one line; null without a problem.
       history: Learning curve of the run, and of the runs that it continues.
     """
 
@@ -235,17 +235,17 @@ class RunRecord:
       state: State of the run: starting, running, succeeded, failed or stopped; null where the lead's host did not
         answer, or has no record.
       cause: First cause of the failure or stop in one line; else null.
-      started: Start of the run by the clock of the lead's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00; null as
-        for state.
-      ended: End of the run, by the same clock; null before the end, and as for state.
-      updated: Time of the lead's newest record, by the same clock; null as for state.
+      started: Start of the run by the clock of the lead's host, in ISO 8601, UTC: 2026-11-20T15:59:02+00:00; null if
+        state is null.
+      ended: End of the run, by the same clock; null before the end, and if state is null.
+      updated: Time of the lead's newest record, by the same clock; null if state is null.
       global_step: Newest global step that a worker reported; null before the first.
       steps: Global step at which the run stops; null for a command.
       incidents: Number of incidents.
       effective_share: Effective training time as a share of all time, 0 to 1; null at the beginning, for a program
-        without progress, and as for state.
-      loss: Loss of the chief's newest step; null before the first, and as for state.
-      best: Best checkpoint so far: the step and the metric of train.best; null before the first, and as for state.
+        without progress, and if state is null.
+      loss: Loss of the chief's newest step; null before the first, and if state is null.
+      best: Best checkpoint so far: the step and the metric of train.best; null before the first, and if state is null.
       metrics: Metrics on the held-out data, at the end of the run, null for an undefined metric; empty before the end.
       args: Arguments of the job's functions. For a command: the options of the chief, which begin with two dashes.
       train: Keys of train; empty for a command.

@@ -44,7 +44,7 @@ class RunHistory:
 
     @property
     def points(self) -> List[CurvePoint]:
-        """Return the points that have a loss."""
+        """Return the points of the curve that have a loss."""
         return [CurvePoint(step, loss) for step, loss in zip(self.step, self.loss) if loss is not None]
 
 
@@ -65,7 +65,7 @@ class Range(NamedTuple):
 
 
 class Curve:
-    """Record the curve of one run.
+    """The recorder of the learning curve of one run.
 
     A point covers the steps of one range: range number n begins at step n times ``_stride``. Where the points are too
     many, the stride doubles. So the points have the same distance from the first step to the newest, however long the

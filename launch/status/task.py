@@ -21,7 +21,7 @@ class QuietStatus:
     Attributes:
       at_s: Seconds from the start of the run to the last sign of work.
       line: Last line of the task's log; null where the log has no line.
-      line_at_s: Seconds from the start of the run to that line; null as for line.
+      line_at_s: Seconds from the start of the run to that line; null if line is null.
       where: Place in the task's code, as in `in train.py:31 (main)`; or `stopped by a signal`, or `held by a debugger`;
         null where it is not known.
       stack: Stacks of the Python threads, the main thread first; null where they could not be read.
@@ -47,11 +47,11 @@ class TaskStatus:
       state: State of the task: starting, running, succeeded, failed, restarting, stopped or lost.
       doing: Current phase of the task's start, in words; null where the phase is unknown, and once the task runs.
       pid: Process id of the newest attempt; null before the first.
-      exit_code: Exit code of the newest process that ended; negative: minus the signal's number. null before.
+      exit_code: Exit code of the newest process that ended, or minus the number of its fatal signal; null before.
       restarts: Number of restarts.
       step: Newest step that the task reported; null before the first, and for a ps.
       step_time_ms: Recent time of one step, in milliseconds; null before the first.
-      wait_ms: Time of one step that the task waits for the others, in milliseconds; null where no task waits.
+      wait_ms: Part of one step in which the task waits for the others, in milliseconds; null where no task waits.
       bytes_in_per_second: Recent rate of bytes that the task receives over TCP; null where the rate is unknown.
       bytes_out_per_second: Recent rate of bytes that the task sends over TCP; null where the rate is unknown.
       gpu_percent: Recent utilisation of the task's GPUs, 0 to 100, averaged over them; null without a GPU.
@@ -127,7 +127,7 @@ class Heading(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number of a task's status: the outputs in addition to ``status --json`` that show the number, and its unit.
+    """A number of a task's status: its unit, and the outputs besides ``status --json`` that show it.
 
     Attributes:
       field: the field, or property, of the status; its value None means that the number is unknown.
@@ -154,11 +154,11 @@ TASK_NUMBERS = (
         Heading("ms/step", 4, 4),
     ),
     Number(
-        "wait_ms", "launch_task_wait_seconds", "Seconds of one step that the worker waits for the others.", "ms",
+        "wait_ms", "launch_task_wait_seconds", "Seconds of one step in which the worker waits for the others.", "ms",
         Heading("waits ms", 5, 9),
     ),
     Number("straggler", "launch_task_straggler", "1 while the other workers wait for this one, else 0."),
-    Number("is_quiet", "launch_task_quiet", "1 while the task does nothing, for quiet_s at least, else 0."),
+    Number("is_quiet", "launch_task_quiet", "1 while the task has done nothing for at least quiet_s, else 0."),
     Number("restarts", "launch_task_restarts_total", "Restarts of the task.", heading=Heading("restarts", 9, 6)),
     Number(
         "dropped_gradients", "launch_task_dropped_gradients_total",

@@ -1,4 +1,4 @@
-"""Write a hosts file for a TFJob: choose the host of each task, which a manifest does not name, and write the text."""
+"""Write a hosts file for a TFJob, and choose the host of each task, because a manifest names no hosts."""
 
 from itertools import cycle
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -17,7 +17,7 @@ def parsed_hosts(text: str, argument: str) -> List[str]:
     """Return the hosts of a text such as ``gpu[01-04],cpu01``.
 
     Raises:
-      UsageError: the text names no hosts, or a host twice.
+      UsageError: the text names no host, or names a host twice.
     """
     try:
         found = [host for part in split(text) for host in hosts(part.strip())]
@@ -26,16 +26,16 @@ def parsed_hosts(text: str, argument: str) -> List[str]:
         raise UsageError(f"{argument}: expected {error.expected}, found {error.found}{hint}") from None
     twice = next((host for host in found if found.count(host) > 1), None) if len(set(found)) < len(found) else None
     if twice is not None or not found:
-        raise UsageError(f"{argument}: expected each host once, found {f'{twice} twice' if twice else 'none'}")
+        raise UsageError(f"{argument}: expected hosts, each once, found {f'{twice} twice' if twice else 'none'}")
     return found
 
 
 def dealt(roles: Sequence[Role], named: Optional[List[str]], for_ps: Optional[List[str]]) -> Dict[str, List[str]]:
-    """Return the host of each task by role.
+    """Return the hosts of the tasks of each role: {role: hosts}.
 
     Tasks are assigned to the hosts in turn, beginning again with the first host after the last: first the chief, then
-    workers, then the evaluator. The ps are assigned in the same way, from the first host. Without hosts, every task has
-    a placeholder.
+    workers, then the evaluator. The ps are assigned in the same way, from the first host. Without hosts, every task
+    gets a placeholder.
 
     Args:
       for_ps: hosts for the ps only.
@@ -53,7 +53,7 @@ def written(source: str, job: TFJob, hosts: Mapping[str, Sequence[str]]) -> str:
     """Return the text of a hosts file that ``launch up`` accepts.
 
     Args:
-      source: the manifest, for the file's first line.
+      source: the name of the manifest, for the file's first line.
       hosts: the host of each task, by role.
 
     Raises:
@@ -70,7 +70,7 @@ def _lines(job: TFJob, hosts: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield from _by_role("command", {role.role: list(role.command) for role in job.roles}, same="")
     yield "cluster:"
     if any(name.endswith(PLACEHOLDER) for names in hosts.values() for name in names):
-        yield f"  # Write your hosts in place of those that end in {PLACEHOLDER}."
+        yield f"  # Replace each host that ends in {PLACEHOLDER} by your own host."
     for role in job.roles:
         yield f"  {role.role}:"
         yield from (f"    - {item}" for item in _items(role, hosts[role.role]))

@@ -26,14 +26,14 @@ ALL_WORKERS = "AllWorkers"
 _POLICIES: Mapping[str, str] = {
     NEVER: "",
     ON_FAILURE: "",
-    "Always": "a task that exits with 0 is not started again",
-    "ExitCode": "exit codes 1 to 127 are restarted as well",
+    "Always": "unlike in Kubernetes, a task that exits with 0 is not restarted",
+    "ExitCode": "unlike in Kubernetes, exit codes 1 to 127 also cause a restart",
 }
 
 
 @dataclass(frozen=True)
 class Role:
-    """The tasks of one role, which are all equal."""
+    """The tasks of one role, which all have the same settings."""
 
     role: str
     count: int
@@ -45,7 +45,7 @@ class Role:
 
 @dataclass(frozen=True)
 class TFJob:
-    """A TFJob in the terms of a hosts file; ``restart_max`` is None where the manifest has no bound."""
+    """A TFJob in the terms of a hosts file; ``restart_max`` is None if the manifest has no limit."""
 
     name: Optional[str]
     roles: Tuple[Role, ...]
@@ -68,7 +68,7 @@ class _Job:
         for key in ("apiVersion", "kind"):
             self._manifest[key].take()
         replicas = self._spec["tfReplicaSpecs"]
-        for kind in replicas.mapping("a mapping with PS, Chief, Worker or Evaluator"):
+        for kind in replicas.mapping("a mapping with the keys PS, Chief, Worker or Evaluator"):
             self._add(kind, replicas[kind])
         if not {"chief", "worker"} & set(self._roles):
             replicas.problem("a Worker or a Chief with at least one replica", "none")
@@ -89,16 +89,16 @@ class _Job:
         role = ROLES.get(kind.lower())
         if role is None or role in self._roles:
             found = f"'{kind}'" if role is None else f"a second {role}, '{kind}'"
-            replica.problem("each of PS, Chief or Master, Worker and Evaluator at most once", found)
+            replica.problem("only PS, Chief or Master, Worker and Evaluator, each at most once", found)
             return
         count = _count(replica["replicas"], role)
         if count == 0:
             replica.take()
-            replica.note("not carried over: it has no replicas")
+            replica.note("not carried over: the role has no replicas")
             return
         if kind.lower() == "master":
             replica.note(
-                "the role becomes chief, also in TF_CONFIG; unlike a chief, an Estimator's master also evaluates"
+                "the role becomes chief, also in TF_CONFIG; an Estimator's master also evaluates, its chief does not"
             )
         self._take_policy(replica["restartPolicy"])
         container = find_container(replica)
@@ -114,7 +114,7 @@ class _Job:
         for environment in self._environments.values():
             for name, entry in environment.secrets.items():
                 if any(name in other.values for other in self._environments.values()):
-                    hint = "give it another name in a copy of the manifest"
+                    hint = "rename the variable in a copy of the manifest"
                     entry.problem("a variable that comes from a Secret in every role", f"'{name}'", hint)
                 secrets += [] if name in secrets else [name]
         return tuple(secrets)
@@ -135,14 +135,14 @@ class _Job:
         if NEVER in self._policies:
             if len(self._policies) > 1:
                 place = next(each for policy, each in self._policies.items() if policy != NEVER)
-                hint = "restart of a hosts file is for all roles; write the same policy for all in a copy"
-                place.problem("one restartPolicy for all roles, or none that is Never", "Never for another role", hint)
+                hint = "a hosts file has one policy for all roles; set the same in a copy of the manifest"
+                place.problem("one restartPolicy for all roles, or no role with Never", "Never for another role", hint)
             return 0
         if entry.value is None:
             place = next(iter(self._policies.values()), self._spec)
-            place.note(f"a task is restarted at most {Restart.max} times, not without end; see restart.max")
+            place.note(f"a task is restarted at most {Restart.max} times, not without limit; see restart.max")
             return None
-        entry.note("restart.max counts the restarts of each task, not those of all tasks together")
+        entry.note("restart.max limits the restarts of each task, not of all tasks together")
         if limit is not None and limit < 0:
             entry.problem("a number of restarts")
         return None if limit is None else int(limit)
@@ -155,7 +155,7 @@ class _Job:
     def _refuse_dynamic_workers(self) -> None:
         entry = self._spec["enableDynamicWorker"]
         if entry.get(bool, "true or false"):
-            entry.problem("a fixed number of workers", "true", "the TF_CONFIG of such a job has another form")
+            entry.problem("a fixed number of workers", "true", "with dynamic workers, TF_CONFIG has another format")
 
     def _compare_success(self) -> None:
         """Add a note if the run ends at a different moment than the TFJob."""
@@ -163,11 +163,11 @@ class _Job:
         given = entry.get(str, "AllWorkers")
         workers = self._roles.get("worker")
         if "chief" not in self._roles and workers is not None and workers.count > 1 and given != ALL_WORKERS:
-            what = "the run succeeds when every worker has exited with 0, not when worker 0 has"
-            entry.note(f"{what}; success: worker:0 would keep the manifest's rule")
+            what = "the run succeeds when every worker has exited with 0, not only worker 0"
+            entry.note(f"{what}; set success: worker:0 to keep the manifest's rule")
         policy = self._of_run("cleanPodPolicy")
         if policy.take() == "None":
-            policy.note("tasks that still run at the end are ended after leave_s")
+            policy.note("tasks that still run when the run ends are stopped after leave_s seconds")
 
 
 def _count(entry: ManifestEntry, role: str) -> int:
@@ -180,7 +180,7 @@ def _count(entry: ManifestEntry, role: str) -> int:
 
 
 def read_tfjob(document: Document, entrypoint: Optional[Sequence[str]]) -> Tuple[TFJob, ManifestReader]:
-    """Return a TFJob, and its reader with all problems and notes, in the order of the file."""
+    """Return a TFJob, and the reader of its manifest with all problems and notes, in the order of the file."""
     reader = ManifestReader(document)
     job = _Job(ManifestEntry(reader), entrypoint).read()
     reader.problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))

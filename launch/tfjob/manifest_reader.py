@@ -1,6 +1,6 @@
-"""Read a manifest: the TFJob in a file of one or several YAML documents, its values, and the values not read.
+"""Read a manifest: the TFJob in a file of one or several YAML documents, and its values.
 
-Values that were not read are not part of the result, and are reported.
+The reader notes which values were read. Values that were not read are not part of the result, and are reported.
 """
 
 import re
@@ -69,7 +69,7 @@ def _name(document: Document) -> str:
 
 def _not_one(path: FilePath, jobs: List[Document], named: List[Document], name: Optional[str]) -> Problem:
     if not jobs:
-        hint = "`kubectl get tfjob NAME -o yaml` prints one"
+        hint = "`kubectl get tfjob NAME -o yaml` prints such a document"
         return Place(str(path)).problem((), f"a document with kind: {KIND}", "none", hint)
     names = ", ".join(map(_name, jobs))
     if name is not None and not named:
@@ -81,36 +81,36 @@ def _not_one(path: FilePath, jobs: List[Document], named: List[Document], name: 
 def _check_version(document: Document) -> None:
     if document.value.get("apiVersion") != VERSION:
         found = document.found(("apiVersion",)) if "apiVersion" in document.value else "none"
-        hint = "convert the manifest: the fields of other versions have other names"
+        hint = "convert the manifest to this version: other versions name fields differently"
         raise SpecError([document.problem(("apiVersion",), VERSION, found, hint)])
 
 
 _Kinds = Union[Type[Any], Tuple[Type[Any], ...]]
 REASONS: Mapping[str, str] = {
-    "image": "hosts run their own programs, so the command must work there; see `launch setup`",
-    "volumes": "make the same paths on the hosts",
-    "volumeMounts": "make the same paths on the hosts",
-    "initContainers": "run them on the hosts before the run",
+    "image": "hosts run their own programs, not the image's, so the command must work there; see `launch setup`",
+    "volumes": "make these paths on the hosts",
+    "volumeMounts": "make these paths on the hosts",
+    "initContainers": "run the same commands on the hosts before the run",
     "containers": "only the container named tensorflow is a task",
-    "envFrom": "set the variables in env, or name them in secrets",
-    "requests": "a hosts file has no scheduler; resources.limits count",
-    "affinity": "the hosts that you name count",
-    "nodeSelector": "the hosts that you name count",
-    "tolerations": "the hosts that you name count",
-    "schedulingPolicy": "the hosts that you name count",
-    "schedulerName": "the hosts that you name count",
+    "envFrom": "set the variables in env of the hosts file, or name them in secrets",
+    "requests": "the launcher has no scheduler; it uses only resources.limits",
+    "affinity": "tasks run on the hosts that you name",
+    "nodeSelector": "tasks run on the hosts that you name",
+    "tolerations": "tasks run on the hosts that you name",
+    "schedulingPolicy": "tasks run on the hosts that you name",
+    "schedulerName": "tasks run on the hosts that you name",
     "activeDeadlineSeconds": "add the key deadline_s to the hosts file",
-    "ttlSecondsAfterFinished": "see the key keep of a hosts file",
+    "ttlSecondsAfterFinished": "see the key keep of the hosts file",
     "suspend": "a run starts with `launch up`",
     "ports": "tasks take their ports from TF_CONFIG",
     "status": "it is the state of a job in Kubernetes",
-    "valueFrom": "set the variable in env",
+    "valueFrom": "set the variable in env of the hosts file",
 }
 _NO_KEY = "a hosts file has no such key"
 
 
 class ManifestReader:
-    """A manifest, the paths of its values that were read, its problems and notes."""
+    """A manifest, the paths of the values that were read so far, and the problems and notes about it."""
 
     def __init__(self, document: Document):
         self.document = document
@@ -139,7 +139,7 @@ class ManifestReader:
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """A place in a manifest, with or without a value; ``entry["spec"]`` is the place of a key below."""
+    """A position in a manifest, with or without a value; ``entry["spec"]`` is the position of the key below it."""
 
     reader: ManifestReader
     path: Path = ()
@@ -149,7 +149,7 @@ class ManifestEntry:
 
     @property
     def value(self) -> Any:
-        """Return the value, or None without a value; the value does not count as read."""
+        """Return the value, or None if there is none; this does not mark the value as read."""
         value = self.reader.document.value
         for key in self.path:
             if isinstance(key, int):
@@ -159,28 +159,28 @@ class ManifestEntry:
         return value
 
     def take(self) -> Any:
-        """Return the value, which counts as read with all values below it."""
+        """Return the value; mark it, and all values below it, as read."""
         self.reader.read.add(self.path)
         return self.value
 
     def get(self, kinds: _Kinds, expected: str) -> Any:
-        """Return the value, which counts as read; None if the entry has no value.
+        """Return the value, and mark it as read; return None if the entry has no value.
 
-        For a value whose type is not in ``kinds``, add a problem with ``expected``, and return None, too.
+        If the type of the value is not in ``kinds``, add a problem with ``expected``, and return None.
         """
         return self._typed(self.take(), kinds, expected)
 
     def text(self) -> str:
-        """Return a text, which counts as read; a number or a boolean becomes its text, and a missing value ""."""
+        """Return the value as a text, and mark it as read; the text of a missing value is ""."""
         value = self.get((str, int, float, bool), "a text")
         return "" if value is None else value if isinstance(value, str) else self.reader.document.written(self.path)
 
     def items(self, expected: str) -> List["ManifestEntry"]:
-        """Return the places of the items of a list, which are read one by one."""
+        """Return the entries of a list's items, which are read one by one."""
         return [self[index] for index in range(len(self._typed(self.value, list, expected) or []))]
 
     def mapping(self, expected: str) -> Mapping[str, Any]:
-        """Return a mapping whose values are read one by one; an empty mapping without a value."""
+        """Return the mapping, whose values are read one by one; an empty mapping if there is no value."""
         return self._typed(self.value, dict, expected) or {}
 
     def _typed(self, value: Any, kinds: _Kinds, expected: str) -> Any:

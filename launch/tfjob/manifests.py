@@ -1,7 +1,7 @@
 """Build a TFJob manifest from a spec whose tasks run a program under the key ``command``.
 
-Placeholders of a command that are the same for every task of a role are filled in. In a TFJob, the differences between
-tasks, and the addresses, are only in ``TF_CONFIG``.
+A placeholder of the command is replaced by its value if all tasks of a role have the same value. In a TFJob, only
+``TF_CONFIG`` has the addresses, and the differences between tasks.
 """
 
 import re
@@ -25,7 +25,7 @@ PORT = 2222  # the operator's port in every TF_CONFIG
 
 
 def values_of(spec: Spec, role: str, gpus: int, python: str) -> Dict[str, str]:
-    """Return the values of the placeholders that can be filled in."""
+    """Return the values of the placeholders that have the same value for all tasks of ``role``."""
     return {
         "python": python,
         "role": role,
@@ -45,7 +45,7 @@ LONGEST_NAME = 63  # of a service, which the operator creates for each task: NAM
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _CARRIED = ("name", "command", "cluster", "env", "secrets", "restart", "limits")
 _KUBERNETES = {"memory_gib": "memory", "processors": "cpu"}
-_SHARES = {"share": "none: a share of those of its host", "all": "all: those of its host"}
+_SHARES = {"share": "a share of the host's GPUs", "all": "all GPUs of the host"}
 _NO_FIELD = "a TFJob has no such field"
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
@@ -54,12 +54,12 @@ _REASONS: Mapping[str, str] = {
     "on": "Kubernetes has its own events",
     "notice": "Kubernetes drains its nodes itself",
     "keep": "see runPolicy.ttlSecondsAfterFinished",
-    "before": "the image has to do it",
-    "after": "the image has to do it",
+    "before": "the image must run these commands",
+    "after": "the image must run these commands",
     "container": "`--image` names the image",
-    "setup": "the image has to hold the environment",
-    "python": "`--python` names that of the image",
-    "leave_s": "the operator ends the other tasks at once",
+    "setup": "the image must contain the Python environment",
+    "python": "`--python` names the Python of the image",
+    "leave_s": "when the run ends, the operator stops the other tasks at once",
     "ssh": "Kubernetes reaches its nodes itself",
     "transport": "Kubernetes reaches its nodes itself",
     "workdir": "tasks start in the working folder of the image",
@@ -75,10 +75,10 @@ class Manifest(NamedTuple):
 
 
 def manifest(spec: Spec, document: Document, image: str, python: str) -> Manifest:
-    """Return the TFJob of a spec.
+    """Return the TFJob manifest for a spec.
 
     Args:
-      document: the hosts file, for the places in messages.
+      document: the hosts file, for the positions in messages.
       image: the image of every container.
       python: the value of ``{python}`` in a command.
     """
@@ -90,7 +90,7 @@ def manifest(spec: Spec, document: Document, image: str, python: str) -> Manifes
 
 
 def _job(document: Document) -> Problem:
-    hint = "a job's tasks report to the launcher's agents and resume through them; pods have none"
+    hint = "tasks of a job report to the launcher's agents, and resume through them; pods have no agents"
     return document.problem(("job",), "the key command", "job", hint, at_key=True)
 
 
@@ -126,20 +126,20 @@ class _Maker:
         longest = max(len(f"{name}-{task.role}-{task.index}") for task in self._spec.tasks)
         if not _NAME.fullmatch(name) or longest > LONGEST_NAME:
             room = LONGEST_NAME - (longest - len(name))
-            expected = f"a name of Kubernetes: at most {room} of a-z, 0-9 and -, first a letter, last no -"
-            self._refuse(("name",), expected, f"'{name}'", "--set name=NAME gives another")
+            expected = f"a Kubernetes name: at most {room} of a-z, 0-9 and -, first a letter, last no -"
+            self._refuse(("name",), expected, f"'{name}'", "set another name with --set name=NAME")
 
     def _left_out(self) -> Iterator[str]:
         if self._spec.secrets:
-            secret = f"`kubectl create secret generic {self._spec.name} --from-env-file=FILE` makes it"
+            secret = f"create it with `kubectl create secret generic {self._spec.name} --from-env-file=FILE`"
             place = self._document.place(("secrets",), at_key=True).naming(("secrets",))
-            yield f"{place}: the values are those of the Secret {self._spec.name}; {secret}"
+            yield f"{place}: the values come from the Secret {self._spec.name}; {secret}"
         for key, value in self._document.value.items():
             if key not in _CARRIED and value not in (None, {}, [], False):
                 yield self._note((key,), _REASONS.get(key, _NO_FIELD))
         for key in self._document.value.get("restart") or {}:
             if key != "max":
-                yield self._note(("restart", key), "the operator has its own times")
+                yield self._note(("restart", key), "the operator has its own rules for restarts")
 
     def _note(self, path: Path, reason: str) -> str:
         return f"{self._document.place(path, at_key=True).naming(path)}: not carried over: {reason}"
@@ -166,7 +166,7 @@ class _Maker:
         for each in found[:1]:
             at = [section for section in (role, "all") if key in self._document.section("env", section)]
             path: Path = ("env", at[0], key) if at else ("cluster", role)
-            self._refuse(path, "a value that a pod knows", each, "write the value itself")
+            self._refuse(path, "a value without ~ or host variables", each, "write the value itself")
         return value if found else env_values.text_of(value)
 
     def _refuse_unlike(self, role: str, tasks: Sequence[TaskSpec]) -> None:
@@ -175,11 +175,11 @@ class _Maker:
         for task in tasks[1:]:
             unlike = [key for key, value in _alike(task).items() if value != _alike(tasks[0])[key]]
             if unlike:
-                expected = f"equal {' and '.join(unlike)} of all tasks of the role"
-                self._refuse(("cluster", role), expected, f"others for {task.name} than for {tasks[0].name}", hint)
+                expected = f"the same {' and '.join(unlike)} for all tasks of the role"
+                self._refuse(("cluster", role), expected, f"{task.name} with another value than {tasks[0].name}", hint)
                 return
         if isinstance(tasks[0].gpus, str):
-            hint = "write gpus: none, or a number, in its items"
+            hint = "write gpus: none, or a number, for this role"
             self._refuse(("cluster", role), "a number of GPUs for each task", _SHARES[tasks[0].gpus], hint)
 
     def _command(self, role: str, task: TaskSpec) -> List[str]:
@@ -192,9 +192,9 @@ class _Maker:
         if isinstance(self._spec.command, Mapping):
             path = ("command", role, index)
         if env_values.word_with_home(word) != word:
-            self._refuse(path, "a word without ~/", f"'{word}'", "write the folder in the image itself")
+            self._refuse(path, "a word without ~/", f"'{word}'", "write the full path in the image")
         for name in without_value(word, values):
-            self._refuse(path, "placeholders that all tasks of a role fill in alike", f"{{{name}}}", _hint(name))
+            self._refuse(path, "placeholders with one value for all tasks of a role", f"{{{name}}}", _hint(name))
         return fill(word, values)
 
     def _secret(self, name: str) -> Dict[str, Any]:
@@ -216,7 +216,7 @@ class _Maker:
 def _hint(placeholder: str) -> str:
     if placeholder in ("run", "run_folder", "state_folder"):
         return "name a folder that the pods share"
-    return "let the program read TF_CONFIG, which Kubernetes sets as the launcher does"
+    return "let the program read this value from TF_CONFIG, which Kubernetes also sets"
 
 
 def _alike(task: TaskSpec) -> Dict[str, Any]:

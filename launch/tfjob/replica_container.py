@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """Return ``text`` with its references replaced; references without a value in ``values`` stay."""
+    """Return ``text`` with its references replaced; references without a value in ``values`` do not change."""
     return _REFERENCE.sub(lambda found: "$" if found[1] is None else values.get(found[1], found[0]), text)
 
 
@@ -30,7 +30,7 @@ def references(text: str) -> List[str]:
 
 
 def escaped(text: str) -> str:
-    """Return the text that Kubernetes expands to ``text``."""
+    """Return ``text`` escaped, so that Kubernetes expands it to exactly this text."""
     return re.sub(r"\$(?=[$(])", "$$", text)
 
 
@@ -40,7 +40,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def amount(text: str) -> Optional[Fraction]:
-    """Return the number that a quantity means; None for a text that is not a quantity."""
+    """Return the value of a quantity such as ``4Gi``; None if ``text`` is not a quantity."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         return None
@@ -57,7 +57,7 @@ def _factor(suffix: str) -> Optional[Fraction]:
 
 
 def binary(number: int) -> str:
-    """Return a number of bytes with the largest suffix that divides it: ``4Gi``."""
+    """Return a number of bytes as a quantity such as ``4Gi``, with the largest suffix that divides it."""
     for suffix, power in (("Gi", 3), ("Mi", 2), ("Ki", 1)):
         if number and number % 1024**power == 0:
             return f"{number // 1024**power}{suffix}"
@@ -77,7 +77,7 @@ _SET_BY_LAUNCHER = re.compile(r"(?:TF_CONFIG|CUDA_VISIBLE_DEVICES)|LAUNCH_.*")
 class ContainerVariables:
     """The variables of a container: values by name, and names whose values are not in the manifest.
 
-    ``secrets`` has the variables from a Secret, by name with their place; ``elsewhere`` has every name without a value.
+    ``secrets`` has the entry of each variable from a Secret, by name; ``elsewhere`` has every name without a value.
     ``is_open``: whether the container has further variables, whose names are not in the manifest.
     """
 
@@ -87,7 +87,7 @@ class ContainerVariables:
     is_open: bool = False
 
     def forget(self, name: str) -> None:
-        """Drop a variable: of two variables with one name, Kubernetes uses the last."""
+        """Remove a variable: of two variables with the same name, Kubernetes uses the last."""
         self.values.pop(name, None)
         self.secrets.pop(name, None)
         self.elsewhere.discard(name)
@@ -101,7 +101,7 @@ def find_container(replica: ManifestEntry) -> Optional[ManifestEntry]:
             container["name"].take()
             _take_ports(container["ports"])
             return container
-    containers.problem(f"a container named {CONTAINER}", "none", "the operator runs no other as a task")
+    containers.problem(f"a container named {CONTAINER}", "none", "the operator runs only this container as a task")
     return None
 
 
@@ -123,10 +123,10 @@ def read_environment(container: ManifestEntry) -> ContainerVariables:
 def _add_variable(variable: ManifestEntry, environment: ContainerVariables) -> None:
     name = variable["name"].get(str, "the name of a variable")
     if name is None or not _NAME.fullmatch(name):
-        variable["name"].problem("the name of a variable: letters, digits and _")
+        variable["name"].problem("the name of a variable, of letters, digits and _")
         return
     if _SET_BY_LAUNCHER.fullmatch(name):
-        hint = "remove it from a copy of the manifest"
+        hint = "remove the variable in a copy of the manifest"
         variable["name"].problem("a variable that the launcher does not set itself", name, hint)
     environment.forget(name)
     if variable["valueFrom"].value is None:
@@ -153,18 +153,18 @@ def _expanded(entry: ManifestEntry, environment: ContainerVariables) -> str:
         is_unknown = environment.is_open and name not in environment.values
         if is_unknown or name in environment.elsewhere or name == "TF_CONFIG":
             hint = f"let the program read {name} from its environment"
-            entry.problem("references to variables whose values the manifest has", f"$({name})", hint)
+            entry.problem("only references to variables with values in the manifest", f"$({name})", hint)
     return expanded(text, environment.values)
 
 
 def read_command(
     container: ManifestEntry, environment: ContainerVariables, entrypoint: Optional[Sequence[str]]
 ) -> Tuple[str, ...]:
-    """Return the words of the container's command, which begins in the container's working folder.
+    """Return the words of the container's command, which first changes into the container's working folder.
 
     Args:
-      entrypoint: the words of the image's entry point, used where the container has no ``command``; () for an image
-        without one, so that ``args`` are the command; None where it is unknown.
+      entrypoint: the words of the image's entry point, used if the container has no ``command``. It is () for an
+        image without an entry point, where ``args`` are the command, and None if it is unknown.
     """
     command, args = _words(container["command"], environment), _words(container["args"], environment)
     words = [*(command or entrypoint or ()), *args]
@@ -175,11 +175,11 @@ def read_command(
 
 def _refuse_unknown(container: ManifestEntry, args: Sequence[str]) -> None:
     """Report that the command of a container begins, or is, in its image alone."""
-    found, hint = "none: the image's own", 'give the command of the image: --entrypoint "python /opt/train.py"'
+    found, hint = "only the image's own", 'give the command of the image: --entrypoint "python /opt/train.py"'
     if args:
-        found = "args alone, which the entry point of the image receives"
+        found = "only args, for the entry point of the image"
         words = cut(" ".join(map(quote, args)), SHOWN)
-        hint += f', or --entrypoint "" where the image has none, and the command is `{words}`'
+        hint += f', or --entrypoint "" if it has none, so that the command is `{words}`'
     container["command"].problem("a command", found, hint)
 
 
@@ -190,8 +190,8 @@ def _change_folder(entry: ManifestEntry) -> Sequence[str]:
         return ()
     names = names_in(folder)
     if not folder.startswith("/") or names:
-        entry.problem("an absolute folder without a name in braces")
-    entry.note("each task changes into it: make the same folder on the hosts")
+        entry.problem("an absolute path without names in braces")
+    entry.note("each task starts in this folder: make it on the hosts")
     return ("sh", "-c", 'cd "$0" && exec "$@"', folder)
 
 
@@ -201,7 +201,7 @@ def _words(entry: ManifestEntry, environment: ContainerVariables) -> List[str]:
         words.append(_expanded(written, environment))
         for name in names_in(words[-1]):
             hint = "put the command into a script"
-            written.problem("no name in braces, which is a placeholder in command", f"{{{name}}}", hint)
+            written.problem("no name in braces, because command replaces such names", f"{{{name}}}", hint)
     return words
 
 
@@ -223,7 +223,7 @@ def read_limits(container: ManifestEntry) -> Limits:
     memory = _quantity(limits["memory"], "an amount of memory such as 4Gi")
     processors = _quantity(limits["cpu"], "a number of processors")
     if processors is not None and processors.denominator != 1:
-        limits["cpu"].note("not carried over: limits.processors is a whole number")
+        limits["cpu"].note("not carried over: limits.processors must be a whole number")
         processors = None
     return Limits(
         memory_gib=float(memory / GIB) if memory else None,

@@ -4,8 +4,8 @@ Every number compares one host with the *reference*, the chief's host. A shift, 
 the reference. Two kinds of evidence bound a shift:
 
 * **An exchange of times.** A host reads its clock after the launcher's question and before its answer.
-* **Common steps.** A synchronous step ends at a worker only when every worker has given its gradient. So a step ends
-  on one host after the other host's worker has given its gradient, and the other way round. Over many steps the bounds
+* **Common steps.** A synchronous step ends at a worker only when every worker has sent its gradient. So a step ends
+  on one host after the other host's worker has sent its gradient, and the other way round. Over many steps the bounds
   become narrow, without a message.
 
 The chief releases all workers at once, so common steps should end at the same time. Within the bounds, the shift is

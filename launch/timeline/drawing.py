@@ -31,7 +31,7 @@ def lines(found: TimeLine) -> List[str]:
     now = stall(found)
     return [
         *(stalled(now) if now else []),
-        *_shares("last to give its gradient", gave_last(found)),
+        *_shares("last to send its gradient", gave_last(found)),
         *map(long_span, long_spans(found)),
         *_exchanges(found),
         *(_shares("workers waited longest for", waited_longest_for(found)) if _has_several_ps(found) else []),
@@ -52,16 +52,16 @@ def _waits(found: Stall) -> Iterator[str]:
     if found.waiting and found.blockers:
         yield f"{_names(found.waiting)} {verb} for {_names([each.line for each in found.blockers])}"
     elif found.waiting:
-        yield f"{_names(found.waiting)} {verb}, and no task owes anything; look at the ps and the network"
+        yield f"{_names(found.waiting)} {verb}, but no task owes a gradient; check the ps and the network"
     yield from (f"{each.line.title}: {each.why}" for each in found.blockers[:MOST_NAMED])
 
 
 def _unknown(found: Stall) -> Iterator[str]:
     """Yield the tasks about which only the long duration of their step is known."""
     if found.unanswered:
-        yield f"{_names(found.unanswered)} asked the ps, without an answer; look at the ps and the network"
+        yield f"{_names(found.unanswered)} asked the ps, but got no answer; check the ps and the network"
     if found.undecided:
-        yield f"{_names(found.undecided)} {'has' if len(found.undecided) == 1 else 'have'} not ended it"
+        yield f"{_names(found.undecided)} {'has' if len(found.undecided) == 1 else 'have'} not ended the step"
 
 
 def _names(chosen: Sequence[TaskLine]) -> str:
@@ -127,7 +127,7 @@ def clock_errors(found: TimeLine) -> List[str]:
     errors = {line.host: line.error_s for line in found.lines if line.spans}
     unknown = [host for host, error_s in errors.items() if math.isinf(error_s)]
     known = {host: error_s for host, error_s in errors.items() if COARSE_S <= error_s < math.inf}
-    said = _first([f"{host}: its clock is not known against that of {found.reference}" for host in unknown])
+    said = _first([f"{host}: its clock's offset from that of {found.reference} is unknown" for host in unknown])
     if known:
         host = max(known, key=lambda host: known[host])
         exact = f"times are exact to {known[host]:.3f} s against the clock of {found.reference}"

@@ -1,9 +1,9 @@
 """The waits of a run: the tasks that wait now, and their blockers; the last workers and the long spans of past steps.
 
 A worker in a late step asks the ps whether the step waits for that worker (``cluster.protocol.heartbeat``). If so, the
-worker *owes* its gradient; otherwise the worker waits. The waiting workers wait for the tasks that owe, and for tasks
-that take no part in the step: tasks that start, save, are stopped, or have no process. The last worker of a step is
-found without a common clock, because that worker waited least.
+worker *owes* its gradient; otherwise the worker waits. The waiting workers wait for the tasks that owe a gradient, and
+for tasks outside the step: tasks that start, save, are stopped, or have no process. The last worker of a step is found
+without a common clock, because that worker waited least.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class Stall(NamedTuple):
       since: the time at which the last worker began the late step.
       until: the time at which the stall was observed.
       waiting: the tasks that wait.
-      blockers: the tasks that the others wait for; empty where no task is known to owe anything.
+      blockers: the tasks that the others wait for; empty where no task is known to owe a gradient.
       unanswered: tasks in a late step that have asked the ps, without an answer.
       undecided: tasks in a late step that have not asked yet.
     """
@@ -98,9 +98,9 @@ def _owed(line: TaskLine, is_late: bool) -> Iterator[str]:
     elif line.now is None:
         yield "it gives no sign of life"
     elif not line.gives_signs:
-        yield f"it gives no sign of life for {line.now.age_s:.0f} s"
+        yield f"it has given no sign of life for {line.now.age_s:.0f} s"
     elif is_late and line.now.owes:
-        yield "it has not given its gradient"
+        yield "it has not sent its gradient"
     elif line.now.phase in ACTIVITIES:
         yield ACTIVITIES[line.now.phase]
 
@@ -111,10 +111,10 @@ MOST_LONG = 5
 
 
 class WaitShares(NamedTuple):
-    """The number of steps that count, and by task the number of those that the task delayed, the largest first.
+    """The number of examined steps, and for each task how many of them it delayed, the largest number first.
 
-    A worker delays a step in which it is the last to send its gradient; a ps, a step in which a worker waits longest
-    for that ps.
+    A worker delays a step if it is the last to send its gradient. A ps delays a step if a worker waits longest for that
+    ps.
     """
 
     steps: int
@@ -122,7 +122,7 @@ class WaitShares(NamedTuple):
 
 
 class LongSpan(NamedTuple):
-    """A long step or a pause of a task, and the spans of tasks during that time that were not steps."""
+    """A long step or a pause of a task, and the spans during that time, except for steps."""
 
     line: TaskLine
     span: Span
@@ -161,7 +161,7 @@ def _shares(each: Iterator[str]) -> WaitShares:
 def long_spans(found: TimeLine) -> List[LongSpan]:
     """Return the longest spans that are much longer than most steps, the longest first.
 
-    Of the spans of one kind at the same global step, the result has only the longest. The first start of a task, its
+    The result has only the longest of the spans of one kind at the same global step. The first start of a task, its
     first steps and its end are omitted, because they take long in every run.
     """
     steps = [_took(span) for line in found.lines for span in steps_of(line)]

@@ -28,7 +28,7 @@ class _BoardServer(socketserver.ThreadingTCPServer):
 
 
 class Tunnel:
-    """Listen on 127.0.0.1 inside a ``with`` block, and join each accepted connection to a new connection from ``dial``.
+    """A listener on 127.0.0.1 inside a ``with`` block; it joins each connection to a new connection from ``dial``.
 
     Args:
       port: 0 chooses a free port; ``Tunnel.port`` has the chosen port.
@@ -86,7 +86,7 @@ ANSWER_S = 30.0
 
 
 class Board:
-    """Run TensorBoard on the host with the summaries of the newest run, inside a ``with`` block.
+    """TensorBoard on the host with the summaries of the newest run, inside a ``with`` block.
 
     In the block, ``run`` is the run's name, and ``dial`` connects to TensorBoard.
 

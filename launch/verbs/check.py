@@ -1,4 +1,4 @@
-"""``launch check``"""
+"""``launch check``: find every obstacle to a run, without starting it."""
 
 import secrets
 import sys
@@ -34,7 +34,7 @@ SECONDS = click.FloatRange(min=1)
 def check(target: Target, as_json: bool, deadline_s: float) -> int:
     """Find every obstacle to a run of FILE; start nothing.
 
-    Every host is checked at the same time. A finding names its hosts, the fact and the next step.
+    Every host is checked at the same time. Each finding names the hosts, the problem and the next step.
     With findings, the exit code is 4.
 
     \b

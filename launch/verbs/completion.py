@@ -40,7 +40,7 @@ def _words(line: str) -> List[str]:
 
 
 class Bash(BashComplete):
-    """Complete the line that Bash passes; return each completion without the part before Bash's last word break."""
+    """The completion of the line that Bash passes; words lack the part before Bash's last word break."""
 
     source_template = """
 %(complete_func)s() {

@@ -1,4 +1,4 @@
-"""``launch diagnose``"""
+"""``launch diagnose``: collect evidence about a run in one archive."""
 
 import os
 import platform
@@ -30,7 +30,7 @@ DEADLINE_S = 60.0
 )
 @click.option(
     "--deadline-s", type=click.FloatRange(min=1), default=DEADLINE_S, show_default=True,
-    help="Seconds to wait; the archive names the hosts whose part is incomplete.",
+    help="Seconds to wait; the archive names the hosts with incomplete reports.",
 )  # fmt: skip
 def diagnose(target: Target, as_json: bool, output: Optional[str], deadline_s: float) -> int:
     """Collect evidence about the newest run of FILE in one archive.

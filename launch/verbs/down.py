@@ -1,4 +1,4 @@
-"""``launch down``"""
+"""``launch down``: end a run, and report leftovers."""
 
 from dataclasses import replace
 from typing import List
@@ -37,7 +37,7 @@ def down(target: Target, as_json: bool) -> int:
 
 
 def saved_lines(fleet: Fleet, target: Target) -> List[str]:
-    """Return a line about the checkpoint of the ended run; empty where its lead does not report one."""
+    """Return a line about the checkpoint of the ended run; empty if the lead does not report a checkpoint."""
     try:
         status = locate(fleet).status
     except LaunchError:  # nothing more is known of a run that is down

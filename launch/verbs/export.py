@@ -33,7 +33,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True)
 class ExportAnswer:
-    """All of ``export --json``.
+    """The object of ``export --json``.
 
     Attributes:
       run: Name of the run.
@@ -77,7 +77,7 @@ def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Opti
 
 
 def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
-    """Write the SavedModel into the new folder ``folder``, completely or not at all.
+    """Fetch the SavedModel into the new folder ``folder``, completely or not at all.
 
     Returns:
       the host's last answer.

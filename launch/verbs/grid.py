@@ -1,4 +1,4 @@
-"""``launch grid``"""
+"""``launch grid``: train once for each combination of values."""
 
 import sys
 from contextlib import contextmanager
@@ -38,8 +38,8 @@ def grid(target: Target, as_json: bool, options: Tuple[str, ...], at_once: int, 
     """Train once for each combination of values; name the best.
 
     Each combination is a point. Points are compared by the metric of train.best, else by the final loss. Ctrl-C stops
-    the runs in order; the same command continues with the points that have no result. The exit code is 1 where a point
-    has failed.
+    the runs cleanly; the same command then continues with the points that have no result. The exit code is 1 if a
+    point has failed.
 
     \b
     Example:  launch grid hosts.yaml --grid args.learning_rate=0.1,0.3 --grid args.hidden=64,128

@@ -1,4 +1,4 @@
-"""``launch import``"""
+"""``launch import``: print a hosts file from a list of hosts."""
 
 import os
 from pathlib import Path
@@ -58,7 +58,7 @@ def import_hosts(
     scheduler = named[0] if named else None
     found = _found(path, hosts, scheduler)
     if found.ps is not None and (ps is not None or ps_hosts is not None):
-        raise UsageError("launch import: expected no --ps and --ps-hosts: group 0 of the job is for the ps")
+        raise UsageError("launch import: expected neither --ps nor --ps-hosts: group 0 of the job is for the ps")
     servers = (1 if job else 0) if ps is None else ps
     text = written(source, program, found, slots or _meaning(scheduler, command), servers, ps_hosts)
     if only_user(found.workers) is None or ps_hosts:

@@ -109,7 +109,7 @@ train:
 _README = """\
 # NAME
 
-    launch up hosts.yaml             # train; Ctrl-C stops it in order
+    launch up hosts.yaml             # train; Ctrl-C stops it cleanly
     python predict.py 120 4 15       # 120 m², 4 rooms, 15 years old: about 306 thousand
     launch up hosts.yaml --resume --set train.steps=800
 

@@ -1,4 +1,4 @@
-"""``launch metrics``"""
+"""``launch metrics``: serve a run's status to Prometheus."""
 
 from contextlib import suppress
 

@@ -41,7 +41,7 @@ class HostsFile(click.Argument):
     """The argument FILE, which may be left out where this folder has the file ``HERE``."""
 
     def consume_value(self, ctx: click.Context, opts: Any) -> Any:
-        """Return FILE; a first word that can be no hosts file belongs to the next argument."""
+        """Return FILE; a first word that cannot be a hosts file belongs to the next argument."""
         word, rest = opts.get(self.name), self._next(ctx)
         if rest is not None and isinstance(word, str) and not is_file(word) and not ctx.resilient_parsing:
             given = opts.get(rest.name)
@@ -93,7 +93,7 @@ def shell_words(flag: str, text: str) -> List[str]:
     """Return the words of ``text``, a command that is the value of ``flag``.
 
     Raises:
-      UsageError: the text is no command of a shell.
+      UsageError: the text is not a valid command of a shell.
     """
     try:
         return shlex.split(text)
@@ -122,7 +122,7 @@ def complete_override(ctx: click.Context, param: click.Parameter, incomplete: st
 
 TASKS = click.argument("patterns", metavar="[TASK]...", nargs=-1, shell_complete=complete_task)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
-OF_RUN = click.option("--run", metavar="NAME", help="Mean this run, not the newest; `launch runs` lists the names.")
+OF_RUN = click.option("--run", metavar="NAME", help="Use this run, not the newest; `launch runs` lists the names.")
 LOCAL = click.option(
     "--local/--no-local", default=None,
     help="Run every task of FILE on this machine, on free ports, without SSH; hosts keep their names. Later verbs "

@@ -23,7 +23,7 @@ PATIENCE_S = 30.0  # to wait for a host's answer
 
 
 def chosen(fleet: Fleet, patterns: Sequence[str]) -> List[AnyTask]:
-    """Return the tasks whose logs the page has: the named tasks, else the chief and the first other tasks.
+    """Return the tasks whose logs the page shows: the named tasks, else the chief and the first other tasks.
 
     Raises:
       UsageError: a pattern matches no task.
@@ -60,8 +60,8 @@ def last_lines(fleet: Fleet, tasks: Sequence[AnyTask], patience_s: float = PATIE
 def report(target: Target, patterns: Tuple[str, ...]) -> int:
     """Print a page about the newest run: one HTML file.
 
-    The file needs no network and can be mailed. The page has the run's tasks, incidents, checkpoints and result, and
-    the newest steps and last lines of logs: those of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+    The file needs no network and can be mailed. The page has the run's tasks, incidents, checkpoints and result. It
+    also has the newest steps and the last log lines of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
 
     \b
     Example:  launch report hosts.yaml > run.html
@@ -87,7 +87,7 @@ def view(target: Target, patterns: Tuple[str, ...], port: int) -> int:
     """Serve a live page of the newest run to a browser, until Ctrl-C.
 
     Open the printed address on this machine; its token keeps other users out. The page has the newest steps and the
-    last lines of the logs of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
+    last log lines of TASK (worker:1, ps:* or a host), by default of at most 32 tasks.
 
     \b
     Example:  launch view hosts.yaml

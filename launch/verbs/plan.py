@@ -1,4 +1,4 @@
-"""``launch plan``"""
+"""``launch plan``: show the tasks, their hosts and the traffic of a step."""
 
 import sys
 from datetime import datetime, timezone
@@ -30,8 +30,8 @@ NIC = click.FloatRange(min=0, min_open=True)
 def plan(target: Target, patterns: Tuple[str, ...], as_json: bool, nic_gbps: float, python: Optional[str]) -> int:
     """Show the tasks, their hosts and the traffic of a step.
 
-    Start nothing, and connect to no host. TASK is worker:1, ps:* or a host: show the command and
-    environment of these tasks.
+    The command starts nothing, and connects to no host. With TASK (worker:1, ps:* or a host), it shows the
+    command and the environment of these tasks.
 
     \b
     Example:  launch plan hosts.yaml --nic-gbps 25

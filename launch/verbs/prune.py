@@ -65,7 +65,7 @@ class Pruned(NamedTuple):
 
 
 def prune_hosts(fleet: Fleet, remove: bool) -> Pruned:
-    """Ask every host for the folders that are beyond its bounds; with ``remove``, the hosts remove these folders.
+    """Ask every host for the folders that exceed a bound; with ``remove``, the hosts remove these folders.
 
     Hosts that are this machine share one folder, and receive one request.
     """
@@ -119,12 +119,12 @@ def _were(remove: bool) -> str:
 @click.command()
 @with_hosts_file
 @JSON
-@click.option("--yes", "remove", is_flag=True, help="Remove what goes; without it, the command only shows it.")
+@click.option("--yes", "remove", is_flag=True, help="Remove what is listed; without --yes, the command only lists.")
 def prune(target: Target, as_json: bool, remove: bool) -> int:
-    """Show past runs and code that are beyond the bounds of FILE.
+    """Show past runs and code that exceed the bounds of the key keep.
 
-    The key keep has the bounds for runs of FILE's name. For runs of another name, the bounds are those with which
-    the newest run of that name began. Live runs, runs that another run needs, and the newest run of each name always
+    The key keep of FILE has the bounds for runs of FILE's name. For runs of another name, the bounds of the newest
+    run of that name apply. Live runs, runs that another run needs, and the newest run of each name always
     stay. Hosts also apply the bounds by themselves, whenever a run starts.
 
     \b

@@ -34,12 +34,12 @@ def complete_program(ctx: click.Context, param: click.Parameter, incomplete: str
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("-H", "--hosts", metavar="HOST:SLOTS,…", required=True, help="Hosts, and the workers on each [1].")
+@click.option("-H", "--hosts", metavar="HOST:SLOTS,…", required=True, help="Hosts, and number of workers on each [1].")
 @click.option(
     "--ps", metavar="N", type=click.IntRange(min=0), default=0, help="Put a ps on each of the first N hosts too [0]."
 )
 @click.option("-d", "--detach", is_flag=True, help="Return once every task is up; the run continues.")
-@click.option("--save", metavar="FILE", default=FILE, help=f"Write this hosts file, whose name is the run's [{FILE}].")
+@click.option("--save", metavar="FILE", default=FILE, help=f"Write this hosts file; the run gets its name [{FILE}].")
 @LOCAL
 @SET
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED, shell_complete=complete_program)
@@ -79,7 +79,7 @@ def _write(path: Path, text: str) -> None:
     """Write the hosts file; replace only a file that this verb has written."""
     before = text_of(path) if path.exists() else ""
     if before and not before.startswith(f"# From {SOURCE}"):
-        raise UsageError(f"{path}: expected no file, or a file that `launch run` wrote, found another; see --save")
+        raise UsageError(f"{path}: expected no file, or a file that `launch run` wrote, found another file; see --save")
     expected = unfit_for_name(path.stem)
     if expected is not None:
         raise UsageError(f"--save: expected {expected} before .yaml, found {path.stem!r}")
@@ -91,7 +91,7 @@ def _write(path: Path, text: str) -> None:
         raise UsageError(f"{path}: expected a file that can be written, found {reason}; see --save") from None
     left = sorted(set(gone) - set(_hosts(path)))
     if left:
-        note(f"{path} no longer names {fold(left)}: verbs about earlier runs there need a file with them; see --save")
+        note(f"{path} no longer names {fold(left)}: verbs about earlier runs there need a file that does; see --save")
 
 
 def _hosts(path: Path) -> Tuple[str, ...]:

@@ -117,8 +117,8 @@ def _compare(fleet: Fleet, found: Listing, names: Sequence[str], as_json: bool, 
 def runs(target: Target, compare: Optional[Tuple[str, str]], as_page: bool, as_json: bool) -> int:
     """List every run on the hosts of FILE, of any name, newest first.
 
-    A row has the run's state, its start and duration, its steps, its last loss, the metric that train.best names,
-    and the user who started the run. Below the row are the number of incidents, the first cause, and the arguments
+    A row has the run's state, start, duration, steps and last loss, the metric that train.best names, and the user
+    who started the run. Below the row are the number of incidents, the first cause, and the arguments
     that differ from other runs of the name. Times are in UTC, by the clock of the host that led the run. If hosts
     cannot be asked, the command names them, and the exit code is 3. --compare draws the losses of two runs in one
     picture.

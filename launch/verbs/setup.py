@@ -1,4 +1,4 @@
-"""``launch setup``"""
+"""``launch setup``: build the Python environment on every host."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""``launch status``"""
+"""``launch status``: show the state of a run."""
 
 import json
 from typing import Any, List
@@ -22,7 +22,7 @@ LOG_S = 8.0  # for a host to send the lines of a log that a viewer reads
 
 
 class Watcher(Follower):
-    """Follow a run in a terminal, and obey the viewer's keys.
+    """A follower of a run in a terminal, which reacts to the viewer's keys.
 
     Args:
       view: a ``WatchView``.
@@ -33,7 +33,7 @@ class Watcher(Follower):
         self._keys = view
 
     def follow(self) -> RunStatus:
-        """Follow the run until it ends, or until the viewer or a signal ends the view. Raises HostProblem."""
+        """Follow the run until it ends, or until a key or a signal ends the view. Raises HostProblem."""
         with self._fleet.interrupts.pausable():
             return super().follow()
 
@@ -62,7 +62,7 @@ class Watcher(Follower):
     "--watch", "-w", is_flag=True, help="Show every change until the run ends; ? lists the keys. q and Ctrl-C end "
     "only this command.",
 )  # fmt: skip
-@click.option("--wide", is_flag=True, help="Every task and every column, however long a line becomes.")
+@click.option("--wide", is_flag=True, help="Show every task and every column, however long a line becomes.")
 def status(target: Target, as_json: bool, watch: bool, wide: bool) -> int:
     """Show the newest run: step, rate, loss, every task's state.
 

@@ -40,7 +40,7 @@ def follow(look: Callable[[], Change], timeout_s: float, pause: Callable[[], Non
     """Wait until nothing is pending, at most ``timeout_s`` seconds.
 
     ``look`` returns the change according to the newest status, and ``pause`` waits between two calls of ``look``. After
-    ``timeout_s``, a problem of the change is a line for each pending name: the name followed by ``late``.
+    ``timeout_s``, the result has a problem for each pending name: the name followed by ``late``.
     """
     until = time.monotonic() + timeout_s
     while True:
@@ -88,7 +88,7 @@ def _can_restart(task: TaskStatus) -> bool:
 
 
 def losses(status: RunStatus, names: Sequence[str]) -> List[str]:
-    """Return a line about the loss of training by a restart of ``names``; empty without a loss.
+    """Return a line about the training steps that a restart of ``names`` loses; empty if it loses none.
 
     The variables on a ps exist nowhere else.
     """
@@ -163,7 +163,7 @@ def drained(run: str, now: RunStatus) -> Change:
     if formation.changing or formation.forming or not _trains(now):
         return Change([], [run], [])
     left_out = f"; drained: {', '.join(formation.drained)}" if formation.drained else ""
-    return Change([f"{run} trains on, from step {now.global_step}: {formation.tasks}{left_out}"], [], [])
+    return Change([f"{run} continues to train, from step {now.global_step}: {formation.tasks}{left_out}"], [], [])
 
 
 def _trains(status: RunStatus) -> bool:

@@ -1,4 +1,4 @@
-"""``launch up``"""
+"""``launch up``: start a run, and follow it."""
 
 from typing import List
 
@@ -24,7 +24,7 @@ def up(target: Target, detach: bool, resume: bool) -> int:
     """Train FILE, with a live view; the exit code is the run's.
 
     The command ships the code, starts every task, shows the progress until the run ends, and takes the run down.
-    Ctrl-C stops the run in order; a second Ctrl-C kills the run.
+    Ctrl-C stops the run cleanly; a second Ctrl-C kills the run.
 
     \b
     Example:  launch up hosts.yaml --set train.steps=100

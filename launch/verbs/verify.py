@@ -36,7 +36,7 @@ def prepared(spec: Spec, steps: int) -> Spec:
       steps: the most steps to compare.
 
     Raises:
-      UsageError: settings cannot be verified; the text names each.
+      UsageError: some settings cannot be verified; the text names each of them.
     """
     refused = _refused(spec)
     if refused:
@@ -95,7 +95,7 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
         return ["not compared with plain TensorFlow: the log of the chief has the reason"]
     lines = [f"equals plain TensorFlow, but for rounding, in {quantity(metrics[_PLAIN], 'step')}"]
     if metrics.get(_BY_PARTS):
-        lines.append("batch statistics differ by design: each tower's part has its own on both sides")
+        lines.append("batch statistics differ by design: on both sides, each tower uses those of its own part")
     if metrics.get(_NOT_FINITE):
         lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
     if metrics.get(_NOT_FULL):
@@ -108,8 +108,8 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
 
 def _given(metrics: Mapping[str, int]) -> List[str]:
     """Return lines about the values that both sides take from the run."""
-    lines = ["random numbers differ by design: both sides have those of the run"] if metrics.get(_RANDOM) else []
-    return lines + _named(metrics, _TABLE, "not compared: both sides have the rows of the run's table")
+    lines = ["random numbers differ by design: both sides use the numbers of the run"] if metrics.get(_RANDOM) else []
+    return lines + _named(metrics, _TABLE, "not compared: both sides use the rows of the run's table")
 
 
 def _named(metrics: Mapping[str, int], beginning: str, text: str) -> List[str]:
@@ -129,8 +129,8 @@ def verify(target: Target, steps: int) -> int:
     """Train, and compare each step with one process, bit by bit.
 
     The run, one process and plain TensorFlow train on the same batches. The run must equal the one
-    process bit by bit. It must equal plain TensorFlow, with the author's functions and the whole
-    batch, but for rounding. Exit code 0: every variable was equal after every step. Exit code 1: the
+    process bit by bit. Except for rounding, it must also equal plain TensorFlow with the author's
+    functions and the whole batch. Exit code 0: every variable was equal after every step. Exit code 1: the
     report names the first step and variable that differ, and the probable mistake, if known. Tasks
     compute on CPUs, never restart, and neither read nor write a checkpoint.
 

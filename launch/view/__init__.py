@@ -4,7 +4,7 @@ console        print lines; fit columns into a line; fold host names into ranges
 live_view      an attached run as a live picture in a terminal: the most important lines, then the table of tasks
 task_table     the table of tasks: the rows and the columns that fit
 watch_keys     the keys of ``launch status --watch`` and their effect, without a terminal
-keyboard       the live picture that takes these keys
+keyboard       the live view that reacts to these keys
 notebook_view  a run in a notebook
 plain_view     an attached run in plain lines, without a terminal
 run_text       the parts of a run's status in words

@@ -1,6 +1,6 @@
 """Lines for a person on stdout; the columns that fit into a line; hosts folded into ranges; amounts with a unit.
 
-Where a line has too little room, the columns of the highest rank are left out first.
+If a line is too short for all columns, the columns of the highest rank are left out first.
 """
 
 import shutil
@@ -45,9 +45,9 @@ class Column(Generic[Row, Cell]):
 
 
 def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: Optional[int]) -> List[int]:
-    """Return the width of each column, 0 for a column that has no room.
+    """Return the width of each column, 0 for a column that does not fit.
 
-    ``natural`` has the width of each column's longest text. Columns of lower rank are given room first.
+    ``natural`` has the width of each column's longest text. Columns of lower rank get their width first.
     """
     if width is None:
         return list(natural)
@@ -62,7 +62,7 @@ def fitting(columns: Sequence[Column[Any, Any]], natural: Sequence[int], width: 
 
 
 def needed(columns: Sequence[Column[Row, Cell]], rows: Sequence[Row]) -> List[Column[Row, Cell]]:
-    """Return the columns that some row needs."""
+    """Return the columns that at least one row needs."""
     return [column for column in columns if column.shown_for is None or any(map(column.shown_for, rows))]
 
 
@@ -108,7 +108,7 @@ def note(*lines: str) -> None:
 
 
 def make_console(wide: bool = False) -> Any:
-    """Return rich's console on stdout; outside a terminal, or with ``wide``, so wide that nothing is cut."""
+    """Return rich's console on stdout; outside a terminal, or with ``wide``, it is so wide that nothing is cut."""
     from rich.console import Console  # the callers have loaded rich; most verbs and the Tab key do not need it
 
     return Console(width=WIDE) if wide or not sys.stdout.isatty() else Console()
@@ -121,7 +121,7 @@ def width() -> Optional[int]:
 
 @contextmanager
 def unechoed(terminal: TextIO) -> Iterator[None]:
-    """Keep a terminal from printing ``^C`` and ``^Z`` where the cursor is, when these keys are pressed."""
+    """In this block, keep a terminal from printing ``^C`` and ``^Z`` when these keys are pressed."""
     try:
         before = termios.tcgetattr(terminal)
     except (termios.error, ValueError):  # no terminal, or closed

@@ -16,7 +16,7 @@ MOST_STAGES = 4  # in one line
 
 
 class HostProgress:
-    """Print progress in lines: ``12 of 64 ready; gpu[03,05] fetching numpy``.
+    """The progress of hosts, printed in lines: ``12 of 64 ready; gpu[03,05] fetching numpy``.
 
     Any thread may report the progress of a host.
 
@@ -43,7 +43,7 @@ class HostProgress:
         self._live.stop()
 
     def show(self, host: str, stage: str) -> None:
-        """Report the stage of a host."""
+        """Record the stage of a host, and print the progress."""
         with self._lock:
             self._stages[host] = stage
             self._tell()

@@ -24,7 +24,7 @@ _KEY = re.compile("\x1b[\\[O][0-9;]*[A-Za-z~]|.", re.DOTALL)  # an arrow is one 
 
 @contextlib.contextmanager
 def keys_of(terminal: TextIO, pressed: Callable[[str], None]) -> Iterator[None]:
-    """Call ``pressed`` with each key at once, from another thread, in this block; then restore the terminal."""
+    """In this block, call ``pressed`` at once for each key, from another thread; then restore the terminal."""
     before = termios.tcgetattr(terminal)
     quiet = [*before[:3], before[3] & ~(termios.ICANON | termios.ECHO), *before[4:]]
     over = Event()

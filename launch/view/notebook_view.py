@@ -30,7 +30,7 @@ def _lines(status: RunStatus) -> List[str]:
 
 
 class NotebookView(View):
-    """Show a run below the cell that waits for it."""
+    """A view that shows a run below the notebook cell that waits for it."""
 
     def __init__(self) -> None:
         super().__init__()

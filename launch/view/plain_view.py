@@ -28,7 +28,7 @@ STARTING_EVERY_S = 2.0
 
 
 class View:
-    """Print a run's status in plain lines as it changes; ``LiveView`` is for a terminal."""
+    """A view that prints a run's status in plain lines as it changes; ``LiveView`` is for a terminal."""
 
     def __init__(self, output: Optional[TextIO] = None):
         self._output = output or sys.stdout

@@ -49,7 +49,7 @@ def saved(status: RunStatus, asked: str) -> List[str]:
 
 
 def what_happened(status: RunStatus, most: int = 10) -> List[str]:
-    """Return lines about at most ``most`` incidents of the run; no line if the cause already explains the only one."""
+    """Return lines about at most ``most`` incidents; no line if the run's cause already explains the only incident."""
     incidents = status.incidents
     plain = len(incidents) == 1 and not incidents[0].followed and not incidents[0].did
     return [] if plain and status.state == "failed" else incident_status.lines(incidents, most)
@@ -60,18 +60,18 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
 
     Args:
       asked: the argument with which other verbs find the run.
-      fragile: pairs of hosts whose reboot ends the run, and the reason why a boot restarts no agent there, or "".
+      fragile: hosts whose reboot ends the run, and the reason why a boot restarts no agent there, or "".
       resumes: whether the launcher knows the run's checkpoints.
       slurm_job: the Slurm job that has the hosts; "" for none.
     """
     lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
-    lines += [f"a reboot of {hosts} ends it" + (f": {why}" if why else "") for hosts, why in fragile]
+    lines += [f"a reboot of {hosts} ends the run" + (f": {why}" if why else "") for hosts, why in fragile]
     if fragile:
-        again = f"continue it then with `launch down {asked}` and `launch up --resume {asked}`"
+        again = f"then continue the run with `launch down {asked}` and `launch up --resume {asked}`"
         if not resumes:
-            again = f"start it again then with `launch down {asked}` and `launch up {asked}`"
+            again = f"then start it again with `launch down {asked}` and `launch up {asked}`"
         lines.append(again)
-    return lines + ([f"it ends with Slurm's job {slurm_job} at the latest"] if slurm_job else [])
+    return lines + ([f"the run ends with Slurm's job {slurm_job} at the latest"] if slurm_job else [])
 
 
 def exit_code(status: RunStatus, signals: Sequence[int]) -> int:

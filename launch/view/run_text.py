@@ -223,7 +223,7 @@ def _quiet(task: TaskStatus, status: RunStatus) -> str:
 
 
 def remaining(status: RunStatus) -> List[str]:
-    """Return a line with the workers that are still there after another worker has exited with code 0.
+    """Return a line with the workers that have not ended after another worker has exited with code 0.
 
     Example: ``worker:0 left with exit code 0, 3:20 ago; still there: worker:1, worker:2``.
     """
@@ -244,12 +244,12 @@ def silence(status: RunStatus) -> List[str]:
 
 
 def warnings(status: RunStatus) -> List[str]:
-    """Return a line for each mistake in the job that ends no run."""
+    """Return a line for each mistake in the job that does not end the run."""
     return [f"warning: {text}" for text in status.warnings]
 
 
 def hook_problem(status: RunStatus) -> List[str]:
-    """Return a line with the newest problem of a receiver of events; empty without a problem."""
+    """Return a line with the newest problem of an event receiver; empty without a problem."""
     return [f"hook {status.hook_problem}"] if status.hook_problem else []
 
 

@@ -29,7 +29,7 @@ _ASKS = {"/": "filter", "l": "log of task"}
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of the viewer by keys.
+    """The choices that the viewer has made by keys.
 
     Attributes:
       only: the text that the title, state or mark of each shown task contains.

@@ -133,11 +133,11 @@ def job_of(inputs: Any, evaluate: Any = None) -> Job:
 @pytest.mark.parametrize(
     ("settings", "change", "reason"),
     [
-        ({"sync": "stock"}, None, "a dataset of its own with train.sync: stock"),
-        ({"backup_workers": 1}, None, "a dataset of its own with train.backup_workers"),
-        ({"replication": "in-graph"}, None, "a dataset of its own with train.replication: in-graph"),
+        ({"sync": "stock"}, None, "a dataset without shards, required by train.sync: stock"),
+        ({"backup_workers": 1}, None, "a dataset without shards, required by train.backup_workers"),
+        ({"replication": "in-graph"}, None, "a dataset without shards, required by train.replication: in-graph"),
         ({}, lambda made: made.map(lambda batch: {"number": batch["number"]}),
-         "the dataset of cluster.shards as it is"),
+         "the dataset of cluster.shards, unchanged"),
         ({"epochs": 1}, lambda made: tf.data.Dataset.from_tensors({"number": [1, 2, 3, 4]}).repeat(),
          "by which train.epochs counts"),
     ],
@@ -165,5 +165,5 @@ def test_held_out_examples_are_not_handed_out(tmp_path: Path) -> None:
 
     for change in (lambda made: made, lambda made: made.map(lambda batch: {"number": batch["number"]})):
         evaluate = lambda task, _, change=change: change(ledger.inputs(task, args))  # noqa: E731
-        with pytest.raises(JobError, match="evaluate returned one of it; expected a dataset without"):
+        with pytest.raises(JobError, match="evaluate returned a dataset from cluster"):
             build({}, job_of(own, evaluate))

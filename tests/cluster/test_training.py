@@ -217,7 +217,7 @@ def test_gradients_that_are_not_finite_can_be_ignored_and_are_counted(tmp_path: 
         for index in range(WORKERS):
             progress = cluster.progress("worker", index)
             assert progress is not None and progress.ignored_gradients == 1
-            assert "1 gradients that were not finite ignored" in cluster.log("worker", index)
+            assert "ignored 1 gradients that were not finite" in cluster.log("worker", index)
 
 
 def test_a_dataset_that_ends_is_the_jobs_mistake(tmp_path: Path) -> None:

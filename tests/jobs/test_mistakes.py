@@ -57,8 +57,8 @@ OWN = "def model(x):\n    w = tf.Variable(1.0, name=f'w{len(tf.global_variables(
         (
             [INPUTS, MODEL, "def optimizer(args): return tf.keras.optimizers.RMSprop(0.1)"],
             4,
-            "expected a tf.train.Optimizer, or {beginning of names: tf.train.Optimizer}; make a"
-            " tf.train.RMSPropOptimizer in the place of Keras's RMSprop",
+            "expected a tf.train.Optimizer, or {prefix of variable names: tf.train.Optimizer}; use"
+            " tf.train.RMSPropOptimizer instead of Keras's RMSprop",
         ),
     ],
 )
@@ -98,7 +98,7 @@ NO_QUOTIENT = "tf.py_func(lambda y: 1 / 0, [x], tf.float32)"
         ([INPUTS, MODEL, "def optimizer(): return 1"], 4, "TypeError: optimizer() takes 0 positional arguments"),
         ([INPUTS, OPTIMIZER, MODEL.replace("(x)", "(x, z)")], 4, "TypeError: model() missing 1 required"),
         ([INPUTS, OPTIMIZER, MODEL + " > 0"], 4, "expected a loss of a type like float32"),
-        ([INPUTS, OPTIMIZER, MODEL + ", {3: x}"], 4, "expected losses and metrics by names"),
+        ([INPUTS, OPTIMIZER, MODEL + ", {3: x}"], 4, "expected names that are strings"),
         ([OPTIMIZER, MODEL, GENERATED.format("raise KeyError('age')")], 7, "KeyError: 'age', in `raise KeyError"),
         ([OPTIMIZER, MODEL, GENERATED.format("yield 'a'")], 4, "TypeError: `generator` yielded an element"),
         ([INPUTS, OPTIMIZER, f"{MODEL} + {NO_QUOTIENT}"], 4, "ZeroDivisionError: "),

@@ -109,9 +109,9 @@ def test_a_missing_folder_or_file_is_told_by_name_with_where_the_data_is_describ
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     write_mnist(tmp_path)
     (tmp_path / "train-images-idx3-ubyte").write_bytes(b"<html>not found</html>")
-    with pytest.raises(JobError, match=r"train-images-idx3-ubyte: expected an IDX file of bytes, items \[28, 28\]"):
+    with pytest.raises(JobError, match=r"train-images-idx3-ubyte: expected an IDX file .* items of shape \[28, 28\]"):
         mnist.inputs(WORKER, {"data_dir": str(tmp_path)})
     write_cifar(tmp_path)
     (tmp_path / "data_batch_2.bin").write_bytes(bytes(3072))
-    with pytest.raises(JobError, match=r"data_batch_2.bin: expected records of 3073 bytes, unpacked, found 3072"):
+    with pytest.raises(JobError, match=r"data_batch_2.bin: expected uncompressed records of 3073 bytes, found 3072"):
         cifar_resnet.inputs(WORKER, {"data_dir": str(tmp_path)})

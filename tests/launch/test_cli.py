@@ -95,7 +95,7 @@ def test_every_verb_has_its_own_name(name: str) -> None:
     [("stauts", "did you mean status?"), ("upp", "did you mean up?"), ("dwon", "did you mean down?"),
      ("zebra", "see `launch -h`"), ("start", "did you mean up?"), ("stop", "did you mean down?"),
      ("ls", "did you mean runs?"), ("my.yml", "type `launch up my.yml`"),
-     ("t.py", "type `launch up`, with a hosts file that names it, or `launch run -H localhost -- python t.py`")],
+     ("t.py", "type `launch up` with a hosts file that names t.py, or `launch run -H localhost -- python t.py`")],
 )  # fmt: skip
 def test_a_misspelt_verb_is_refused_with_the_one_that_was_meant(typed: str, advice: str) -> None:
     ran = CliRunner().invoke(cli, [typed, "hosts.yaml"], prog_name="launch")

@@ -190,7 +190,7 @@ def test_all_questions_of_a_verb_share_its_deadline_and_a_host_that_hangs_is_clo
         release.set()
         assert hanging.closed == 2 and came == ["a"]  # no time is left for a second login
     assert [(each[0].kind, each[0].what) for each in (first, second)] == [
-        (ProblemKind.SLOW, "no answer within the 0 s that this verb takes at most"),
+        (ProblemKind.SLOW, "no answer within 0 s, the deadline of this verb"),
     ] * 2
     assert 0.5 <= took_s < 0.5 + LOOK_S
 

@@ -1,4 +1,4 @@
-"""The extension of a model's graph for training on examples that count once."""
+"""The graph extension for training in which every example counts exactly once."""
 
 from typing import Any, List, Optional
 
@@ -24,7 +24,7 @@ def sources(graph: Any) -> List[Source]:
 
 
 class DataOnce(Extension):
-    """The extension for the shards of one model's dataset, whose progress is on the servers."""
+    """The extension for a model whose dataset consists of shards; the servers store the progress of each shard."""
 
     answers = ("train.epochs",)
 
@@ -34,10 +34,10 @@ class DataOnce(Extension):
         self._places: Any = None
 
     def refuse(self, model: ModelGraph) -> None:
-        """Refuse settings, and uses of the dataset of ``cluster.shards``, with which examples would not count once.
+        """Refuse a model with which some examples of ``cluster.shards`` would be trained twice or never.
 
         Raises:
-          JobError: ``model`` has such a setting or use.
+          JobError: a setting of ``model``, or its use of the dataset, would cause this.
         """
         job, train = model.job, model.train
         settings = {
@@ -46,21 +46,21 @@ class DataOnce(Extension):
             "train.replication: in-graph": train.replication == "in-graph",
         }
         for name, is_so in settings.items():
-            job.check("inputs", f"a dataset of its own with {name}", "one of cluster.shards", not is_so)
+            job.check("inputs", f"a dataset without shards, required by {name}", "one of cluster.shards", not is_so)
         found = f"{len(self._sources)} datasets of cluster.shards"
         job.check("inputs", "one dataset of cluster.shards", found, len(self._sources) == 1)
         is_whole = model.place is not None
-        job.check("inputs", "the dataset of cluster.shards as it is", "another made of it", is_whole)
+        job.check("inputs", "the dataset of cluster.shards, unchanged", "a changed dataset of cluster.shards", is_whole)
 
     def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
-        """Create the variables on the servers that have the progress of the shards."""
+        """Create the variables, on the servers, that store the progress of each shard."""
         kind = OwnPlaces if model.train.mode == "async" else Places
         self._places = kind(self._sources[0], model.place, model.task, global_step, model.train.epochs)
         self.agreed = self.saved = self._places.saved
         self._task = model.task
 
     def worker(self, parts: StepParts) -> Optional[BaseWorker]:
-        """Return the worker whose steps advance the progress of the shards."""
+        """Return the object that takes the steps of this worker, which advance the progress of the shards."""
         if isinstance(self._places, OwnPlaces):
             return OnceAsyncWorker(parts, HoldGate(self._task), self._places)
         return OnceWorker(parts, self._places)

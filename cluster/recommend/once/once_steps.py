@@ -1,10 +1,10 @@
-"""Steps in which every example counts once, even if a worker dies; ``shard_places`` has the progress of shards.
+"""Training steps in which every example counts once, even if a worker dies; ``shard_places`` has the progress.
 
 A synchronous step loses and repeats no example:
 
-    worker i   notes the place of its batch, pushes its gradient, and passes the gate
-    chief      takes the gradients, when all N workers have passed the gate
-    chief      checks the noted places, notes the step as begun, updates the variables
+    worker i   records the position of its batch, pushes its gradients, then reports to the gate (an accumulator)
+    chief      takes the gradients, when all N workers have reported to the gate
+    chief      checks the recorded positions, records that the step has begun, updates the variables
     chief      advances the progress of the shards, counts the step, sends the tokens
 
 In asynchronous training, the death of a process may let the examples of one batch count twice; see ``own_places``.
@@ -33,10 +33,10 @@ _GATE = "token_sync/gate"
 
 
 class OnceSyncOptimizer(TokenSyncOptimizer):
-    """A ``TokenSyncOptimizer`` whose steps advance the progress in ``places`` by the batches that they train.
+    """A ``TokenSyncOptimizer`` that also advances the progress of shards: each step adds its batches to ``places``.
 
-    It keeps the gradients of workers apart. Each worker gives to the *gate*, an accumulator, once it has pushed all its
-    gradients. The chief takes none before all workers have: a chief that dies earlier has changed nothing.
+    The gradients of different workers stay separate. Each worker reports to the *gate*, an accumulator, after it has
+    pushed all its gradients. The chief takes gradients only after all reports. If it dies earlier, nothing has changed.
     """
 
     def __init__(self, parts: StepParts, places: Places):
@@ -72,15 +72,15 @@ class OnceSyncOptimizer(TokenSyncOptimizer):
 
 
 class OnceWorker(SyncWorker):
-    """Take the synchronous steps of one worker, whose batches come from shards; each step advances their progress.
+    """The synchronous steps of one worker whose batches come from shards; each step advances the shards' progress.
 
-    Two rules differ from a ``SyncWorker``; the predecessor of a worker is the former process of its task:
+    Two rules differ from a ``SyncWorker``. The *predecessor* of a worker is the previous process of the same task:
 
-    * If a worker is not sure whether its predecessor gave a gradient, it gives the gradient of the same batch again.
+    * If a worker is not sure whether its predecessor sent a gradient, it sends the gradient of the same batch again.
       The servers use one of the two gradients.
     * If the predecessor of a chief may have applied only a part of a step, the chief refuses to join.
 
-    ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
+    ``has_ended``, available after ``join`` or ``open``: whether all epochs of all shards are trained.
     """
 
     def __init__(self, parts: StepParts, places: Places):
@@ -91,11 +91,11 @@ class OnceWorker(SyncWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables that must be initialised before this worker can join, besides the global variables."""
         return [*super().needed, *self._places.state]
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Free all shards, then join as the chief, as a ``SyncWorker`` does; return the global step."""
+        """Free all shards from their workers, join as the chief like a ``SyncWorker``, and return the global step."""
         session.run(self._places.open)
         step = super().open(session, steps, is_new)
         self.has_ended = bool(session.run(self._places.has_ended))
@@ -105,7 +105,7 @@ class OnceWorker(SyncWorker):
         """Join the other workers, and return the global step.
 
         Raises:
-          TornStepError: this worker is the chief, and its predecessor has begun a step without counting it.
+          TornStepError: this worker is the chief, and its previous process began a step but did not count it.
         """
         if self._optimizer.is_chief and session.run(self._places.is_torn):
             raise TornStepError
@@ -116,21 +116,21 @@ class OnceWorker(SyncWorker):
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Start the reading of batches, from the progress that the servers have.
+        """Start to read batches, from the progress that the servers store.
 
         Raises:
-          tf.errors.AbortedError: a step was begun or counted since this worker joined.
-          TrainingError: the servers have the progress of other files.
+          tf.errors.AbortedError: a step began or ended after this worker had joined.
+          TrainingError: the progress on the servers belongs to other files.
         """
         super().begin_reading(session)
         self._places.begin(session, self._local, self._era)
 
     def stop_reading(self) -> None:
-        """End this session's reading of batches: a session closes only when no operation in it waits for a batch."""
+        """Stop reading batches for this session: a session closes only when no operation in it waits for a batch."""
         self._places.source.new_life()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
-        """Give one gradient, and wait until the chief has counted the step; see ``SyncWorker.step``."""
+        """Send the gradient of one batch, and wait until the chief has counted the step; see ``SyncWorker.step``."""
         self._was_late = False
         source = self._places.source
         try:
@@ -183,16 +183,16 @@ _ASK_MS = 5000
 
 
 class OnceAsyncWorker(AsyncWorker):
-    """Take the asynchronous steps of one worker, whose batches come from shards.
+    """The asynchronous steps of one worker whose batches come from shards.
 
         worker   computes a gradient from the values that the servers have when the step begins
-        worker   notes the place of its batch; the servers apply the gradient, and advance the progress of the shard
+        worker   records its batch's position; the servers apply the gradient, and advance the progress of the shard
         worker   if it has no shard, waits until it gets one, or until all shards are trained
 
     Steps do not overlap, however large the model is. A worker computes its next gradient only after the progress of the
     shard includes its last batch.
 
-    ``has_ended``, available after ``join`` or ``open``: whether all data have been trained.
+    ``has_ended``, available after ``join`` or ``open``: whether all epochs of all shards are trained.
     """
 
     may_overlap = False  # a step that overlaps has parts of two batches on the servers
@@ -217,7 +217,7 @@ class OnceAsyncWorker(AsyncWorker):
 
     @property
     def needed(self) -> List[Any]:
-        """Return the variables beyond the global ones that must have a value before this worker can join."""
+        """Return the variables that must be initialised before this worker can join, besides the global variables."""
         return [*super().needed, *self._places.state]
 
     def is_open(self, session: Any) -> bool:
@@ -230,40 +230,40 @@ class OnceAsyncWorker(AsyncWorker):
         session.run(self._places.close)
 
     def open(self, session: Any, steps: int = 0, is_new: bool = False) -> int:
-        """Free all shards, join as the chief, and let workers join; return the global step."""
+        """Free all shards from their workers, join as the chief, let workers join, and return the global step."""
         session.run(self._places.open)
         step = self.join(session, steps)
         session.run(self._places.admit)
         return step
 
     def join(self, session: Any, steps: int) -> int:
-        """Join as an ``AsyncWorker`` does; a chief also ends a save that its predecessor left unfinished."""
+        """Join like an ``AsyncWorker``; the chief also ends a save that its previous process left unfinished."""
         self._places.recall_if_paused(session)
         step = super().join(session, steps)
         self.has_ended = bool(session.run(self._places.has_ended))
         return step
 
     def begin_reading(self, session: Any) -> None:
-        """Start to read batches from the servers' progress. Raises TrainingError if that is of other files."""
+        """Start to read batches, from the servers' progress. Raises TrainingError if it belongs to other files."""
         super().begin_reading(session)
         self._places.begin_life(session, self._life)
 
     def stop_reading(self) -> None:
-        """End this session's reading of batches: a session closes only when no operation in it waits for a batch."""
+        """Stop reading batches for this session: a session closes only when no operation in it waits for a batch."""
         self._places.source.new_life()
 
     def step(self, session: Any, more: Any = ()) -> Tuple[int, float, Any]:
         """Apply one gradient, or wait a moment if this worker has no shard; see ``AsyncWorker.step``.
 
         Raises:
-          tf.errors.AbortedError: the servers refuse the batch: it does not follow a shard's progress; join again.
+          tf.errors.AbortedError: the servers refuse the batch, which does not continue a shard's progress; join again.
         """
         source = self._places.source
         try:
             step, loss, (fetched, ends) = self._step_or_wait(session, more)
         except tf.errors.InvalidArgumentError as error:
             if NOT_ADMITTED in str(error):
-                raise tf.errors.AbortedError(None, None, "the servers do not take this worker's batch") from error
+                raise tf.errors.AbortedError(None, None, "the servers refuse this worker's batch") from error
             raise
         except tf.errors.OpError:
             if source.error is not None:
@@ -287,7 +287,7 @@ class OnceAsyncWorker(AsyncWorker):
         return self._step, float(loss), fetched
 
     def owes(self, session: Any) -> bool:
-        """Return whether a step that takes long is due to this worker, and not to a hold or a save of the chief.
+        """Return whether this worker itself delays a slow step, and not a hold or a save by the chief.
 
         Raises:
           tf.errors.OpError: the servers do not answer in time.
@@ -296,5 +296,5 @@ class OnceAsyncWorker(AsyncWorker):
         return super().owes(session) and not session.run(self._places.is_paused, options=options)
 
     def paused(self, session: Any) -> ContextManager[Any]:
-        """Return a context, for a save of the chief, in which no worker applies a gradient."""
+        """Return a context manager for a save by the chief; inside it, no worker applies a gradient."""
         return self._places.paused(session)

@@ -1,22 +1,22 @@
 """The progress of shards in asynchronous training, where each worker advances the progress of its own shards.
 
     worker   computes its gradient
-    worker   takes its turn, and notes the row of its batch if the batch follows the progress of its shard
+    worker   takes its turn, and notes its batch in its row of ``pending`` if the batch continues a shard's progress
     servers  update the variables
-    worker   advances the progress by its row, clears the row, gives its turn back
+    worker   advances the progress by the batch in its row, clears the row, gives its turn back
 
-A worker that joins may find a row that a dead process of this worker has noted. The dead process may have applied the
-gradient of that batch in whole or in part. So the worker trains the batch again, and the log names the batch: it may
-count twice, but is never lost. Operations that the dead process has sent, and that run later, advance no progress,
-because its row is cleared.
+A worker that joins may find a batch in its row, because its previous process died. That process may have applied the
+gradient of the batch in whole or in part. So the worker trains the batch again, and the log names the batch: it may
+count twice, but is never lost. If operations of the dead process run later, they advance no progress, because the
+row is cleared.
 
-The shards of a worker that died stay with its next process. The other workers train one more epoch of their shards,
-then wait.
+The shards of a dead worker wait for its next process. Meanwhile, the other workers train one more epoch of their
+shards, then wait.
 
-The chief saves while no worker is between noting and clearing a row. To reach this state, the chief takes every turn
-that it finds; after the save, it gives each worker its turn. A turn is an element of a queue, which waits without a
-thread. Each worker has a queue of its own. So a turn that is lost with a worker blocks no other worker, and the
-worker's next process gets a new turn.
+A *turn* is the permission of a worker to apply a gradient: an element of the worker's own queue. A wait for a turn
+needs no thread. If a worker dies with its turn, no other worker is blocked, and its next process gets a new turn. The
+chief saves only while all rows are clear. To reach this state, the chief takes every turn that it finds. After the
+save, it gives each worker its turn.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ _POLL_S = 0.002
 
 
 class Turns:
-    """The queues with the workers' turns to apply a gradient, created on the current device.
+    """The workers' turns (permissions to apply a gradient): one queue for each worker, created on the current device.
 
     Args:
       workers: the number of workers.
@@ -58,7 +58,7 @@ class Turns:
       is_chief: whether this worker is the chief, which needs the queues of all workers.
 
     Attributes:
-      paused: a variable that checkpoints do not have: 1 during a save, otherwise 0.
+      paused: a variable that is 1 during a save, otherwise 0; checkpoints do not contain it.
     """
 
     def __init__(self, workers: int, worker: int, is_chief: bool):
@@ -71,11 +71,11 @@ class Turns:
         return self._own.dequeue().op
 
     def give_back(self, number: Any) -> Any:
-        """Make the operation that puts this worker's turn back if ``number`` is 1, and no turn if ``number`` is 0."""
+        """Make the operation that puts ``number`` turns, 0 or 1, back into this worker's queue."""
         return _put(self._own, number)
 
     def renew(self) -> Any:
-        """Make the operation after which this worker has one turn, or none during a pause, whatever it had before."""
+        """Make the operation that replaces this worker's turns by one turn, or by none during a pause."""
         with tf.control_dependencies([take_all(self._own)]):
             return _put(self._own, 1 - self.paused.read_value())
 
@@ -84,7 +84,7 @@ class Turns:
         return tf.stack([tf.size(take_all(each)) for each in self._all])
 
     def give(self, numbers: Any) -> List[Any]:
-        """As the chief, make the operations that give each worker the turns in ``numbers``, int64 [workers], 0 or 1."""
+        """As the chief, make the operations that give each worker 0 or 1 turns, by ``numbers``, int64 [workers]."""
         return [_put(each, number) for each, number in zip(self._all, tf.unstack(numbers, len(self._all)))]
 
 
@@ -97,11 +97,11 @@ def _put(queue: Any, number: Any) -> Any:
 
 
 class OwnPlaces(Places):
-    """The state of all shards, where each worker advances the progress of its own shards.
+    """The state of all shards in asynchronous training: each worker advances the progress of its own shards.
 
     Attributes:
-      close: the operation that the chief runs before it gives the variables other values. Afterwards, no worker joins,
-        and no worker notes a row.
+      close: the operation that the chief runs before it initialises or restores the variables. Afterwards, no worker
+        joins, and no worker notes a batch.
       admit: the operation that the chief runs after ``open``. Afterwards, workers may join.
       is_open: whether workers may join.
       is_paused: 1 while the chief saves, otherwise 0.
@@ -128,14 +128,14 @@ class OwnPlaces(Places):
     # -- in a step
 
     def note_own(self, life: Any, after: Sequence[Any]) -> Any:
-        """Make the operation that waits for this worker's turn, and then notes the row of the worker's batch.
+        """Make the operation that waits for this worker's turn, and then notes the worker's batch in its row.
 
-        Gradients may be applied after this operation. It fails unless ``life`` is the worker's newest life, and the
-        batch follows the progress of a shard that the worker has.
+        Gradients may be applied after this operation. It fails if the worker has begun a newer life, or if the batch
+        does not continue the progress of one of the worker's shards.
 
         Args:
-          life: the number of the session's life.
-          after: the gradients, which must be computed before.
+          life: the number of this *life*, which is one session's reading of batches.
+          after: the gradients; the operation waits until they are computed.
         """
         with tf.device(ps_device(0)):
             with tf.control_dependencies(after):
@@ -157,12 +157,12 @@ class OwnPlaces(Places):
         return [is_right, write_if(is_right, self._pending, self._worker, row)]
 
     def move_own(self, after: Sequence[Any]) -> Any:
-        """Make the operation that advances the progress by this worker's row, clears the row, and gives the turn back.
+        """Make the operation that adds this worker's noted batch to the progress, clears its row, and returns the turn.
 
-        If the worker's row is no longer there, the operation changes nothing.
+        If the row no longer has this batch, the operation changes nothing.
 
         Args:
-          after: the operations that apply the gradients.
+          after: the operations that apply the gradients; this operation waits for them.
         """
         with tf.device(ps_device(0)):
             opened, (is_there, _) = locked(self._mutex, [self._row, *after], self._move_if_there)
@@ -184,13 +184,13 @@ class OwnPlaces(Places):
     # -- outside of steps
 
     def begin_life(self, session: Any, life: int) -> None:
-        """Start the reading of the source's batches, from the progress that the servers have.
+        """Start a *life*, one session's reading of the source's batches, from the progress that the servers store.
 
-        From then on, only the life with the number ``life`` notes rows.
+        From then on, the servers accept batches only from the life with the number ``life``.
 
         Raises:
           tf.errors.DeadlineExceededError: the server does not answer in time.
-          TrainingError: the servers have the progress of other files.
+          TrainingError: the progress on the servers belongs to other files.
         """
         files, owner, own, progress, *_ = self._answer_to(session, life, self._found)
         self._check_files(files)
@@ -236,7 +236,7 @@ class OwnPlaces(Places):
             self._seen = [collected, self._lives.read_value(), self._pending.read_value()]
 
     def recall_if_paused(self, session: Any) -> None:
-        """As the chief, end a save that an earlier chief left unfinished, so that waiting workers can join again."""
+        """As the chief, end a save that its previous process left unfinished, so that waiting workers can join."""
         if self._is_chief and session.run(self.is_paused):
             session.run(self._recall)
 
@@ -281,7 +281,7 @@ class OwnPlaces(Places):
 
 
 _FREE = np.int64(FREE)
-NOT_ADMITTED = "shards: expected a batch that follows the progress of a shard of its worker, found"
+NOT_ADMITTED = "shards: expected a batch that continues the progress of one of its worker's shards, found"
 
 
 def _in_words(row: Any) -> str:

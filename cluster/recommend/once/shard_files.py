@@ -18,9 +18,9 @@ Read = Callable[[str], Iterable[bytes]]  # the records of a file, by its path
 
 
 class Shard(NamedTuple):
-    """A file, or those of its lines that begin at byte ``begin`` or later, and before byte ``end``.
+    """A shard: a whole file, or the lines of a file that begin in the bytes from ``begin`` to before ``end``.
 
-    ``end`` is None for the end of the file.
+    If ``end`` is None, the shard extends to the end of the file.
     """
 
     path: str
@@ -29,9 +29,9 @@ class Shard(NamedTuple):
 
 
 class ShardPlace(NamedTuple):
-    """The part of a shard that one batch has: in ``epoch``, the records from ``begin`` to before ``end``.
+    """The position of one batch: it has the records of a shard from ``begin`` to before ``end``, in ``epoch``.
 
-    ``shard`` is the index of the shard, or -1 for a batch without a record that counts.
+    ``shard`` is the index of the shard, or -1 for a batch of copies, in which no record counts.
     """
 
     shard: int
@@ -50,7 +50,7 @@ class Ticket(NamedTuple):
 
 
 class RecordBatch(NamedTuple):
-    """The records of one worker's batch, always the same number.
+    """The records of one batch of a worker; every batch has the same number of records.
 
     Only the first ``real`` records count. The others are copies of one record, which fill the batch.
     """
@@ -138,7 +138,7 @@ class Reader:
     """A reader of the records of ``shards``, in batches of ``batch_size`` records.
 
     ``read`` yields the records of a shard in the order of the file. ``shuffle`` is the number of consecutive records
-    that are shuffled together; 0 for the order of the file. ``seed`` is the seed of the shuffled order.
+    that are shuffled together; 0 keeps the order of the file. ``seed`` is the seed of the shuffled order.
     """
 
     shards: Sequence[Shard]
@@ -160,10 +160,10 @@ class Reader:
             block = list(islice(given, self.shuffle))
 
     def batches(self, ticket: Ticket) -> Iterator[RecordBatch]:
-        """Yield, in batches, the records of the ticket's shard in the ticket's epoch, from the ticket's ``begin`` on.
+        """Yield batches of the records of one shard in one epoch, from the record ``begin`` on, as ``ticket`` states.
 
-        Every batch has ``batch_size`` records, and none has records of two shards: copies, which do not count, fill the
-        last batch.
+        Every batch has ``batch_size`` records, all of this shard. Copies of a record, which do not count, fill the last
+        batch.
 
         Raises:
           ValueError: the shard has no record from ``begin`` on, because its file has changed.
@@ -198,7 +198,7 @@ class Reader:
         return real + real[:1] * (self.batch_size - len(real))
 
     def digest(self) -> int:
-        """Return a hash of 63 bits of the data and their order.
+        """Return a 63-bit hash that identifies the data and their order.
 
         The hash depends on the names and sizes of the files, the ranges of the shards, ``shuffle`` and ``seed``.
         """

@@ -1,21 +1,21 @@
 """The progress of each shard, on ``ps:0``: saved and restored with the variables, advanced as part of a step.
 
-    progress   for each shard: its finished epochs, and the trained records of its next epoch; in checkpoints
-    owner      for each shard: the worker that has it, or FREE; not in checkpoints: a chief that opens frees all shards
-    pending    for each worker: the part of a shard in its batch of this step
+    progress   for each shard: the number of finished epochs, and of trained records in the next one; in checkpoints
+    owner      for each shard: the worker that trains it, or FREE; not in checkpoints: ``open`` frees all shards
+    pending    for each worker: the position (shard, epoch, records) of its batch in this step
     begun      the step that is being applied, or the last step that was applied
-    lives      for each worker: the number of its newest life, the only life that gets shards
+    lives      for each worker: the number of its newest life (a session's reading); older lives get no shards
 
 One step of N workers:
 
-    worker i   notes its row of ``pending``, then gives its gradient
-    chief      has the gradients of all workers: checks that every row follows the progress, and notes the step as begun
+    worker i   writes its row of ``pending``, then sends its gradient
+    chief      waits for all gradients, checks that every row continues the progress, and notes the step as begun
     chief      updates the variables, advances the progress by all rows, and counts the step
 
 If a chief dies after it has noted a step and before it has counted the step, the step is half done, and ``is_torn`` is
-true. Then variables and progress come back together, from the newest checkpoint. A batch is a function of its place. So
-if a worker dies after it has noted its row, its next process gives the gradient of the same batch. The servers use each
-gradient once.
+true. Then variables and progress are restored together, from the newest checkpoint. The position of a batch determines
+its records. So if a worker dies after it has written its row, its next process sends the gradient of the same batch.
+The servers use each gradient once.
 """
 
 import time
@@ -44,19 +44,19 @@ class Places:
 
     Args:
       source: the batches of the worker.
-      place: the ``shard_files.ShardPlace`` of a step's batch, int64 [5]. A session that fetches it takes the batch.
+      place: the ``shard_files.ShardPlace`` of a step's batch, int64 [5]. A session that fetches it consumes the batch.
       task: the task of the worker.
       global_step: the global step on ``ps:0``.
       epochs: how often each shard is trained; None for no limit.
 
     Attributes:
-      saved: the variables that checkpoints have; the chief initialises them.
-      state: variables that checkpoints do not have; ``open`` gives them values.
+      saved: the variables in checkpoints; the chief initialises them.
+      state: the variables that are not in checkpoints; ``open`` initialises them.
       open: the operation that frees all shards. The chief runs it when ``saved`` have their values, and before other
         workers join.
-      has_ended: whether every shard has been trained in all epochs, and the step of the last record is counted.
-      is_torn: whether a step was begun and not counted; valid only while no chief takes steps.
-      most_ahead: the number of epochs by which a shard that a worker gets may be ahead of the shard with the fewest
+      has_ended: whether every shard is trained in all epochs, and the step with the last record is counted.
+      is_torn: whether a step began but was not counted; valid only while no chief takes steps.
+      most_ahead: a worker gets only shards that are at most this number of epochs ahead of the shard with the fewest
         finished epochs; None for no limit.
     """
 
@@ -90,7 +90,7 @@ class Places:
     def has_ended_now(self) -> Any:
         """Return ``has_ended`` as a new tensor, which the server reads after the current control dependencies.
 
-        The server reads the progress before the global step, because a step advances the progress before it is counted.
+        The server reads the progress before the global step: a step advances the progress first, the global step last.
         """
         with tf.device(ps_device(0)):
             done = tf.reduce_all(self.progress.read_value()[:, 0] >= self._epochs)
@@ -100,22 +100,22 @@ class Places:
     # -- outside of steps
 
     def begin(self, session: Any, step: int, era: int) -> None:
-        """Start the reading of the source's batches, from the progress that the servers have.
+        """Start to read the source's batches, from the progress that the servers store.
 
         Args:
           step: the global step when this worker joined.
           era: the era of the worker's gradients; see ``TokenSyncOptimizer``.
 
         Raises:
-          tf.errors.AbortedError: the global step is no longer ``step``, or the next step was begun; join again.
+          tf.errors.AbortedError: the global step is no longer ``step``, or the next step has begun; join again.
           tf.errors.DeadlineExceededError: the server does not answer in time.
-          TrainingError: the servers have the progress of other files.
+          TrainingError: the progress on the servers belongs to other files.
         """
         life = time.time_ns()
         files, owner, own, progress, begun, found_step = self._answer_to(session, life, self._found)
         self._check_files(files)
         if found_step != step or begun > step:
-            raise tf.errors.AbortedError(None, None, "a step was begun or counted meanwhile")
+            raise tf.errors.AbortedError(None, None, "a step began or ended after this worker had joined")
         # Where the row is of this step, the first batch must be the one that was noted.
         noted = int(own[SHARD]) if own[STAMP] == step + era else None
         tickets = tickets_of(owner == self._worker, progress, noted)
@@ -124,8 +124,8 @@ class Places:
     def _check_files(self, files: int) -> None:
         if files != self._files_digest:
             raise TrainingError(
-                f"shards: expected the {self._number} shards that training began with, found others; give the same"
-                " files, sizes, shuffle and seed, or begin in another train.checkpoint.dir"
+                f"shards: expected the shards that training began with, found {self._number} others; use the same"
+                " files, sizes, shuffle and seed as before, or start with another train.checkpoint.dir"
             )
 
     def _ask(self, session: Any, life: int) -> Optional[Ticket]:
@@ -198,9 +198,9 @@ class Places:
     # -- in a step
 
     def note(self, stamp: Any) -> Any:
-        """Make the operation that notes this worker's row of the step with ``stamp``.
+        """Make the operation that writes this worker's row (the position of its batch) for the step with ``stamp``.
 
-        The worker may give its gradient after this operation.
+        The worker may send its gradient after this operation.
         """
         row = tf.concat([[stamp], self.place], 0)
         with tf.device(ps_device(0)):
@@ -211,7 +211,7 @@ class Places:
 
         Args:
           stamp: the stamp that all rows of the step must have.
-          after: the gradients of all workers, which must be there before the rows are read.
+          after: the gradients of all workers; the rows are read after the gradients have arrived.
 
         Returns:
           The operation, and the rows, int64 [workers, 6], which ``move`` needs.
@@ -228,7 +228,7 @@ class Places:
     def move(self, rows: Any) -> Any:
         """As the chief, make the operation that advances the progress by ``rows``, the rows of one step.
 
-        The operation also frees the shards of which no record of the epoch is left.
+        The operation also frees each shard that has no further record in its epoch.
         """
         with tf.device(ps_device(0)):
             real = tf.boolean_mask(rows, rows[:, SHARD] >= 0)
@@ -250,7 +250,7 @@ def variable(name: str, shape: List[int], value: int) -> Any:
 
 
 def write_if(is_so: Any, variable: Any, index: Any, value: Any) -> Any:
-    """Make the operation that writes ``value`` to the row ``index`` of ``variable`` if ``is_so``, and else nothing."""
+    """Make the operation that writes ``value`` to the row ``index`` of ``variable`` if ``is_so`` is true."""
     number = tf.cast(is_so, tf.int32)
     indices = tf.reshape(tf.cast(index, tf.int64), [1])[:number]
     return tf.scatter_update(variable, indices, value[tf.newaxis][:number]).op
@@ -259,12 +259,12 @@ def write_if(is_so: Any, variable: Any, index: Any, value: Any) -> Any:
 def tickets_of(is_own: Any, progress: Any, first: Optional[int]) -> List[Ticket]:
     """Return a ticket for each shard that a worker has.
 
-    The ticket of the shard ``first`` comes first. The others follow by epoch, record and index of the shard.
+    The ticket of the shard ``first`` comes first. The others are sorted by epoch, record and index of the shard.
 
     Args:
       is_own: whether the worker has each shard, bool [shards].
       progress: the finished epochs, and the trained records of the next epoch, of each shard, int64 [shards, 2].
-      first: the index of a shard; None for no particular one.
+      first: the index of a shard; None to sort all tickets.
     """
     shards = np.flatnonzero(is_own).tolist()
     shards.sort(key=lambda shard: (shard != first, *progress[shard].tolist(), shard))
@@ -278,10 +278,10 @@ def _checks(rows: Any, progress: Any, stamp: Any) -> List[Any]:
     is_empty = rows[:, SHARD] < 0
     taken = tf.boolean_mask(rows[:, SHARD], tf.logical_not(is_empty))
     rules = {
-        "each shard is one worker's": tf.equal(tf.size(tf.unique(taken)[0]), tf.size(taken)),
-        "the batch of every worker is of this step": tf.equal(rows[:, STAMP], stamp),
-        "every batch begins where the progress of its shard is": tf.logical_or(is_empty, follows),
+        "each shard belongs to one worker": tf.equal(tf.size(tf.unique(taken)[0]), tf.size(taken)),
+        "every worker's batch belongs to this step": tf.equal(rows[:, STAMP], stamp),
+        "every batch begins where the progress of its shard ends": tf.logical_or(is_empty, follows),
     }
     made = [tf.debugging.Assert(tf.reduce_all(rule), [f"shards: expected that {name}; found", rows], 100)
             for name, rule in rules.items()]  # fmt: skip
-    return [*made, tf.debugging.Assert(tf.logical_not(tf.reduce_all(is_empty)), ["shards: a step without records"])]
+    return [*made, tf.debugging.Assert(tf.logical_not(tf.reduce_all(is_empty)), ["shards: a step has no records"])]

@@ -1,8 +1,8 @@
 """The batches of one worker, made of the shards that it gets. Plain Python; a function asks the servers for shards.
 
 A worker reads ahead: batches wait for their step. So the number of records that a worker has *read* is not the progress
-of a shard; only a step advances the progress, on the servers. A session that is given up drops the batches that were
-read for it. The next session begins a new *life*, from the progress that the servers have.
+of a shard; only a step advances the progress, on the servers. If a session is abandoned, the batches that were read for
+it are dropped. The next session begins a new *life*: it reads again, from the progress that the servers store.
 """
 
 import threading
@@ -16,7 +16,7 @@ _AHEAD = 2  # batches that wait here; the dataset has some more
 
 
 class Beginning(NamedTuple):
-    """The beginning of a life.
+    """The first batches of a *life*, which is one session's reading of batches.
 
     ``is_empty``: whether the first batch has no record that counts. ``tickets``: the tickets of the shards that the
     worker already has.
@@ -27,13 +27,13 @@ class Beginning(NamedTuple):
 
 
 class Source:
-    """The batches of one worker, in one life after another.
+    """The batches of one worker, read separately for each session; the reading for one session is a *life*.
 
     Each life has a thread, which asks for shards and reads them. So a caller that waits for a batch does not wait for
-    the servers' answers, and a life can end while its thread still waits for an answer.
+    the servers' answers. A life can end while its thread still waits for an answer.
 
     Attributes:
-      error: the error that ended the reading of the current life; None if no error has ended it.
+      error: the error that ended the reading of the current life; None if there was no error.
     """
 
     def __init__(self, reader: Reader):
@@ -46,7 +46,7 @@ class Source:
         self._real: List[int] = []  # for each batch that is made and not trained: how many of its records count
 
     def new_life(self) -> int:
-        """End the current life, and return the number of the next life, whose reading ``begin`` starts."""
+        """End the current life (the reading for one session), and return the number of the next life, for ``begin``."""
         with self._changed:
             self._life += 1
             self._ready, self._made, self._trained, self._real, self.error = [], 0, 0, [], None
@@ -85,9 +85,8 @@ class Source:
     def batches(self, life: int) -> Iterator[Optional[RecordBatch]]:
         """Yield the batches of ``life`` until another life begins; yield None if a batch takes longer than a moment.
 
-        The caller waits in one of TensorFlow's few threads, which is then missing elsewhere. So each wait is short.
-        After the first batch, a batch without records that count comes only if all batches before it are trained, and
-        no shard is free.
+        The caller blocks one of TensorFlow's few threads while it waits. So each wait is short. After the first batch,
+        a batch in which no record counts comes only if all earlier batches are trained and no shard is free.
 
         Raises:
           Exception: the error that ended the reading of ``life``.

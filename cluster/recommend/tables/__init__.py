@@ -1,7 +1,7 @@
-"""Tables of embeddings without a vocabulary, on the servers; ``cluster.embedding`` is what an author writes.
+"""Embedding tables without a vocabulary, on the servers; jobs use them through ``cluster.embedding``.
 
 lookups         tables and lookups in a graph that is being built; refusals of lookups that cannot be trained
-row_keys        ids of all tables as well-spread numbers; the server of each; the keys of a step, each once
+row_keys        the ids of all tables, hashed to keys; the server of each key; the distinct keys of a step
 initializers    the first value of a row
 held_rows       rows in one server's memory: their columns, places and first values
 store           the rows in one server's memory, looked up and updated
@@ -11,7 +11,7 @@ table_kinds     stores of tables that share width and optimizer, on all servers;
 stores          all tables of a model, the lookups of its graph, and its extension
 lookahead       lookups of a later step, during the current step
 saved_tables    the rows in a checkpoint, with their ids
-loaded_rows     rows of a checkpoint on their way to the servers, also under other names
-stored_tables   tables of a checkpoint in one process: found, read, looked up
+loaded_rows     loading of a checkpoint's rows into the servers, also into tables with other names
+stored_tables   tables of a checkpoint in one process: how they are found, read and looked up
 row_optimizers  the optimizer's update of only those rows for which a step has a gradient
 """

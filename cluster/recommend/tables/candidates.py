@@ -1,9 +1,8 @@
-"""Ids that training has looked up and that have no row: the table of each id, and the number of steps that had the id.
+"""Ids without a row that training has looked up: the table of each id, and the number of steps that used the id.
 
-Two generations of a hash table hold them. Once the younger one is full, the older one is emptied and takes its place.
-So memory has a bound. An id is forgotten only if it does not come while a whole generation is filled.
-
-Most ids of a lookup are in the younger generation. The older generation is searched only for the other ids.
+Two hash tables, the younger and the older *generation*, store these ids. When the younger one is full, the older one is
+emptied and becomes the younger one. So the memory is bounded. An id is forgotten only if no step uses it while a whole
+generation fills. The older generation is searched only for ids that are not in the younger one.
 """
 
 from typing import Any, NamedTuple, Sequence, Tuple
@@ -18,10 +17,10 @@ _COUNTS = 1 << 32  # an entry is the number of its table, and so many times its 
 
 
 class Candidate(NamedTuple):
-    """The entries of n ids.
+    """The stored tables and counts of n ids.
 
-    ``tables``: the number of each id's table, int32 [n]; -1 for an unknown id. ``counts``: the number of steps that had
-    each id, int64 [n].
+    ``tables``: the number of each id's table, int32 [n]; -1 for an unknown id. ``counts``: the number of steps that
+    used each id, int64 [n].
     """
 
     tables: Any
@@ -29,14 +28,14 @@ class Candidate(NamedTuple):
 
 
 class Candidates:
-    """The candidates of one store, in two generations, created on the current device.
+    """The candidates (ids without a row) of one store, in two generations, created on the current device.
 
-    Ids are known by their keys; see ``row_keys``.
+    A key represents each id; see ``row_keys``.
 
     Args:
       name: the name of the store.
       size: the number of ids in a full generation.
-      counts: whether to count the steps that had each id.
+      counts: whether to count the steps that used each id.
       names: the names of all tables, in the order of their numbers.
     """
 
@@ -73,7 +72,7 @@ class Candidates:
         return cond(is_first, lambda: find(self._tables[0]), lambda: find(self._tables[1]))
 
     def note(self, keys: Any, tables: Any) -> Any:
-        """Make the operation that adds those of ``keys`` [n] that are unknown, with their ``tables`` [n]."""
+        """Make the operation that adds the unknown keys among ``keys`` [n], with their ``tables`` [n]."""
         # Without counts an entry is always the same. Ids of two tables with one key are refused once it has its row.
         if not self.counts:
             return self.write(keys, tables, tf.zeros_like(keys))
@@ -98,7 +97,7 @@ class Candidates:
         return cond(is_first, lambda: insert(self._tables[0]), lambda: insert(self._tables[1])).op
 
     def age(self) -> Any:
-        """Make the operation that exchanges the generations if the younger one is full.
+        """Make the operation that swaps the two generations if the younger one is full.
 
         The older generation is emptied and becomes the younger one.
         """

@@ -5,12 +5,12 @@
     slots       what the optimizer keeps for a row           float32 [capacity, slots * width]
     keys        row -> key                                   int64 [capacity]
     tables      row -> number of its table                   uint8 [capacity]; int32 where there are many
-    used        the update that changed a row last           int32 [capacity]
+    used        number of the last update of a row           int32 [capacity]
     updates     how many updates the optimizer has made      int64
-    places      of rows, taken and free                      see ``cluster.recommend.tables.row_places``
+    places      the taken and the free places of rows        see ``cluster.recommend.tables.row_places``
 
-``capacity`` is the number of rows that the server's memory could hold. To create a variable does not write it. So Linux
-gives it memory page by page as rows are written, and the memory of a table grows with the number of its ids.
+``capacity`` is the number of rows that fit into the server's memory. Creating a variable does not write to it. So Linux
+allocates its memory page by page when rows are written, and the memory of a table grows with the number of its ids.
 """
 
 from functools import partial
@@ -31,14 +31,14 @@ _MEMORY = r"(?s)MemTotal:\s*(\d+) kB.*"
 
 
 class RowSlot(NamedTuple):
-    """A number that an optimizer keeps for each element of a row: its name and its first value."""
+    """A number that an optimizer stores for each element of a row; its name and its first value."""
 
     name: str
     first: float
 
 
 class HeldRows:
-    """The columns of one store's rows, created on the current device; see ``cluster.recommend.tables.store.Store``.
+    """The rows of one store and their columns, on the current device; see ``cluster.recommend.tables.store.Store``.
 
     Args:
       stores: the number of stores on this server, which share its memory.
@@ -47,7 +47,7 @@ class HeldRows:
     def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[RowSlot], stores: int):
         self.name, self.device, self.all_tables, self.kept = name, device, list(tables), list(slots)
         self.width = tables[0].width
-        full = f"a parameter server's memory is full: no more rows of {', '.join(t.name for t in tables)}"
+        full = f"a parameter server has no memory for more rows of {', '.join(t.name for t in tables)}"
         capacity = _capacity((self.row_bytes + _INDEX_BYTES) * stores)
         self.rows = reserve(name, [self.width], tf.float32, capacity)
         self.slots = reserve(f"{name}/slots", [self.width * len(slots)], tf.float32, capacity) if slots else None
@@ -71,18 +71,17 @@ class HeldRows:
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of a row in all columns together."""
+        """Return the number of bytes that one row takes in all columns together."""
         return 4 * self.width * (1 + len(self.kept)) + 16
 
     def live_part(
         self, begin: Any, end: Any, since: Any = NO_UPDATE, until: Any = LAST_UPDATE, is_still: bool = False
     ) -> Dict[str, Any]:
-        """Return the columns of the rows at the places from ``begin`` to before ``end``, by name.
+        """Return, by name, the columns of the valid rows at the places from ``begin`` to before ``end``.
 
-        The columns are keys, tables, used, rows, and slots if there are any, on the server. They leave out places
-        without an id, expired rows, and rows whose last update is not after the update ``since``, or is after the
-        update ``until``. An update may run meanwhile. Then some values of a row may be old, but all values of a row
-        belong to one id.
+        The columns are keys, tables, used, rows, and slots if there are any, on the server. A row is valid if it has an
+        id, has not expired, and its last update is after the update ``since`` and not after ``until``. If an update
+        runs meanwhile, some values of a row may be old, but all values of a row belong to one id.
 
         Args:
           is_still: whether no update can run meanwhile.

@@ -1,6 +1,6 @@
 """First values of rows: a function of the table's initializer, the row's key and the column.
 
-So it does not matter when an id comes, which worker brings it, or on which server its row is.
+So it does not matter when an id is first looked up, by which worker, or on which server its row is.
 """
 
 import math

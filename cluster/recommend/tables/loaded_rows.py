@@ -1,4 +1,4 @@
-"""Rows of a checkpoint, loaded into the servers one part at a time, also into tables of other names.
+"""Loading of a checkpoint's rows into the servers, one part at a time, also into tables with other names.
 
 A checkpoint has the ids of its rows. So a row gets the key that belongs to its id and to its table's name in this
 model, and goes to the server that has this key, whatever the number of servers. ``saved_tables`` describes a
@@ -51,7 +51,7 @@ def _put(stores: Sequence[Store], part: Mapping[str, Any], tables: Any) -> Any:
 
 
 class LoadedTables(SavedRows):
-    """The operations that restore the stores of one kind, created on the device of the process that reads the files."""
+    """The operations that restore one kind of stores; create them on the device of the process that reads the files."""
 
     def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
         self._name, self._stores, self._fed = name, list(stores), fed
@@ -113,16 +113,16 @@ class LoadedTables(SavedRows):
                     )
             if "slots" not in self._columns and f"{self._name}/part_{number}/slots" in shapes:
                 raise tf.errors.InvalidArgumentError(
-                    None, None, f"{self._name}: expected no slots of an optimizer, found some"
+                    None, None, f"{self._name}: expected rows without optimizer slots, found slots"
                 )
 
 
 class Round(NamedTuple):
-    """One reading of all parts of a store in a checkpoint.
+    """One pass over all parts of a store in a checkpoint.
 
     ``numbers`` maps the number of a table in the checkpoint to the number of the table in this model that gets its
-    rows. ``limits`` maps the number of a table in the checkpoint to the number of steps without an id after which the
-    id's row had expired there; 0 for never.
+    rows. ``limits`` maps the number of a table in the checkpoint to its expiry there: the number of steps without an id
+    after which the id's row expires; 0 for never.
     """
 
     store: str
@@ -132,11 +132,11 @@ class Round(NamedTuple):
 
 
 def rounds(sources: Mapping[int, StoredTable]) -> List[Round]:
-    """Return the rounds that give tables their rows from ``sources``, with as few rounds as possible for each store.
+    """Return the rounds that load the rows of ``sources`` into tables, as few as possible for each store.
 
     Args:
       sources: maps the number of a table in this model to the stored table with its rows. Several tables may take the
-        rows of one stored table.
+        rows of the same stored table.
     """
     found: List[Round] = []
     for number, stored in sources.items():
@@ -150,7 +150,7 @@ def rounds(sources: Mapping[int, StoredTable]) -> List[Round]:
 
 
 class RenamedRows:
-    """The operation that gives the stores of one kind rows from another model's checkpoint, on the current device.
+    """The operation that loads rows from another model's checkpoint into one kind of stores, on the current device.
 
     Only the values of rows come from the checkpoint. Every row counts as not yet updated, and its slots get their first
     values.
@@ -188,7 +188,7 @@ class RenamedRows:
 
 
 class WarmTables(WarmRows):
-    """The embedding tables of a model, to which a warm start gives rows; ``kinds`` has the stores of each kind."""
+    """The embedding tables of a model that get rows by a warm start; ``kinds`` has the stores of each kind."""
 
     def __init__(self, kinds: Sequence[Sequence[Store]]):
         self._kinds = kinds

@@ -4,7 +4,7 @@
     worker   batch t leaves the queue; the model computes with it, and sends its gradients
     ps       applies these gradients only after it has looked up the rows of batch t + n
 
-No server updates a row before every worker has given its gradient. So batch t + n has exactly the rows after the update
+No server updates a row before every worker has sent its gradient. So batch t + n has exactly the rows after the update
 of step t - 1: the rows are n updates behind, in every run. The method is the bounded staleness of Q. Ho et al., "More
 Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013, applied only to tables.
 """
@@ -48,7 +48,7 @@ class Lookahead:
     def delay_there(self, structure: Any, device: str) -> Any:
         """Return the tensors of ``structure`` with the values that they had ``steps`` steps before.
 
-        Meanwhile, the values wait in the memory of ``device``, which is a server's.
+        Meanwhile, the values wait in the memory of the server ``device``.
         """
         return self._delay(structure, device, f"lookahead/{self._worker}/{len(self._queues)}")
 
@@ -77,7 +77,7 @@ class Lookahead:
     def begin(self, session: Any) -> None:
         """Fill the queues with ``steps`` batches, once this worker has joined.
 
-        The queues drop the elements that an earlier session, which was given up, has left in them.
+        Before that, the queues drop the elements that an earlier, abandoned session has left in them.
         """
         for size, take in self._take:
             for _ in range(session.run(size)):

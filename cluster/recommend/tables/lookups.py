@@ -1,4 +1,4 @@
-"""Tables and lookups in a graph that is being built; refusals of lookups that no step can train correctly."""
+"""Tables and lookups in a graph that is being built; checks that refuse lookups which cannot be trained correctly."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
@@ -28,8 +28,8 @@ class Lookup(NamedTuple):
     """One lookup in a graph.
 
     ``ids`` is int64 [n]. ``variable`` stands for the table in the graph. ``numbers`` is the tensor with the number of
-    each id's row in ``variable``, an identity of ``ids`` until the stores replace its input. ``rows`` is the operation
-    that takes these rows from ``variable``.
+    each id's row in ``variable``. It is an identity of ``ids`` until the stores replace its input. ``rows`` is the
+    operation that takes these rows from ``variable``.
     """
 
     table: Table
@@ -40,7 +40,7 @@ class Lookup(NamedTuple):
 
 
 def lookups(graph: Any) -> List[Lookup]:
-    """Return all lookups of ``graph``, in the order in which the graph got them."""
+    """Return all lookups of ``graph``, in the order in which they were added."""
     return list(graph.get_collection(_COLLECTION))
 
 
@@ -84,13 +84,13 @@ def _tables(graph: Any) -> Dict[str, Table]:
 
 
 def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bool) -> None:
-    """Refuse settings, and uses of tables, with which no step can train the tables correctly.
+    """Refuse ``lookups`` if a setting, or another use of their tables, makes correct training impossible.
 
     Args:
       is_elementwise: whether the optimizer updates every element independently of other elements.
 
     Raises:
-      JobError: ``lookups`` exist together with such a setting or use.
+      JobError: there are lookups, and such a setting or use.
     """
     settings = {
         "train.backup_workers": train.backup_workers > 0,
@@ -104,7 +104,7 @@ def refuse(lookups: Sequence[Lookup], job: Job, train: Train, is_elementwise: bo
 
 
 def refuse_staleness(lookups: Sequence[Lookup], job: Job, boundary: Sequence[Any], has_shards: bool) -> None:
-    """Refuse ``train.table_staleness`` if ids need more than their batch, or the dataset is of ``cluster.shards``.
+    """Refuse ``train.table_staleness`` if ids depend on more than their batch, or the dataset is of ``cluster.shards``.
 
     Args:
       lookups: the lookups of a training step.
@@ -115,11 +115,11 @@ def refuse_staleness(lookups: Sequence[Lookup], job: Job, boundary: Sequence[Any
       JobError: the setting cannot be used with these lookups or this dataset.
     """
     key = "train.table_staleness"
-    job.check("inputs", f"a dataset of its own with {key}", "one of cluster.shards", not has_shards)
+    job.check("inputs", f"a dataset without shards, required by {key}", "one of cluster.shards", not has_shards)
     for each in lookups:
         state = needs_state([each.ids], boundary)
-        found = f"ids for the table {each.table.name!r} that also need {', '.join(op.name for op in state[:3])}"
-        job.check("model", f"ids that its batch alone gives, with {key}", found, not state)
+        found = f"ids for the table {each.table.name!r} that depend on {', '.join(op.name for op in state[:3])}"
+        job.check("model", f"ids that depend only on the batch, with {key}", found, not state)
 
 
 def refuse_anywhere(lookups: Sequence[Lookup], job: Job, what: str) -> None:
@@ -131,12 +131,12 @@ def refuse_anywhere(lookups: Sequence[Lookup], job: Job, what: str) -> None:
     Raises:
       JobError: ``lookups`` is not empty.
     """
-    found = f"the table {lookups[0].table.name!r}" if lookups else "none"
+    found = f"the embedding table {lookups[0].table.name!r}" if lookups else "none"
     job.check("model", f"no embedding tables with {what}", found, not lookups)
 
 
 def _refuse_other_uses(lookup: Lookup, known: Sequence[Any], job: Job) -> None:
     name = lookup.table.name
     for op, _ in uses(lookup.variable):
-        found = f"the whole table {name!r}, taken by {op.name}"
-        job.check("model", "rows of embedding tables, by embedding.lookup", found, op in known)
+        found = f"the operation {op.name}, which uses the whole table {name!r}"
+        job.check("model", "embedding.lookup for every use of a table", found, op in known)

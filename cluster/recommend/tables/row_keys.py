@@ -1,12 +1,12 @@
-"""Keys of rows: the ids of all tables as well-spread int64 numbers, and the keys of one step, each once.
+"""Keys of rows: the ids of all tables, hashed to int64 numbers; and the distinct keys of one step.
 
 A key is ``mix(id + salt of the table's name)``. ``mix`` is a bijection, so two ids of one table never have the same
 key. Ids of two tables may have the same key, with a probability of 2^-64 for each pair. A server detects this, and
 fails the step.
 
-A step asks for each key once, in ascending order. Gradients then name rows by their places among these keys.
+A step looks up each key once, in ascending order. Gradients then refer to a row by the index of its key.
 
-The mixing is that of SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number
+The hash function is that of SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number
 generators", OOPSLA 2014.
 """
 
@@ -56,9 +56,9 @@ def ids_of(keys: Any, tables: Any, of_tables: Any) -> Any:
 
 
 def mix(numbers: Any) -> Any:
-    """Return a well-spread int64 for each of ``numbers``, int64 of any shape.
+    """Return an int64 hash of each of ``numbers``, int64 of any shape.
 
-    Different numbers have different results.
+    Different numbers have different hashes.
     """
     return call("mix", _mix, numbers)
 
@@ -80,12 +80,12 @@ def _xor_shifted(numbers: Any, by: int) -> Any:
 
 
 def owners(keys: Any, servers: int) -> Any:
-    """Return the index of the server of each of ``keys``, int32; a server has one contiguous range of all keys."""
+    """Return the index of the server that owns each of ``keys``, int32; a server owns one contiguous range of keys."""
     return call(f"owners {servers}", lambda each: _bucket(each) * servers // BUCKETS, keys)
 
 
 def runs(keys: Any, servers: int) -> Any:
-    """Return the number of keys that each server has among ``keys`` [n], which ascend, int32 [servers]."""
+    """Return how many of the ascending ``keys`` [n] each server owns, int32 [servers]."""
     firsts = [-(-server * BUCKETS // servers) for server in range(1, servers)]  # the first bucket of each server
     starts = tf.constant([(bucket - BUCKETS // 2) << _BUCKET_BITS for bucket in firsts], tf.int64)
     ends = tf.concat([[0], tf.searchsorted(keys, starts), [tf.size(keys)]], 0)
@@ -103,7 +103,7 @@ def refuse_collisions(keys: Any, held: Any, tables: Any, names: Sequence[str]) -
     The error names both tables and their ids.
 
     Args:
-      held, tables: two numbers of tables for each key, int32 [n]; they differ only for a key of two tables.
+      held, tables: two table numbers for each key, int32 [n]. If they differ, ids of two tables have this key.
       names: the names of all tables, in the order of their numbers.
     """
 
@@ -153,7 +153,7 @@ def _unshifted(numbers: Any, by: int) -> Any:
 
 
 class Distinct(NamedTuple):
-    """The different keys of some ids.
+    """The distinct keys of some ids.
 
     ``keys`` is int64 [n], ascending. ``tables`` has the number of each key's table, int32 [n]. ``places`` has an int64
     tensor for each tensor of ids: for every id, the index of its key in ``keys``.
@@ -165,7 +165,7 @@ class Distinct(NamedTuple):
 
 
 def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -> Distinct:
-    """Return the different keys of ``ids``, which are tensors int64 [any].
+    """Return the distinct keys of ``ids``, a list of int64 tensors [any].
 
     Args:
       of: the table of each tensor of ids.
@@ -188,7 +188,7 @@ def distinct(ids: Sequence[Any], of: Sequence[Table], tables: Sequence[Table]) -
 class Summed(NamedTuple):
     """The sum of several gradients.
 
-    ``has_grad``: whether ``grad`` has a row for each of the step's keys, bool [n]; None from ``summed_by_key``.
+    ``has_grad``, bool [n]: for each of the step's keys, whether ``grad`` has its row; None from ``summed_by_key``.
     """
 
     grad: Any
@@ -196,9 +196,9 @@ class Summed(NamedTuple):
 
 
 def summed(keys: Any, grads: Sequence[Any]) -> Summed:
-    """Return the sum of ``grads``, which name rows by their places in ``keys`` [n]; the sum names rows by their keys.
+    """Return the sum of ``grads``. The indices of ``grads`` are positions in ``keys`` [n]; those of the sum are keys.
 
-    ``keys`` ascend, each once, and so do the keys of the sum. The sum has no rows for keys without a gradient.
+    ``keys`` are distinct and ascending, as are the keys of the sum. The sum has no rows for keys without a gradient.
     """
     values, places = _joined(grads)
     size = tf.size(keys)
@@ -211,17 +211,17 @@ def summed(keys: Any, grads: Sequence[Any]) -> Summed:
 
 
 def summed_by_key(keys: Any, grads: Sequence[Any]) -> Summed:
-    """Return the same sum as ``summed`` for ``keys`` in any order, which may have a key more than once."""
+    """Return the same sum as ``summed``, for ``keys`` in any order, in which keys may occur more than once."""
     values, places = _joined(grads)
     return Summed(merge_rows(tf.IndexedSlices(values, tf.gather(keys, places))), None)
 
 
 def chosen(keys: Any, mask: Any) -> Any:
-    """Return those of ``keys`` [n] for which ``mask``, bool [n], is true.
+    """Return the elements of ``keys`` [n] at which ``mask``, bool [n], is true.
 
     The operation fails if ``mask`` has another length, because it then belongs to other keys.
     """
-    message = "the rows of a gradient are not those that its step looked up"
+    message = "the rows of a gradient differ from the rows that its step looked up"
     with tf.control_dependencies([tf.debugging.assert_equal(tf.size(mask), tf.size(keys), message=message)]):
         return tf.gather(keys, where_true(mask))
 

@@ -1,8 +1,8 @@
 """The update of rows: an optimizer's rule, applied only to the rows for which a step has a gradient.
 
 TensorFlow's own Adam updates the whole table even if only a few rows have a gradient. Here the optimizer takes these
-rows and their slots, updates them, and writes them back. Momentum and moments of other rows stay as they are ("lazy"),
-as in TensorFlow's own momentum and Adagrad.
+rows and their slots, updates them, and writes them back. Momentum and moments of other rows do not change ("lazy"), as
+in TensorFlow's own momentum and Adagrad.
 """
 
 from types import MappingProxyType
@@ -19,13 +19,13 @@ Asked = Sequence[Tuple[Any, Any]]  # (keys, numbers of their tables) of each req
 
 
 class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
-    """An optimizer that applies gradients to the rows of stores; a gradient names its rows by their keys.
+    """An optimizer that applies gradients to the rows of stores; the indices of a gradient are keys of rows.
 
     Args:
-      rule: returns the ``Rule`` of the author's optimizer for the number of a store's update, which counts from 1.
+      rule: a function from the number of a store's update, from 1 on, to the ``Rule`` of the author's optimizer.
       stores: the stores with these rows.
-      asked: the keys, and the numbers of their tables, that this worker has looked up in each store, by the name of the
-        store's rows. They are needed only if updates of other workers may come between a lookup and its own update.
+      asked: the keys that this worker has looked up in each store, with the numbers of their tables, by the name of the
+        store's rows. They are needed only if other workers' updates may come between a lookup and this worker's update.
     """
 
     works_by_element = True
@@ -44,7 +44,7 @@ class RowOptimizer(tf.train.Optimizer):  # type: ignore[misc]
         return self._apply_sparse(grad, var)  # each row is once in it
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
-        raise NotImplementedError("a table's gradient is of rows")
+        raise NotImplementedError("expected a gradient for rows of a table, found one for the whole table")
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         store = self._stores[var.op.name]
@@ -85,7 +85,7 @@ def _known(optimizer: Any) -> "_Known":
     if found is None:
         names = ", ".join(each.__name__ for each in _RULES)
         raise JobError(
-            f"optimizer: expected an optimizer with a known rule for rows of embedding tables ({names}), found"
+            f"optimizer: expected an optimizer that can update rows of embedding tables ({names}), found"
             f" {type(optimizer).__name__}"
         )
     return found

@@ -1,9 +1,9 @@
 """Places of rows in a store: found by their keys, taken by new rows, and free again once rows have expired.
 
 The index is one of two hash tables of TensorFlow. The dense table takes half the memory of the other table, but never
-uses the entry of a removed key again. So a store whose rows stay has the dense table, and a store whose rows expire has
-the other table. The dense table marks entries by two special keys, and accepts no rows under these keys. Ids may have
-these keys, too: a small table of the other kind has the places of their rows.
+reuses the entry of a removed key. So a store has the dense table if its rows never expire, and otherwise the other one.
+The dense table marks entries by two special keys, and accepts no rows under these keys. Ids may have these keys, too: a
+small table of the other kind has the places of their rows.
 
 New rows take places in ascending order. The place of a removed row waits in a ring until a new row takes the place.
 
@@ -59,7 +59,7 @@ class Index:
         return tf.cast(tf.reshape(found, [-1]), tf.int64)
 
     def insert(self, keys: Any, places: Any) -> Any:
-        """Make the operation that enters ``places``, int64 [n], as the places of the rows of ``keys`` [n]."""
+        """Make the operation that stores ``places``, int64 [n], as the places of the rows of ``keys`` [n]."""
         places = tf.cast(places, self._dtype)
         if not self._is_dense:
             return _insert(self._sparse, keys, places)
@@ -69,7 +69,7 @@ class Index:
         return tf.group(*[_insert(table, tf.gather(keys, some), tf.gather(places, some)) for table, some in into])
 
     def remove(self, keys: Any) -> Any:
-        """Make the operation that removes those of ``keys`` [n] that the index has."""
+        """Make the operation that removes ``keys`` [n] from the index; keys that it lacks are ignored."""
         return tf.raw_ops.LookupTableRemoveV2(table_handle=self._sparse, keys=keys)
 
     def empty(self) -> Any:
@@ -157,7 +157,7 @@ class RowPlaces:
         old = tf.cast(tf.gather(self._ring, tf.range(end - again, end) % self._capacity), tf.int64)
         # Two steps may be here at once, if one of them was given up. Rather no step than a row of two ids.
         all_free = tf.debugging.assert_equal(
-            tf.gather(self._used, old), tf.fill(tf.shape(old), FREE), message="a place for a row was given out twice"
+            tf.gather(self._used, old), tf.fill(tf.shape(old), FREE), message="two rows were assigned the same place"
         )
         with tf.control_dependencies([all_free]):
             return tf.concat([old, self._take_new(number - again)], 0)
@@ -170,7 +170,7 @@ class RowPlaces:
             return tf.range(end - number, end)
 
     def give_back(self, places: Any) -> Any:
-        """Make the operation that frees ``places``, int64 [n], whose rows no id has any more, for new rows."""
+        """Make the operation that frees ``places``, int64 [n], for new rows; no id has a row there any more."""
         size = tf.size(places, out_type=tf.int64)
         marked = tf.scatter_update(self._used, places, tf.fill([size], FREE))
         end = self._given.read_value() + size
@@ -208,6 +208,6 @@ class Expiry:
         return (limits > 0) & (update - tf.cast(used, tf.int64) > limits)
 
     def next_places(self, count: Any, update: Any) -> Any:
-        """Return those of the first ``count`` places at which ``update`` searches for expired rows, int64 [n]."""
+        """Return the places among the first ``count`` that ``update`` searches for expired rows, int64 [n]."""
         number = _LEAST + 4 * count // min(each for each in self._limits if each)
         return (update * number + tf.range(tf.minimum(number, count))) % tf.maximum(count, 1)

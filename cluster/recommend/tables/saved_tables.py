@@ -6,24 +6,24 @@ For the tables of one width that share an optimizer, such as ``embeddings_16``, 
     embeddings_16/expire         steps without its id after which a row expires, int64 [tables]; 0 for never
     embeddings_16/updates        updates that the optimizer has made, int64
     embeddings_16/parts          how many parts follow, int64
-    embeddings_16/part_0/ids     int64 [n], an id as ``cluster.embedding`` has it
-    embeddings_16/part_0/tables  int32 [n], places in the list of names
-    embeddings_16/part_0/used    int32 [n], the update that changed a row last
+    embeddings_16/part_0/ids     int64 [n], the ids as ``cluster.embedding`` has them
+    embeddings_16/part_0/tables  int32 [n], indices in the list of names
+    embeddings_16/part_0/used    int32 [n], the number of the update that last changed a row
     embeddings_16/part_0/rows    float32 [n, width]
-    embeddings_16/part_0/slots   float32 [n, slots * width], what the optimizer keeps for a row, if anything
+    embeddings_16/part_0/slots   float32 [n, slots * width], the optimizer's state of a row, if it has any
 
 If a table gives an id its row only after several steps, the checkpoint also has the counts of ids without a row, in a
 part for each server:
 
-    embeddings_16/seen           parts that follow, int64
+    embeddings_16/seen           how many parts follow, int64
     embeddings_16/seen_0/ids     int64 [n]
     embeddings_16/seen_0/tables  int32 [n]
-    embeddings_16/seen_0/counts  int64 [n], steps that have had the id
+    embeddings_16/seen_0/counts  int64 [n], the number of steps that have used the id
 
 So any number of servers can load a checkpoint, one part at a time (``loaded_rows``).
 
-A delta continues the parts of the checkpoint before it with the rows that have changed since. So an id may be in
-several parts. Its last row counts, unless that has expired: ``updates + 1 - used`` is above its table's limit.
+A delta checkpoint adds parts to the checkpoint before it, with the rows that have changed since. So an id may be in
+several parts. Its last row is valid unless the row has expired: ``updates + 1 - used`` is above its table's limit.
 """
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
@@ -56,7 +56,7 @@ class _LastWrite(NamedTuple):
 
 
 class SavedTables(LoadedTables):
-    """The operations that save and restore the stores of one kind.
+    """The operations that save and restore one kind of stores.
 
     Create the object on the device of the process that writes the files.
     """
@@ -121,7 +121,7 @@ class SavedTables(LoadedTables):
         return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
 
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
-        """Yield the write of each part of the rows; see ``SavedRows.rows``."""
+        """Yield one write for each part of the rows; see ``SavedRows.rows``."""
         after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
         self._number = self._number if is_delta else 0
         unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
@@ -149,7 +149,7 @@ class SavedTables(LoadedTables):
         return found
 
     def last(self, is_rehearsal: bool = False) -> LastRows:
-        """Return the writes of all rows that have changed since ``rows`` ran; in a rehearsal, no row has changed."""
+        """Return the writes of all rows that have changed since ``rows`` ran; in a rehearsal, they have no rows."""
         after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
         feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
         for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
@@ -159,7 +159,7 @@ class SavedTables(LoadedTables):
         return LastRows((self._write_last_head, written), feed, endings)
 
     def note_last(self, ran: Any) -> None:
-        """Note that the operations of ``last`` ran, and returned ``ran``."""
+        """Note that the operations of ``last`` have run; ``ran`` is their result."""
         _, written = ran
         self._number += len(written)
         self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
@@ -173,7 +173,7 @@ class SavedTables(LoadedTables):
             yield Write(self._write_number, number)
 
     def head(self) -> Write:
-        """Return the write of everything else that belongs to the rows, with the number of their parts."""
+        """Return the write of the tables' names and limits, the count of updates, and the number of parts."""
         return Write(self._write_head, {self._parts: self._number}, self._head_ending)
 
     def _of_part(self, number: int) -> List[str]:

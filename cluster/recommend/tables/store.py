@@ -1,8 +1,8 @@
 """The rows of all tables of one width on one parameter server: lookups, updates, and rows from a checkpoint.
 
 A lookup changes no row and needs no lock: for an id without a row, it returns the first value. An update gives ids
-their rows. A gradient names ids by their keys. So even a late gradient finds the rows of its ids, at whatever places
-the rows are by then.
+their rows. The indices of a gradient are the keys of its ids. So even a late gradient finds the rows of its ids, which
+may have other places by then.
 """
 
 from typing import Any, Callable, List, Sequence, Tuple
@@ -54,7 +54,7 @@ class Store(HeldRows):
         return [*super().variables, self.candidates.turn]
 
     def first(self) -> Any:
-        """Make the operation that initialises this store without rows; it also removes the rows that the store has."""
+        """Make the operation that initialises this store as empty; it also removes all existing rows."""
         with tf.device(self.device):
 
             def work() -> Any:
@@ -70,7 +70,7 @@ class Store(HeldRows):
     def put(self, keys: Any, tables: Any, used: Any, rows: Any, slots: Any = None) -> Any:
         """Make the operation that adds ``rows`` [n, width] for ``keys`` [n] to this store.
 
-        The operation leaves out keys that have a row already, and rows that expire by the next update of this store.
+        The operation skips keys that already have a row, and rows that will have expired at this store's next update.
 
         Args:
           tables: the number of each row's table, [n].
@@ -93,17 +93,17 @@ class Store(HeldRows):
     def receive(self, keys: Any, tables: Any) -> Tuple[Any, Any]:
         """Return ``keys`` and ``tables``, the numbers of their tables, as tensors in the memory of this server.
 
-        So each of them travels to the server only once.
+        So each of the two tensors is sent to the server only once.
         """
         with tf.device(self.device):
             return tf.identity(keys), tf.identity(tables)
 
     def find(self, keys: Any, tables: Any, trains: bool) -> Any:
-        """Return the rows of ``keys`` [n], all different, float32 [n, width]; the first value for a key without a row.
+        """Return the rows of distinct ``keys`` [n], float32 [n, width]; for a key without a row, its first value.
 
         Args:
-          keys, tables: the keys and the numbers of their tables, as ``receive`` returns them. Elsewhere, each branch of
-            a condition in the operation would fetch them by itself.
+          keys, tables: the keys and the numbers of their tables, as ``receive`` returns them. From another device, each
+            branch of a condition in the operation would fetch them separately.
           trains: whether a gradient follows, which may give ids their rows.
         """
         with tf.device(self.device):
@@ -133,15 +133,15 @@ class Store(HeldRows):
     # -- updating them
 
     def update(self, keys: Any, grads: Any, apply: Update, asked: Sequence[Tuple[Any, Any]] = ()) -> Any:
-        """Make the operation that updates the rows of ``keys`` [n], all different, with ``grads`` [n, width].
+        """Make the operation that updates the rows of distinct ``keys`` [n] with ``grads`` [n, width].
 
-        A key without a row gets one if as many updates have had the key as its table requires (``Table.admit``).
+        A key without a row gets a row once its table's number of updates (``Table.admit``) have had the key.
 
         Args:
           apply: makes the operation that changes rows, from the update's number, the rows' places and the gradients.
           asked: the (keys, tables) of this worker's lookups, as ``receive`` returns them. They are needed if updates of
-            other workers may come between the lookups and this update: by then, the store may have forgotten
-            candidates.
+            other workers may come between the lookups and this update. By then, the store may have forgotten ids
+            without a row.
         """
         with tf.device(self.device):
             keys, grads = tf.reshape(keys, [-1]), tf.reshape(grads, [-1, self.width])
@@ -194,7 +194,7 @@ class Store(HeldRows):
             return tf.tensor_scatter_nd_update(numbers, tf.expand_dims(of_new, 1), made)
 
     def note(self, keys: Any, tables: Any) -> Any:
-        """Make the operation that, for the next update, notes as candidates those of ``keys`` [n] that have no row."""
+        """Make the operation that notes the keys without a row among ``keys`` [n] as candidates for the next update."""
         with tf.device(self.device):
             return self._note_new(keys, tables, self.updates.read_value() + 1)
 

@@ -1,4 +1,4 @@
-"""Embedding tables of a checkpoint in the memory of one process: found, read part by part, and looked up.
+"""Embedding tables of a checkpoint in one process, which finds them, reads them part by part, and looks up rows.
 
 ``saved_tables`` describes the tables of a checkpoint.
 
@@ -19,20 +19,20 @@ from cluster.runtime.tf_compat import tf
 
 
 def part_names(store: str, number: int, columns: Iterable[str]) -> List[str]:
-    """Return the names, in a checkpoint, of ``columns`` of the part ``number`` of ``store``."""
+    """Return the names, in a checkpoint, of the given ``columns`` in part ``number`` of ``store``."""
     return [f"{store}/part_{number}/{column}" for column in columns]
 
 
 def seen_names(store: str, number: int) -> List[str]:
-    """Return the names, in a checkpoint, of the columns of the part ``number`` of the counts of ids without a row."""
+    """Return the names, in a checkpoint, of the columns about ids without a row, in their part ``number``."""
     return [f"{store}/seen_{number}/{column}" for column in ("ids", "tables", "counts")]
 
 
 class StoredTable(NamedTuple):
     """One table in a checkpoint.
 
-    ``store`` is the store that has this table and others, such as ``embeddings_16``. ``number`` is the number of the
-    table in the store, and ``parts`` the number of the store's parts. ``expire``: the number of steps without an id
+    ``store`` is the store that has this table and others, such as ``embeddings_16``. ``number`` is the index of the
+    table in the store. ``parts`` is how many parts the store has. ``expire``: the number of steps without an id
     after which the id's row expired in the run that wrote the checkpoint; 0 for never.
     """
 
@@ -82,7 +82,7 @@ class StoredRows:
         )
 
     def parts(self) -> Iterator[np.ndarray]:
-        """Yield the valid rows of one part of the checkpoint after the other, float32 [some, width] each."""
+        """Yield the valid rows of each part of the checkpoint in turn, float32 [some, width]."""
         for number, places in enumerate(self._places):
             yield self._column(number, "rows")[places]
 
@@ -112,7 +112,7 @@ _LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after an
 
 
 class FrozenTable:
-    """One table on the current device; it has no rows until ``load`` gives it rows.
+    """One read-only table on the current device; it is empty until ``load`` gives it rows.
 
     Args:
       pieces: the number of variables that hold the rows.
@@ -135,7 +135,7 @@ class FrozenTable:
         return [self._ids, self._places, *self._rows]
 
     def look_up(self, ids: Any) -> Any:
-        """Return the rows of ``ids`` [n], float32 [n, width]; the first value for an id without a row."""
+        """Return the rows of ``ids`` [n], float32 [n, width]; for an id without a row, its first value."""
         sorted_ids = self._ids.read_value()
         at = tf.raw_ops.LowerBound(sorted_inputs=sorted_ids[tf.newaxis], values=ids[tf.newaxis], out_type=tf.int64)[0]
         places = tf.gather(self._places, at)
@@ -174,7 +174,7 @@ class FrozenTable:
 
 
 class FrozenTables:
-    """The frozen tables of a graph; ``look_up`` is a source for ``cluster.steps.extension.rows_from``.
+    """The frozen (read-only) tables of a graph; ``look_up`` is a source for ``cluster.steps.extension.rows_from``.
 
     Args:
       device: the device of the tables.
@@ -213,7 +213,7 @@ def _found(stored: Dict[str, StoredTable], table: Any) -> StoredTable:
     if found is None:
         raise tf.errors.NotFoundError(None, None, f"Key {table.name} {NOT_IN_CHECKPOINT} (an embedding table)")
     if found.width != table.width:
-        text = f"{table.name}: expected rows of {table.width} numbers, found {found.width}"
+        text = f"{table.name}: expected rows of {table.width} numbers in the checkpoint, found {found.width}"
         raise tf.errors.InvalidArgumentError(None, None, text)
     return found
 

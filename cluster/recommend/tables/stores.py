@@ -1,7 +1,7 @@
 """The embedding tables of a model on all servers, and the lookups of its graph, which take rows from the servers.
 
-Lookups that do not depend on one another are one request to each server. The model is built on variables that never
-get a value (``lookups``). TensorFlow's own gradients of these variables name rows by their places among the keys.
+Lookups that do not depend on one another share one request to each server. The model is built on variables that never
+get a value (``lookups``). TensorFlow's own gradients of these variables refer to rows by their indices in the keys.
 ``table_kinds`` describes the messages of a step. ``ModelTables`` is the extension of the model's graph with the tables.
 """
 
@@ -26,7 +26,7 @@ from cluster.variables.wire_format import Wire
 
 
 class Stores:
-    """The stores of a model's tables, from which the lookups of its graph take rows.
+    """All stores of a model's embedding tables, which provide the rows for the lookups of its graph.
 
     Args:
       lookups: the lookups of the graph.
@@ -59,7 +59,7 @@ class Stores:
 
     @property
     def all(self) -> List[Store]:
-        """Return all stores, one kind after the other, and each kind's stores in the order of their servers."""
+        """Return all stores, ordered by kind, then by server."""
         return [store for kind in self.kinds for store in kind.stores]
 
     @property
@@ -83,7 +83,7 @@ class Stores:
     def optimizer(self, others: Any) -> Grouped:
         """Return an optimizer that updates rows by the rules for rows, and other variables by ``others``.
 
-        The rules for rows are also those of ``others``, the author's optimizer.
+        The rules for rows also come from ``others``, the author's optimizer.
         """
         parts = _parts(others)
         return Grouped({**parts, **{kind.name: kind.optimizer(parts[kind.part]) for kind in self.kinds}})
@@ -193,7 +193,7 @@ def _replace(old: Any, new: Any) -> None:
 
 
 class ModelTables(Extension):
-    """The extension for the embedding tables of one model. ``claim`` makes ``stores``, which have the tables' rows."""
+    """The extension for the embedding tables of one model; ``claim`` creates ``stores``, which contain the rows."""
 
     answers = ("train.checkpoint.delta_every_s", "train.table_staleness")
 
@@ -209,10 +209,10 @@ class ModelTables(Extension):
             refuse_anywhere(self._lookups, model.job, "train.sync: stock")
 
     def claim(self, model: ModelGraph, grads: Dict[str, Any], is_elementwise: bool) -> None:
-        """Take the tables' variables out of ``model``, and their gradients out of ``grads``, and make the stores.
+        """Remove the tables' variables from ``model``, and their gradients from ``grads``, and create the stores.
 
         Raises:
-          JobError: the model has a setting, or a use of tables, with which no step can train the tables correctly.
+          JobError: a setting, or the model's use of the tables, makes their correct training impossible.
         """
         train, names = model.train, {each.table.name for each in self._lookups}
         refuse(self._lookups, model.job, train, is_elementwise)
@@ -225,10 +225,10 @@ class ModelTables(Extension):
         self.stores = stores = Stores(self._lookups, list(self.grads), model.optimizer, servers, travel)
         for name in model.variables:
             ok = not any(f"{name}/".startswith(f"{kind.name}/") for kind in stores.kinds)
-            model.job.check("model", "no variable with the name of the tables' rows", name, ok)
+            model.job.check("model", "a name that is not reserved for rows of tables", f"the variable {name}", ok)
 
     def from_servers(self) -> List[Any]:
-        """Return the operations by which lookups take rows, before ``make`` connects them to the stores."""
+        """Return the lookups' operations that take rows; ``make`` connects them to the stores later."""
         return [each.rows for each in self._lookups]
 
     def make(self, model: ModelGraph, step: Any, host: str, global_step: Any) -> None:
@@ -263,7 +263,7 @@ class ModelTables(Extension):
         return self.stores.optimizer(optimizer), self.stores.pairs(grads)
 
     def begin(self, session: Any) -> None:
-        """Fill the queues of batches that wait for their rows; without ``train.table_staleness`` there are none."""
+        """Fill the queues of batches that wait for their step; only ``train.table_staleness`` has such queues."""
         if self._lookahead is not None:
             self._lookahead.begin(session)
 
@@ -280,5 +280,5 @@ class ModelTables(Extension):
         return self.stores.describe()  # type: ignore[no-any-return]
 
     def not_compared(self) -> List[str]:
-        """Return the names of all tables, which ``launch verify`` cannot compare: one process has no such rows."""
+        """Return the names of all tables; ``launch verify`` cannot compare them: one process has no such rows."""
         return [f"table/{name}" for name in self.stores.names]

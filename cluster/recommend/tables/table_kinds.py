@@ -1,11 +1,11 @@
-"""The tables of one width that share a part of the optimizer: one store on each server holds all of them.
+"""Kinds of tables: the tables of one width that share a part of the optimizer, with one store on each server.
 
 One lookup in a training step:
 
-    worker   every id once, as a key, sorted out by server         -> keys go to the servers
+    worker   makes one key for each distinct id, for its server    -> keys go to the servers
     ps       finds their rows; a new id has its first value        -> rows come back
     worker   the model's own gather takes the rows of its ids from these
-    worker   gradients of these rows, and which keys have one      -> with all other gradients, to the servers
+    worker   computes gradients, and marks the keys that have one  -> with all other gradients, to the servers
     ps       gives new ids their rows, and updates all of them
 """
 
@@ -26,11 +26,11 @@ from cluster.variables.wire_format import Wire
 
 
 class Travel(NamedTuple):
-    """The rules by which rows and their gradients travel.
+    """The rules by which rows and their gradients are sent between workers and servers.
 
     ``waits``: whether every step ends before another step begins. Otherwise, updates of other workers may come between
     a lookup and the update with its gradient. ``ahead``: the number of updates that always come between the two, from
-    ``train.table_staleness``. ``wire``: the format in which rows travel to a worker.
+    ``train.table_staleness``. ``wire``: the format in which rows are sent to a worker.
     """
 
     waits: bool
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
     ``keys`` is int64 [n], ascending, each key once. ``rows`` is [n, width]. ``places`` has a tensor for each lookup:
     for every id, the index of its row in ``rows``. ``asked`` has the (keys, numbers of their tables) that each server
-    received, and ``taken`` the rows of each server before they travel; both are in the servers' memory.
+    received, and ``taken`` the rows of each server before they are sent; both are in the servers' memory.
     """
 
     keys: Any
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 class Kind:
-    """The stores of one kind of tables: of those that share a width and a part of the optimizer.
+    """The stores of one kind of tables, which all have the same width and the same part of the optimizer.
 
     Args:
       part: the prefix that names this part of the optimizer; "" for an optimizer without parts.

@@ -2,6 +2,6 @@
 
 stored       complete checkpoints in a folder
 transfer     the transfer of one checkpoint over an authenticated stream
-replication  copies on further hosts, by the lead and the members; and the copy for the host of a resumed chief
+replication  the copies of new checkpoints to further hosts; and the copy to the host of a resumed run's chief
 resume       the checkpoint that a chief starts from
 """

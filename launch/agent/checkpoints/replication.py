@@ -1,13 +1,13 @@
-"""The copies of checkpoints on further hosts, and the copy from a holder to the host of a resumed run's chief.
+"""The copies of new checkpoints to further hosts, and the copy of an old one to the host of a resumed run's chief.
 
-When the chief has reported a new checkpoint, the lead sends ``Fetch`` to the hosts that keep copies. Each of these
-hosts fetches the checkpoint over a separate connection, with a ``Copier``. A host that was cut off receives ``Fetch``
-again when it returns.
+When the chief reports a new checkpoint, the agent on its host, the lead, sends ``Fetch`` to the hosts that keep copies.
+Each of these fetches the checkpoint over a separate connection, with a ``Copier``. A host that was cut off receives
+``Fetch`` again when it reconnects.
 
-Before a resumed run starts, the launcher lets the chief's host ``take`` a checkpoint. This host listens at the address
-of the run's future lead, which the other hosts can reach. Then the holder, a host that has the checkpoint, can ``give``
-it: the holder dials, and both hosts prove that they know a token that the launcher created for this copy. The bytes go
-from host to host; the launcher receives only their number.
+Before a resumed run starts, the launcher calls ``take`` on the chief's host, which then listens at the address of the
+run's future lead. The launcher calls ``give`` on a host that has the checkpoint: this host connects, and both prove
+that they know a token that the launcher created for this copy. The bytes go from host to host; the launcher receives
+only their number.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ LOOK_S = 0.1
 
 
 class Replicas:
-    """The hosts that keep copies, and the step of each host's newest copy (``steps``; None before the first copy).
+    """The hosts that keep copies. ``steps`` has the step of each host's newest copy, None before the first copy.
 
     Args:
       hosts: the hosts that keep copies.
       directory: the folder that the chief saves into; None for the run's own folder.
-      problem: called with a host that cannot receive a checkpoint, and the reason; once per reason until a copy
-        succeeds.
+      problem: called with a host that cannot receive a checkpoint, and the reason. A repeated reason is reported again
+        only after a copy has succeeded.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class Replicas:
         self._hurried = False
 
     def look(self, step: Optional[int], members: Mapping[str, links.Link]) -> None:
-        """Send ``Fetch`` for ``step`` to each connected host, once over each connection.
+        """Send ``Fetch`` for ``step`` to each connected host that keeps copies, once over each connection.
 
-        ``step`` is the step of the newest checkpoint; with None the method sends nothing.
+        ``step`` is the step of the newest checkpoint. If it is None, the method sends nothing.
         """
         if step is None:
             return
@@ -70,7 +70,7 @@ class Replicas:
                 link.send(Fetch(step))
 
     async def serve(self, link: links.Link) -> None:
-        """Send the newest checkpoint to a host that has dialled to fetch it."""
+        """Send the newest checkpoint to a host that has connected to fetch it."""
         host = link.peer.host
         try:
             checkpoint = await asyncio.get_event_loop().run_in_executor(None, self._newest_stored)
@@ -103,7 +103,7 @@ class Replicas:
         self._moved_at = links.now()
 
     async def settle(self, members: Mapping[str, links.Link], limit_s: float) -> None:
-        """Wait at most ``limit_s`` for copies in progress; give up once no byte has moved for ``transfer.STALL_S``."""
+        """Wait at most ``limit_s`` for copies in progress; stop waiting after ``transfer.STALL_S`` without a byte."""
         self._moved_at = links.now()
         until = links.now() + limit_s
         while self._behind(members) and not self._hurried and links.now() < until:
@@ -112,7 +112,7 @@ class Replicas:
             await asyncio.sleep(LOOK_S)
 
     def hurry(self) -> None:
-        """End the wait of ``settle``, and prevent later waits."""
+        """End the wait in ``settle``, and make later calls of it return at once."""
         self._hurried = True
 
     def _behind(self, members: Mapping[str, links.Link]) -> bool:
@@ -124,7 +124,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 60.0  # before a failed fetch is repeated
 
 
 class Copier:
-    """Fetch checkpoints, one at a time, and always the newest."""
+    """A client that fetches checkpoints from the lead, one at a time, always the newest."""
 
     def __init__(self, request: RunRequest, folder: RunFolder):
         self._request, self._folder = request, folder.replica
@@ -138,7 +138,7 @@ class Copier:
             self._fetching = asyncio.ensure_future(self._fetch_all())
 
     def close(self) -> None:
-        """Cancel the fetch in progress, and keep no file of it."""
+        """Cancel the fetch in progress, and remove the files it has received."""
         if self._fetching is not None:
             self._fetching.cancel()
 
@@ -171,10 +171,10 @@ Tell = Callable[[Dict[str, Any]], None]
 
 
 def take(request: HandoverRequest, tell: Tell) -> None:
-    """Receive a checkpoint from its holder, which dials this host.
+    """Receive a checkpoint from a host that has it, and that connects to this host.
 
-    ``tell`` receives {"listening": True}, then {"bytes": so far} at most every ``TELL_S``. The last message is
-    {"taken": step} or {"error": reason}.
+    ``tell`` gets {"listening": True}, then {"bytes": received so far} at most every ``TELL_S``, and last {"taken":
+    step} or {"error": reason}.
     """
     try:
         peers = None if request.guard is None else request.peers
@@ -185,9 +185,9 @@ def take(request: HandoverRequest, tell: Tell) -> None:
 
 
 def give(request: HandoverRequest, tell: Tell) -> None:
-    """Send a checkpoint to another host; report {"given": step} or {"error": reason}.
+    """Send a checkpoint to another host, and report the result with ``tell``.
 
-    Before that, ``tell`` receives {"bytes": so far} at most every ``TELL_S``.
+    ``tell`` gets {"bytes": sent so far} at most every ``TELL_S``, and last {"given": step} or {"error": reason}.
     """
     asyncio.run(_reported(_give(request, tell), tell))
 
@@ -207,7 +207,7 @@ async def _take(request: HandoverRequest, tell: Tell) -> None:
     try:
         link = await asyncio.wait_for(calls.get(), CALL_S)
     except asyncio.TimeoutError:
-        raise ValueError(f"the checkpoint's holder has not reached {request.address} in {CALL_S:.0f} s") from None
+        raise ValueError(f"the host with the checkpoint has not reached {request.address} in {CALL_S:.0f} s") from None
     finally:
         gate.close()
     place, moved = resume.receive(request), _Moved(tell)

@@ -1,8 +1,8 @@
-"""The source of the chief's checkpoints when a run starts.
+"""The checkpoint that a run's chief starts from: where it is, and how it gets into the chief's folder.
 
 A chief restores the newest checkpoint of its folder, if one exists. So a new run needs an empty folder, and a resumed
 run needs the checkpoint of the earlier run. This checkpoint is in the earlier run's own folder if that run's chief was
-on this host, or else among this host's copies.
+on this host. Otherwise it is among the copies that this host keeps.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def prepare(
     """Prepare the chief's checkpoint folder for this run.
 
     Args:
-      wanted: the checkpoint to continue from, which is on this host; None for the newest checkpoint here.
+      wanted: the checkpoint on this host to continue from; None for the newest one.
 
     Raises:
       ValueError: no checkpoint to resume from exists, or a new run would overwrite a checkpoint.
@@ -61,7 +61,7 @@ def prepare(
 def continued(folder: RunFolder, name: str, directory: Optional[str], wanted: Optional[Wanted]) -> RunHistory:
     """Return the learning curve of the earlier run that this run continues.
 
-    The curve is empty if another host led the earlier run. Without a run in ``wanted``, the earlier run is the newest.
+    The curve is empty if the earlier run's chief was on another host. If ``wanted`` has no run, the newest run counts.
     """
     of = None if wanted is None else wanted.run
     return _curve(next((run for run in _earlier(folder, name, directory) if of in (None, run.run)), None))
@@ -75,13 +75,13 @@ def _curve(run: Optional[RunFolder]) -> RunHistory:
 def held(request: HeldRequest) -> Dict[str, Any]:
     """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder", "history"}]}.
 
-    Where the request names a run, only checkpoints of that run count. ``history`` is the learning curve of the
-    checkpoint's run, if this host has led that run; else it is empty. Where the checkpoint's run is None, ``history``
-    is that of the newest run.
+    If the request names a run, only checkpoints of that run count. ``history`` is the learning curve of the
+    checkpoint's run, or of the newest run if the checkpoint's run is None. It is empty if that run's chief was on
+    another host.
 
-    The list has at most three checkpoints. The first is the newest in ``train.checkpoint.dir``, and its run is None.
-    The second is of the newest run that left a checkpoint. The third has the highest step of all older runs, if that
-    step is higher than the second's. No run resumes from the third, but the launcher reports it.
+    The list has at most three checkpoints. First, the newest in ``train.checkpoint.dir``; its run is None. Second, that
+    of the newest run that left one. Third, the one with the highest step of all older runs, if that step is higher. No
+    run resumes from the third, but the launcher reports it.
     """
     directory = request.checkpoint_dir
     folder = _host_folder(request.run)
@@ -107,7 +107,7 @@ def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict
 
 
 def source(request: HandoverRequest) -> stored.LocalCheckpoint:
-    """Return the checkpoint of this host that the request wants; ``held`` has reported this checkpoint.
+    """Return the checkpoint of this host that the request names; ``held`` has reported it before.
 
     Raises:
       ValueError: the checkpoint does not exist any more.
@@ -120,10 +120,10 @@ def source(request: HandoverRequest) -> stored.LocalCheckpoint:
 
 
 def receive(request: HandoverRequest) -> Path:
-    """Prepare to receive a checkpoint from another host; return the folder to store it in. ``prepare`` looks there.
+    """Prepare to receive a checkpoint from another host; return the folder for it, in which ``prepare`` looks.
 
-    This host may have had no part in the checkpoint's run, but must know whether that run is newer than others. So the
-    function stores the run's generation.
+    This host must know whether the checkpoint's run is newer than others, even if it took no part in that run. So the
+    function stores the run's generation, which orders runs.
     """
     if request.checkpoint_dir is not None:
         return Path(os.path.expanduser(request.checkpoint_dir))

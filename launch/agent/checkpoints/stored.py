@@ -1,4 +1,4 @@
-"""Complete checkpoints, as agents copy them: ``NAME-STEP.index`` and all its ``NAME-STEP.data-*``."""
+"""Complete checkpoints on the disk: a file ``NAME-STEP.index`` and all of its files ``NAME-STEP.data-*``."""
 
 import contextlib
 import glob
@@ -13,7 +13,7 @@ from cluster.protocol.checkpoint_files import belongs_to_one, indexed
 
 
 class LocalCheckpoint(NamedTuple):
-    """A complete checkpoint: its global step, its prefix and its folder."""
+    """A complete checkpoint: its global step, the prefix of its files' names, and its folder."""
 
     step: int
     prefix: str
@@ -31,7 +31,7 @@ class LocalCheckpoint(NamedTuple):
     def remove(self) -> None:
         """Remove the checkpoint's files, the index first.
 
-        Files without an index are no checkpoint.
+        Without an index, the other files do not count as a checkpoint.
         """
         for path in reversed(self.files()):
             with contextlib.suppress(FileNotFoundError):
@@ -57,15 +57,15 @@ def of_step(folder: Path, step: int) -> Optional[LocalCheckpoint]:
 
 
 def write_list(folder: Path) -> None:
-    """Write TensorFlow's file ``checkpoint`` into a folder: other programs restore the newest checkpoint in this list.
+    """Write TensorFlow's file ``checkpoint``, from which other programs restore the newest checkpoint in ``folder``.
 
     Raises:
-      OSError: the list cannot be written.
+      OSError: the file cannot be written.
     """
     checkpoint_files.write_list(folder, [each.prefix for each in checkpoints(folder)])
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all checkpoints but the newest ``keep``."""
+    """Remove all checkpoints in a folder except the newest ``keep``."""
     for old in checkpoints(folder)[:-keep]:
         old.remove()

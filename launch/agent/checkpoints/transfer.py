@@ -1,15 +1,14 @@
-"""The transfer of a checkpoint from one host to another, over a stream with two authenticated sides.
+"""The transfer of a checkpoint between two hosts, over a stream whose two sides are authenticated.
 
     sender      {"step": 40, "files": [["model-40.index", 512, 1763719000000000000], …]}    name, bytes, time
-    receiver    {"have": true}: the files exist already, which ends the transfer; or {"have": false}
+    receiver    {"have": true}, if it has the files already, which ends the transfer; or {"have": false}
     sender      the bytes of each file, and then {"proof": their SHA-256}
-    receiver    {"taken": 40}; or {"error": reason}, which may arrive at any time
+    receiver    {"taken": 40}; or at any time {"error": reason}
 
 Each of these lines is sealed, and so authenticates the bytes before the line (``sealed``).
 
-A checkpoint of any size takes a few MiB of memory on each side, and threads outside the event loop read and write the
-disk. Received files lie in a separate folder, which is no checkpoint, until all files are complete, proven and on the
-disk.
+A checkpoint of any size takes a few MiB of memory on each side. Threads outside the event loop read and write the disk.
+Received files stay in a separate folder until all of them are complete, verified and on the disk.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ PARTIAL = ".partial"
 
 
 class CopyError(AgentError):
-    """A checkpoint that did not arrive; its received files are no checkpoint."""
+    """The error that a checkpoint did not arrive. The receiver removes the files it has received."""
 
 
 class File(NamedTuple):
@@ -50,7 +49,7 @@ class File(NamedTuple):
 
 
 async def send(streams: Sealed, checkpoint: stored.LocalCheckpoint, moved: Callable[[int], None]) -> None:
-    """Send a checkpoint, and wait until the other side has it.
+    """Send a checkpoint, and wait until the other side has stored it.
 
     Args:
       moved: called with the number of bytes that were just sent.
@@ -72,7 +71,7 @@ async def send(streams: Sealed, checkpoint: stored.LocalCheckpoint, moved: Calla
 
 
 async def receive(streams: Sealed, folder: Path, keep: int, moved: Callable[[int], None]) -> int:
-    """Receive a checkpoint into ``folder``, and keep the newest ``keep`` there; return its step.
+    """Receive a checkpoint into ``folder``, keep only the newest ``keep`` checkpoints there, and return its step.
 
     Raises:
       CopyError: the checkpoint did not arrive, or cannot be stored.
@@ -112,7 +111,7 @@ async def _hear(streams: Sealed, timeout_s: float) -> Dict[str, Any]:
     except EOFError as error:
         raise CopyError(str(error)) from error
     if not isinstance(values, dict):
-        raise ValueError("no message of a copy")
+        raise ValueError("malformed message from the other side")
     if "error" in values:
         raise CopyError(f"the other side: {values['error']}")
     return values
@@ -150,7 +149,7 @@ def _in_words(error: BaseException) -> str:
         return f"no data for {STALL_S:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return f"{error}" if isinstance(error, (OSError, ValueError)) else f"no message of a copy: {error!r}"
+    return f"{error}" if isinstance(error, (OSError, ValueError)) else f"malformed message: {error!r}"
 
 
 # -- the disk
@@ -202,7 +201,7 @@ def _make_room(folder: Path, files: List[File]) -> None:
     """Create an empty folder for the arriving files, on a disk with enough space."""
     for told in files:
         if told.name != os.path.basename(told.name) or not belongs_to_one(told.name):
-            raise ValueError(f"no file of a checkpoint: {told.name!r}")
+            raise ValueError(f"expected a checkpoint's file, found {told.name!r}")
     _clear(folder)
     (folder / PARTIAL).mkdir(mode=0o700, parents=True)
     size, free = sum(told.size for told in files), shutil.disk_usage(str(folder)).free

@@ -1,16 +1,16 @@
 """The command that runs a program in a container, by ``apptainer``, ``podman`` or ``docker``.
 
-A task sees the image, and the folders of its run under their own paths. A task shares with the host
+A task sees the image, and its run's folders under the same paths as on the host. A task shares with the host
 
     the network        since tasks listen on the host's ports
-    process ids        so that a task has one pid, and SIGTERM ends the task as everywhere: the kernel ignores that
-                       signal for process 1 of a container
-    shared memory      since /dev/shm of a container has 64 MB, too few for NCCL
+    process ids        so that a task has one pid, and SIGTERM ends the task as it does outside a container: the kernel
+                       ignores that signal for process 1 of a container
+    shared memory      since /dev/shm of a container has 64 MB, too little for NCCL
 
-Values of variables are in the environment of the runtime's program. The program's arguments, which other users can
-read, have no secret.
+The values of a task's variables are in the environment of the runtime's program. Its arguments, which other users can
+read, contain no secret.
 
-    apptainer       The container's processes are children of the program, and inherit limits and control group.
+    apptainer       The container's processes are children of the program, and inherit its limits and control group.
     podman, docker  Another process is their parent. The container has a name, by which the agent ends it.
 """
 
@@ -36,7 +36,7 @@ class RunContainers:
     Attributes:
       runtime: apptainer, podman or docker.
       program: the path of the runtime's program.
-      folders: the folders that a task sees under their own paths.
+      folders: the folders that a task sees under the same paths as the host.
       user: the user and the group of this process.
     """
 
@@ -49,9 +49,9 @@ class RunContainers:
 
     @property
     def is_named(self) -> bool:
-        """Return whether the containers have names: those of podman and docker.
+        """Return whether the containers have names, as with podman and docker.
 
-        Their processes are no children of the runtime's program, so the agent ends a container by its name.
+        Their processes are not children of the runtime's program, so the agent ends a container by its name.
         """
         return self.runtime != APPTAINER
 
@@ -63,11 +63,11 @@ class Inside(NamedTuple):
       name: the name of the container; "" without one.
       env: the variables of the program in addition to the image's.
       folder: the folder that the program starts in.
-      has_gpus: whether the program sees the host's GPUs; CUDA_VISIBLE_DEVICES chooses among the GPUs.
+      has_gpus: whether the program sees the host's GPUs; CUDA_VISIBLE_DEVICES selects some of them.
       reads: whether the program reads its standard input.
       nofile: the limit of open files; None for the runtime's limit.
       once: whether the runtime removes the container as soon as the program ends.
-      temporary: a folder of the host for temporary files, where the container has none of its own.
+      temporary: a folder of the host for temporary files; None if the container has its own.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Inside(NamedTuple):
 
 
 class Command(NamedTuple):
-    """The argv and the environment of a program: of a runtime, or without a container of the task's own program."""
+    """The argv and the environment of a program to start: of the container runtime, or of the task itself."""
 
     argv: List[str]
     env: Dict[str, str]
@@ -91,15 +91,15 @@ class Command(NamedTuple):
 def outside() -> Dict[str, str]:
     """Return the variables of this process without those that would mislead a task.
 
-    Proxies make gRPC hang, even to localhost. Variables of ranks come from another launcher that started this process.
+    Proxies make gRPC hang, even to localhost. Rank variables come from another launcher that started this process.
     """
     return {key: value for key, value in os.environ.items() if key.lower() not in PROXIES and key not in RANK_VARIABLES}
 
 
 def command(container: Optional[RunContainers], inside: Inside, outside: Mapping[str, str]) -> Command:
-    """Return the command that runs ``inside``, in a container or, with None, on this host itself.
+    """Return the command that runs ``inside`` in a container, or with None on this host itself.
 
-    ``outside`` are the variables of the runtime's own process; a program without a container has these variables, too.
+    ``outside`` are the variables of the runtime's process; a program without a container also gets these variables.
     """
     if container is None:
         return Command(list(inside.argv), {**outside, **inside.env})
@@ -160,8 +160,8 @@ def _wishes(container: RunContainers, inside: Inside) -> List[str]:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code of a program in a container from ``code``, the exit code of its runtime.
+    """Convert the exit code of a container's runtime into the exit code of the program in the container.
 
-    A runtime reports the end by signal n as 128 + n; this function returns -n.
+    If signal n ended the program, the runtime exits with 128 + n, and this function returns -n.
     """
     return 128 - code if 128 < code <= 128 + 64 else code

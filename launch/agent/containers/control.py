@@ -1,8 +1,8 @@
-"""The containers of ``podman`` and ``docker`` by name: their record, their existence, and their removal.
+"""The containers of ``podman`` and ``docker`` by name: which are recorded, which exist, and their removal.
 
 The name proves a container's owner: it contains the run, the task, the attempt, and the pid of the agent. The agent
-records the runtime's program and the name of each container before the container starts. The agent removes the name
-once the container is proven gone. ``left`` and the functions below it touch only recorded containers.
+records the runtime's program and the name of each container before the container starts. The agent removes the record
+of a container that is proven gone. ``left`` and the functions below it touch only recorded containers.
 """
 
 import os
@@ -30,11 +30,11 @@ _REMOVE = f'"$0" rm --force "$1"; "$0" ps --all --filter "name=$1" --format "{{{
 
 
 class NoAnswer(AgentError):
-    """A runtime that does not work here; the text is the reason."""
+    """The error that the runtime does not work on this host. Its text is the reason."""
 
 
 class RuntimeResult(NamedTuple):
-    """The end of one command of a runtime."""
+    """The result of one command of a runtime: the exit code, the output, and the last line of stderr."""
 
     code: int
     printed: str
@@ -59,7 +59,7 @@ def ask(program: str, *arguments: str) -> RuntimeResult:
 
 
 def existing(program: str, names: Collection[str]) -> List[str]:
-    """Return those of ``names`` that belong to a container, running or not.
+    """Return the names in ``names`` that belong to an existing container, running or not.
 
     Raises:
       NoAnswer: the runtime does not answer.
@@ -72,7 +72,7 @@ def existing(program: str, names: Collection[str]) -> List[str]:
 
 
 def remove(program: str, names: Sequence[str]) -> List[str]:
-    """End and remove containers; return the names of the remaining ones. Raises NoAnswer."""
+    """End and remove containers; return the names of those that still exist. Raises NoAnswer."""
     there = existing(program, names)
     if not there:
         return []
@@ -81,7 +81,7 @@ def remove(program: str, names: Sequence[str]) -> List[str]:
 
 
 class Removal:
-    """The removal of one container by a separate process. Call ``is_proven`` often.
+    """The removal of one container by a separate process. Call ``is_proven`` repeatedly until it has a result.
 
     ``until`` is the time at which the caller gives up, by ``time.monotonic``.
     """
@@ -100,7 +100,7 @@ class Removal:
         return self._process.pid
 
     def is_proven(self) -> Optional[bool]:
-        """Return whether the container is proven gone; None while the removing process runs."""
+        """Return True if the container is proven gone, False if the removal failed, None while it is running."""
         if self._proven is None and self._process.poll() is not None:
             printed, _ = self._process.communicate()
             listed = printed.decode(errors="replace").split()
@@ -108,14 +108,14 @@ class Removal:
         return self._proven
 
     def give_up(self) -> None:
-        """End the removing process."""
+        """Kill the process that removes the container."""
         if self._proven is None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)  # not reaped, so no other process has its pid
             self._process.communicate()
 
 
 class ContainerRecord:
-    """The record of an agent's containers, which only the agent writes."""
+    """The file that records an agent's containers; only the agent writes it."""
 
     def __init__(self, folder: RunFolder, container: RunContainers):
         self._folder, self._program = folder, container.program
@@ -127,7 +127,7 @@ class ContainerRecord:
         self._folder.write(CONTAINERS, self._values())
 
     def gone(self, name: str) -> None:
-        """Remove from the record a container that is proven gone."""
+        """Remove a container that is proven gone from the record."""
         self.names.remove(name)
         self._folder.note(CONTAINERS, self._values())
 
@@ -136,9 +136,9 @@ class ContainerRecord:
 
 
 def left(folder: RunFolder) -> List[str]:
-    """Return the containers of a run that exist.
+    """Return the recorded containers of a run that still exist.
 
-    Where the runtime does not answer, the result has all recorded containers, with the reason.
+    If the runtime does not answer, the result has all recorded containers, each with the reason.
     """
     names = container_names(folder)
     if not names:
@@ -150,10 +150,10 @@ def left(folder: RunFolder) -> List[str]:
 
 
 def remove_recorded(folder: RunFolder) -> None:
-    """End and remove the containers of a run, which stay recorded until ``forget_gone`` finds them gone.
+    """End and remove the containers of a run. They stay recorded until ``forget_gone`` finds them gone.
 
-    Where a container has no control group, its runtime may leave processes behind. The environment of these processes
-    has the container's name, by which ``forget_gone`` finds them.
+    If a container has no control group, its runtime may leave processes behind. ``forget_gone`` finds them by the
+    container's name in their environment.
     """
     names = container_names(folder)
     try:

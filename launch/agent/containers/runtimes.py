@@ -1,4 +1,4 @@
-"""The program of this host that runs containers, and the image on this host; or the missing part and the remedy."""
+"""The search for this host's container runtime and image; if one is missing, an error with the remedy."""
 
 import os
 import shutil
@@ -15,11 +15,11 @@ _INSTALL = "install it, or choose another with container.runtime"
 
 
 class Lacking(AgentError):
-    """The reason why tasks cannot run in their container here.
+    """The error that tasks cannot run in their container on this host.
 
     Attributes:
       what: a text with the expected and the found state.
-      mend: the remedy.
+      mend: what the user can do about it.
     """
 
     def __init__(self, what: str, mend: str):
@@ -32,7 +32,7 @@ def of_run(
 ) -> Optional[RunContainers]:
     """Return the containers of a run on this host; None without a request.
 
-    The containers see ``workdir``, and ``checkpoint_dir`` if it is a folder; the function creates a missing one.
+    The containers see ``workdir``, and ``checkpoint_dir`` if it is a folder, which is created if it is missing.
 
     Raises:
       Lacking: the runtime or its image is missing, or a folder cannot be bound.
@@ -50,7 +50,7 @@ def of_run(
 
 
 def find(request: Container, folders: Sequence[Path]) -> RunContainers:
-    """Return the containers that a request describes, with the runtime and the image of this host.
+    """Return the containers that a request describes, with the runtime and the image found on this host.
 
     Args:
       folders: the folders that tasks see.
@@ -95,7 +95,7 @@ def _absolute(path: str) -> Path:
 def _file(image: str) -> str:
     path = _absolute(image)
     if not path.exists():
-        mend = f"make it there: `apptainer pull {path} docker://IMAGE`"
+        mend = f"create it on that host: `apptainer pull {path} docker://IMAGE`"
         raise Lacking(f"container.image: expected the file {path} on this host, found none", mend)
     return str(path)
 
@@ -109,9 +109,9 @@ def _missing(program: str, runtime: str, image: str) -> Optional[Lacking]:
     except NoAnswer as error:
         return Lacking(f"container.runtime: expected {runtime} to work on this host, found: {error}", _INSTALL)
     if listed.code != 0:
-        mend = f"see `{runtime} info` there, or choose another with container.runtime"
+        mend = f"see `{runtime} info` on that host, or choose another with container.runtime"
         return Lacking(f"container.runtime: expected {runtime} to work on this host, found: {listed.error}", mend)
-    mend = f"fetch it there, once: `{runtime} pull {image}`"
+    mend = f"pull it on that host: `{runtime} pull {image}`"
     return Lacking(f"container.image: expected {image} among the images of {runtime} on this host, found none", mend)
 
 

@@ -1,6 +1,6 @@
-"""The containers of this host's tasks, for each attempt from before its start until the container is proven gone.
+"""The containers of this host's tasks: one for each attempt, from before its start until it is proven gone.
 
-``OneShot`` is a similar container, of a program that this process runs once and waits for.
+``OneShot`` is a similar container, for a program that this process runs once and waits for.
 """
 
 import os
@@ -39,7 +39,7 @@ class TaskContainers:
 
     @property
     def outside(self) -> Dict[str, str]:
-        """Return the variables that a task has besides its own: this process's, or none in a container.
+        """Return the variables that a task inherits: this process's, or none in a container.
 
         The variables of an image are not known here.
         """
@@ -52,16 +52,16 @@ class TaskContainers:
         return command.command(self._container, inside, command.outside())
 
     def is_gone(self, name: Optional[str]) -> bool:
-        """Start or continue to remove the container of an ended attempt; return whether the container is gone.
+        """Start or continue to remove an ended attempt's container; return whether it is gone.
 
-        A container that stays for ``GONE_S`` counts as gone. It stays in the record, and ``down`` reports it.
+        A container that stays for ``GONE_S`` counts as gone, too, but stays recorded, and ``down`` reports it.
         """
         self.remove(name)
         self.look()
         return name not in self._removals
 
     def remove(self, name: Optional[str]) -> None:
-        """Start to remove an attempt's container, unless the removal has begun, or the container is gone."""
+        """Start to remove an attempt's container, unless the removal has begun or the container is gone."""
         if self._record is not None and name in self._record.names and not {name} & {*self._removals, *self._stay}:
             self._begin(name, time.monotonic() + GONE_S)
 
@@ -74,11 +74,11 @@ class TaskContainers:
             self._give_up(name, os.strerror(error.errno or 0))
 
     def _give_up(self, name: str, why: str) -> None:
-        say(f"container {name} cannot be removed, and stays in {self._folder.own / CONTAINERS}: {why}")
+        say(f"container {name} cannot be removed: {why}; it stays recorded in {self._folder.own / CONTAINERS}")
         self._stay.add(name)
 
     def look(self) -> None:
-        """Remove from the record the containers that are proven gone; retry each other removal for ``GONE_S``."""
+        """Forget the containers that are proven gone; retry each other removal for at most ``GONE_S``."""
         for name, removal in list(self._removals.items()):
             proven = removal.is_proven()
             if proven is None and time.monotonic() <= removal.until:
@@ -99,12 +99,12 @@ class TaskContainers:
 
 
 class OneShot:
-    """A program that this process runs once: in a container like the tasks', or on this host itself.
+    """The container of a program that this process runs once; without one, the program runs on this host itself.
 
-    The runtime removes the container when the program ends. So no container is left where this process is killed.
+    The runtime removes the container when the program ends. So no container remains if this process is killed.
 
     Args:
-      purpose: a word, which becomes a part of the container's name.
+      purpose: a word for the container's name.
       request: the container of the tasks; None where they run on this host itself.
       workdir, checkpoint_dir: the folders that the program sees in its container.
 
@@ -118,7 +118,7 @@ class OneShot:
 
     @property
     def outside(self) -> Dict[str, str]:
-        """Return the variables that the program has besides its own: this process's, or none in a container.
+        """Return the variables that the program inherits: this process's, or none in a container.
 
         The variables of an image are not known here.
         """
@@ -127,7 +127,7 @@ class OneShot:
     def command(self, argv: Sequence[str], env: Mapping[str, str], folder: str, has_gpus: bool = False) -> Command:
         """Return the command that runs ``argv`` in ``folder``.
 
-        ``env`` are variables in addition to those of this process or, in a container, of the image.
+        ``env`` are variables in addition to those of this process, or in a container to those of the image.
         """
         program, *arguments = argv
         argv = argv if self._container is not None else [os.path.expanduser(program), *arguments]

@@ -1,6 +1,6 @@
-"""The files and the living processes of a run on this host, bounded and without secrets, to show to other people.
+"""The files and the living processes of a run on this host, limited in size and without secrets, to be shown to others.
 
-For each process the evidence has its waits, and the stacks of its threads.
+For each process the evidence shows what it waits for, and the stacks of its threads.
 """
 
 import json
@@ -76,9 +76,7 @@ def logs(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piece
     lines = []
     for name, path in named:
         text = tail(path, shares[name])
-        lines.append(
-            f"{name}: {path}, {sizes[name]} bytes, of which the last {min(sizes[name], shares[name])} are here"
-        )
+        lines.append(f"{name}: {path}, {sizes[name]} bytes; this archive has the last {min(sizes[name], shares[name])}")
         yield name, redaction.text(text)
     yield "logs.txt", redaction.text("\n".join(lines) + "\n")
 
@@ -92,7 +90,7 @@ def traces(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Pie
     for path in sorted((folder.path / "trace").glob("*.json")):
         size = size_of(path)
         here = size <= budget
-        lines.append(f"{path}, {size} bytes{'' if here else ', too large to be here'}")
+        lines.append(f"{path}, {size} bytes{'' if here else ', too large for this archive'}")
         if here:
             budget -= size
             yield f"trace/{path.name}", redaction.value(_read(path))
@@ -111,9 +109,7 @@ def spans(folder: RunFolder, redaction: Redaction, budget: int) -> Iterator[Piec
 def share(sizes: Mapping[str, int], budget: int) -> Dict[str, int]:
     """Return the number of bytes to show of each file: its share of ``budget``, but at least ``LEAST``.
 
-    Of a smaller file all bytes are shown.
-
-    Small files leave their unused bytes to the large files.
+    All bytes of a smaller file are shown. Small files leave their unused bytes to the large files.
     """
     shares, left = {}, budget
     for count, name in zip(range(len(sizes), 0, -1), sorted(sizes, key=lambda name: sizes[name])):

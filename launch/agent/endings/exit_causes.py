@@ -43,9 +43,9 @@ _SHELL = re.compile(r"not found|No such file|Permission denied|cannot execute", 
 _NOT_FOUND, _NOT_RUN = 127, 126  # exit codes of a shell
 _NEEDED = ("tensorflow", "numpy")
 ENVIRONMENT = (
-    "let `launch setup` build an environment that has it (key setup), or name a Python that has it (key python)"
+    "let `launch setup` build an environment with this package (key setup), or name a Python with it (key python)"
 )
-_PACKAGE = "install it there, add it to the lock of the key setup, or put your own module beside the program"
+_PACKAGE = "install the module there, add it to the lock of the key setup, or put your own module beside the program"
 # A ps finds no file: in the message itself, or by TensorFlow 2 below it, in the line after the remote target.
 _NO_FILE = r"(?:No such file or directory|Failed to find any matching files)"
 _PS_FILE = re.compile(rf"From /job:ps/.*{_NO_FILE}", re.DOTALL)

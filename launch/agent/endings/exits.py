@@ -28,7 +28,7 @@ class Excess(NamedTuple):
     """A limit that a task has reached.
 
     Attributes:
-      reached: the limit in words.
+      reached: the text that this limit was reached.
       consequence: the consequence of reaching the limit, and the remedy.
       kills: the number of processes that the kernel killed because of the limit.
     """
@@ -47,11 +47,11 @@ class Excess(NamedTuple):
         """
         if code == -signal.SIGKILL:
             return ExitCause(OUT_OF_MEMORY, f"{self.reached}: {self.consequence}", self.reached)
-        return own._replace(kind=OUT_OF_MEMORY, cause=f"{self.reached} by a child, which was killed; then {own.cause}")
+        return own._replace(kind=OUT_OF_MEMORY, cause=f"{self.reached} by a child that was killed; then {own.cause}")
 
 
 class Exits:
-    """The ends of this host's tasks. Call ``look`` often: the kernel's counts of killed processes have no times."""
+    """Reports on the ends of this host's tasks. Call ``look`` often: the kernel counts kills without their times."""
 
     def __init__(self, tasks: Sequence[TaskRequest], folder: RunFolder, secrets: Mapping[str, str]):
         self._tasks = {task.name: task for task in tasks}
@@ -70,15 +70,15 @@ class Exits:
         return Exited(name, attempt, None, cause, kind="not-started")
 
     def beside(self, name: str, attempt: int, other: int, pid: int) -> Exited:
-        """Report an attempt that was not started, because process ``pid`` of the attempt ``other`` runs here.
+        """Report an attempt that was not started, because process ``pid`` of another attempt still runs here.
 
         The report ends the run, as for a hanging process: otherwise two processes of the task would train.
         """
-        cause = f"attempt {other} of {name} still runs here (pid {pid}); expected its end before attempt {attempt}"
+        cause = f"attempt {other} of {name} still runs here (pid {pid}), so attempt {attempt} cannot start"
         return Exited(name, attempt, None, cause, kind="not-started", retry=False)
 
     def hanging(self, name: str, attempt: int, pid: int) -> Exited:
-        """Report the killed process ``pid``, which hangs in the kernel, as ``frozen``.
+        """Report the process ``pid`` as ``frozen``: it was killed, but hangs in the kernel.
 
         The run ends without the process, and ``down`` reports the process as left over.
         """

@@ -9,7 +9,7 @@ front of each line, and the search leaves the rank out. These lines count as err
     C++        ``F tensorflow/…] Check failed: …``, ``terminate called after throwing …``
     a crash    ``Fatal Python error: …``, or a shell's ``Segmentation fault``
 
-The last error counts, but for C++ the first. A traceback that Python only reports, from a destructor or at exit, never
+The last error counts; in C++, the first one. A traceback that Python only reports, from a destructor or at exit, never
 counts. A traceback of a thread, and ``Aborted``, count where the log has no other error. A program that wrote more than
 ``MOST_AFTER`` lines after an error has survived the error.
 """

@@ -1,12 +1,11 @@
 """The Python environments of a host, each identified by a hash of its lock files and its Python.
 
-    WORKDIR/envs/HASH/          an environment; built in its final place, since environments cannot be moved
-    WORKDIR/envs/HASH/ready     written last; touched whenever a run uses it
-    WORKDIR/envs/HASH.lock      held by all runs that use the environment, or by the process that builds or removes it
+    WORKDIR/envs/HASH/          an environment, built in its final place, because an environment cannot be moved
+    WORKDIR/envs/HASH/ready     written when the build is complete; touched whenever a run uses the environment
+    WORKDIR/envs/HASH.lock      locked by all runs that use the environment, or by the process that builds or removes it
     WORKDIR/envs/HASH.log       the output of its last build
 
-The kernel manages the locks: a lock ends with the process that holds it, and on a shared home folder it works between
-hosts.
+The kernel releases a lock when its holder's process ends. On a shared home folder, a lock works between hosts.
 """
 
 import contextlib
@@ -27,11 +26,11 @@ VERSION = "{}.{}".format(*sys.version_info[:2])
 
 
 class Busy(AgentError):
-    """An environment that another process uses, builds or removes."""
+    """The error that another process uses, builds or removes the environment."""
 
 
 class Environment:
-    """One environment below ``workdir``; the environment may be missing."""
+    """An environment below ``workdir``, which may not exist yet."""
 
     def __init__(self, workdir: Path, digest: str):
         self.path = workdir / "envs" / digest
@@ -41,7 +40,7 @@ class Environment:
         self._lock = self.path.with_suffix(".lock")
 
     def is_ready(self) -> bool:
-        """Return whether the environment is complete, and was built with this host's present version of Python."""
+        """Return whether the environment is complete, and was built with the Python version that this host has now."""
         try:
             built_on = json.loads(self._ready.read_text())["python"]
         except (OSError, ValueError):
@@ -63,19 +62,19 @@ class Environment:
     def unused_s(self) -> float:
         """Return the seconds since the environment was last used.
 
-        An incomplete environment is as old as its folder.
+        For an incomplete environment, the age of its folder counts.
         """
         newest = self._ready if self._ready.exists() else self.path
         return time.time() - newest.stat().st_mtime
 
     def clear(self) -> None:
-        """Remove the environment, first of all its mark of completeness."""
+        """Remove the environment, starting with the file that marks it as complete."""
         with contextlib.suppress(FileNotFoundError):
             self._ready.unlink()
         shutil.rmtree(str(self.path), ignore_errors=True)
 
     def forget(self) -> None:
-        """Remove the environment with its lock and log; the caller holds the environment alone."""
+        """Remove the environment with its lock and log. The caller must hold the environment ``alone``."""
         self.clear()
         for path in (self.log, self._lock):
             with contextlib.suppress(FileNotFoundError):
@@ -83,10 +82,10 @@ class Environment:
 
     @contextlib.contextmanager
     def held(self, alone: bool) -> Iterator[None]:
-        """Hold the environment until the end of the block: together with other users, or ``alone``.
+        """Lock the environment until the end of the block: together with other processes, or ``alone``.
 
         Raises:
-          Busy: another process holds the environment.
+          Busy: another process holds the lock.
           file_lock.NoLocks: the file system has no locks.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,7 +109,7 @@ def environments(workdir: Path) -> List[Environment]:
 def remove_unused(workdir: Path, kept: Optional[str] = None) -> List[str]:
     """Remove environments that no run has used for ``UNUSED_S``; return their names.
 
-    The environment of the name ``kept`` stays, and so do environments that a run uses now.
+    The environment named ``kept`` stays, and so do environments that a run uses now.
     """
     removed = []
     for environment in environments(workdir):

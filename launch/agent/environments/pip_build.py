@@ -1,11 +1,11 @@
-"""Build a Python environment on this host with pip, as ``launch setup`` asks every host to do.
+"""The build of a Python environment on this host with pip, for ``launch setup``.
 
-The exchange: the launcher sends the request. The host answers ``{"want": [SHA-256, …]}`` for missing files, and the
+The launcher sends the request. The host asks for the files that it lacks with ``{"want": [SHA-256, …]}``, and the
 launcher sends their bytes, one file after the other. During the build the host sends ``{"stage": …}`` at least every
-``BEAT_S``, and at last ``{"done": …}`` or ``{"error": …}``. When the launcher ends, the build ends and leaves no
+``BEAT_S``, and at the end ``{"done": …}`` or ``{"error": …}``. When the launcher ends, the build ends and leaves no
 process running.
 
-The stages, and the reason for a failure, come from pip's output.
+The stages and the reason for a failure are read from pip's output.
 """
 
 import errno
@@ -47,7 +47,7 @@ _FAILURES = (
         re.compile(
             r"connection broken|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|MaxRetryError"
         ),
-        "the package index {index} cannot be reached from there; name one that can in setup.index_url, or send the "
+        "the package index {index} cannot be reached from that host; name another in setup.index_url, or send the "
         "wheels from here: launch setup --wheels DIR (pip's output: {log})",
     ),
     (
@@ -57,13 +57,13 @@ _FAILURES = (
     ),
     (
         re.compile(r"DO NOT MATCH THE HASHES"),
-        "the index has another file of {wrong} than the lock names; write the lock again (pip's output: {log})",
+        "the index's file of {wrong} is not the file in the lock; write the lock again (pip's output: {log})",
     ),
 )
 
 
 def stage_of(lines: Iterable[str]) -> Optional[str]:
-    """Return pip's stage, such as ``fetching numpy``, from the newest of ``lines`` that shows a stage; else None."""
+    """Return pip's stage, such as ``fetching numpy``, from the last of ``lines`` that shows one; else None."""
     for line in reversed(list(lines)):
         for pattern, words in _STAGES:
             found = pattern.match(line.strip())
@@ -81,10 +81,10 @@ def explain_failure(output: str, log: str, python: str, free_mib: int, index: st
     """Return the reason why a build failed, and the remedy.
 
     Args:
-      output: the output of the build's last step; ``log`` is the path of the whole output.
-      free_mib: the free space of the disk, before the failed build was removed; on a full disk pip may print no error.
+      output: the output of the build's last step; ``log`` is the path of the file with the whole output.
+      free_mib: the free disk space before the failed build was removed; on a full disk, pip may print no error.
       python: the version of the environment's interpreter, such as ``3.7``.
-      index: the host of the package index, where known.
+      index: the host of the package index, if it is known.
     """
     address, wrong = _ADDRESS.search(output), _WRONG_HASH.search(output)
     known = {
@@ -115,20 +115,20 @@ Send = Callable[[Dict[str, Any]], None]
 
 
 class Gone(AgentError):
-    """The end of the launcher, which no longer waits for the environment."""
+    """The error that the launcher has ended, and no longer waits for the environment."""
 
 
 class NotBuilt(AgentError):
-    """A failed build of an environment; the text is the reason and the advice."""
+    """The error that the build has failed. Its text gives the reason and advice."""
 
 
 def build(request: BuildRequest, send: Send, read: Callable[[int], bytes], gone: Callable[[float], bool]) -> None:
-    """Build the environment of a request; see ``Build`` for the arguments."""
+    """Build the environment that a request describes; see ``Build`` for the arguments."""
     Build(request, send, read, gone).run()
 
 
 class Build:
-    """One build, which reports its stages.
+    """One build of an environment, which reports its stages to the launcher.
 
     Args:
       read: returns at most a given number of the bytes that the launcher sends.
@@ -167,7 +167,7 @@ class Build:
                 with self._environment.held(alone=True):
                     return not self._environment.is_ready() and self._build()
             except Busy:
-                self._show("waiting for another build, or for tasks, in this environment")
+                self._show("waiting until no other build or task uses this environment")
                 self._wait()
 
     def _build(self) -> bool:

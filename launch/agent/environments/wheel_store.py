@@ -1,7 +1,6 @@
-"""The packages that the launcher has sent to this host, by content: ``WORKDIR/wheels/SHA256/NAME``.
+"""The package files that the launcher has sent to this host, as ``WORKDIR/wheels/SHA256/NAME``.
 
-A file is received once and serves every environment whose lock names the file. Hosts that share a home folder share the
-files, too.
+A file is received once, for all environments whose lock file names it. Hosts that share a home folder share the files.
 """
 
 import contextlib
@@ -21,11 +20,11 @@ UNUSED_S = 30 * 24 * 3600.0  # the age without a request at which a file is remo
 
 
 class Broken(AgentError):
-    """A file that did not arrive complete."""
+    """The error that a file arrived damaged."""
 
 
 class WheelStore:
-    """The packages below ``workdir``."""
+    """The package files below ``workdir``."""
 
     def __init__(self, workdir: Path):
         self.path = workdir / "wheels"
@@ -35,11 +34,11 @@ class WheelStore:
         return [file for file in files if not self._place(file).is_file()]
 
     def receive(self, file: WheelFile, read: Callable[[int], bytes]) -> None:
-        """Receive one file from ``read``, a chunk at a time.
+        """Receive one file with ``read``, a chunk at a time.
 
         Raises:
           EOFError: the sender has ended.
-          Broken: the received bytes are not the file.
+          Broken: the received bytes do not have the file's SHA-256.
         """
         self._place(file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(prefix=".", dir=str(self._place(file).parent))
@@ -54,14 +53,14 @@ class WheelStore:
             raise
 
     def link(self, files: Sequence[WheelFile], folder: Path) -> None:
-        """Link ``files`` into ``folder``, for pip, and mark them as used now."""
+        """Link ``files`` into ``folder``, where pip finds them, and mark them as used now."""
         folder.mkdir(mode=0o700, exist_ok=True)
         for file in files:
             os.utime(str(self._place(file).parent))
             (folder / file.name).symlink_to(self._place(file))
 
     def remove_unused(self) -> None:
-        """Remove the packages that no build has used for ``UNUSED_S``."""
+        """Remove the package files that no build has used for ``UNUSED_S``."""
         for place in self.path.iterdir() if self.path.is_dir() else ():
             with contextlib.suppress(FileNotFoundError):  # another host with the same home folder was faster
                 if time.time() - place.stat().st_mtime > UNUSED_S:

@@ -1,11 +1,11 @@
-"""The GPUs of each task of this host, booked so that two runs never share a GPU by accident.
+"""The GPUs of this host's tasks, reserved so that two runs never share a GPU by accident.
 
-A booking is an abstract Unix socket named after the GPU. The kernel lets one process of the host, of any user, bind
-this socket. The kernel frees the socket at any end of that process, and no file stays behind. A process that connects
-receives the name of the holder.
+A reservation is an abstract Unix socket with the GPU's name. Only one process of the host, of any user, can bind it.
+The kernel frees the socket however that process ends, and no file stays behind. A process that connects receives the
+name of the holder.
 
-Any user of the host can bind the name. So ``who_holds`` returns the pid and the user that the kernel reports.
-``who_holds`` returns the holder's own description only for a process of our own user or of root.
+Any user of the host can bind the name. So ``who_holds`` returns the pid and the user that the kernel reports. It
+returns the holder's own text only if the holder belongs to this user or to root.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def needs_list(wishes: Mapping[str, Wish]) -> bool:
 
 
 def allotted(found: Sequence[str], environ: Mapping[str, str]) -> List[int]:
-    """Return the indices of the GPUs that this process may use: the GPUs of its Slurm step, or else all.
+    """Return the indices of the GPUs that this process may use: those of its Slurm step, or all outside Slurm.
 
     Where Slurm does not hide the GPUs of other jobs, only ``CUDA_VISIBLE_DEVICES`` shows the step's GPUs.
 
@@ -46,7 +46,7 @@ def allotted(found: Sequence[str], environ: Mapping[str, str]) -> List[int]:
 
 
 def give_allotted(wishes: Mapping[str, Wish], found: Sequence[str], environ: Mapping[str, str]) -> Dict[str, List[int]]:
-    """Return the GPUs of each task by nvidia-smi's indices.
+    """Return {task: its GPUs}, with the indices that nvidia-smi uses.
 
     The indices in ``wishes`` count only the ``allotted`` GPUs, from 0.
 
@@ -60,8 +60,8 @@ def give_allotted(wishes: Mapping[str, Wish], found: Sequence[str], environ: Map
 def give(wishes: Mapping[str, Wish], available: int) -> Dict[str, List[int]]:
     """Return {task: the indices of its GPUs}, on a host with ``available`` GPUs.
 
-    Tasks with the wish ``share`` get equal shares of the GPUs that the other wishes leave. A remainder stays free,
-    since every step waits for the slowest worker.
+    Tasks with the wish ``share`` get equally many of the GPUs that the other tasks leave. A remainder stays unused:
+    every step waits for the slowest worker, so one more GPU for one worker would not help.
 
     Raises:
       ValueError: a task asks for a GPU that this host does not have.
@@ -88,15 +88,15 @@ _CREDENTIALS = struct.Struct("iII")  # of SO_PEERCRED: pid, user, group
 
 
 class GpuTaken(AgentError):
-    """A GPU that another run of this host has booked."""
+    """The error that another run of this host has reserved a GPU."""
 
 
 class Bookings:
-    """The GPUs that one agent holds until it ends.
+    """The GPUs that an agent has reserved, until it ends or releases them.
 
     Args:
-      identities: the name of each GPU of this host, by index.
-      holder: the answer to other processes: ``digits-20261120-155902 (agent pid 4242)``.
+      identities: the UUID of each GPU of this host, by index.
+      holder: the answer to processes that connect, as in ``digits-20261120-155902 (agent pid 4242)``.
     """
 
     def __init__(self, identities: Sequence[str], holder: str):
@@ -105,10 +105,10 @@ class Bookings:
         self._servers: List[Any] = []
 
     def book(self, given: Mapping[str, Sequence[int]]) -> None:
-        """Book the GPUs of every task: {task: indices}.
+        """Reserve the GPUs of every task, ``given`` as {task: indices}.
 
         Raises:
-          GpuTaken: a GPU is taken; the text names the task, the GPU and its holder. No GPU stays booked.
+          GpuTaken: a GPU is taken; the text names the task, the GPU and its holder. No GPU stays reserved.
         """
         for task, indices in given.items():
             for index in indices:
@@ -124,7 +124,7 @@ class Bookings:
         self._sockets.append(booked)
 
     async def answer(self) -> None:
-        """Send ``holder`` to every process that connects to a booking from now on."""
+        """From now on, send the text ``holder`` to every process that connects to a reserved GPU's socket."""
         for booked in self._sockets:
             self._servers.append(await asyncio.start_unix_server(self._tell, sock=booked))
 
@@ -133,7 +133,7 @@ class Bookings:
         writer.close()
 
     def release(self) -> None:
-        """Release these GPUs, so that other runs can book the GPUs again."""
+        """Release the GPUs, so that other runs can reserve them."""
         for server in self._servers:
             server.close()
         for booked in self._sockets:
@@ -142,7 +142,7 @@ class Bookings:
 
 
 def who_holds(identity: str) -> Optional[str]:
-    """Return a description of a GPU's holder; None for a free GPU."""
+    """Return a text about the process that has reserved a GPU; None for a free GPU."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(ANSWER_S)
         try:

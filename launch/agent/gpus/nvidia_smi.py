@@ -1,7 +1,7 @@
 """Queries of ``nvidia-smi``: the GPUs of this host, their health, and the memory that processes hold.
 
 The health of a GPU is the number of memory errors that ECC cannot correct, and whether the hardware reduces its clocks.
-A driver without one of the fields refuses the whole query, so a second query has fewer fields. For a card without ECC,
+A driver that does not know a field refuses the whole query, so a second query has fewer fields. For a card without ECC,
 or an unknown value, the driver answers ``[N/A]``.
 """
 
@@ -13,7 +13,7 @@ from launch.agent.errors import AgentError
 
 ANSWER_S = 20.0
 LONGEST = 100  # characters of a reason
-REPAIR = "restart that host, or leave it out"
+REPAIR = "restart that host, or leave it out of the run"
 # Unable to determine the device handle for GPU 0000:CB:00.0: Unknown Error; also "for GPU1: 0000:CB:00.0: …"
 _LOST = re.compile(
     r"Unable to determine the device handle for GPU(?:\d+:)? ?(?P<card>[0-9A-Fa-f]{4,8}:\w\w:\w\w\.\w): (?P<why>[^\n]*)"
@@ -21,22 +21,22 @@ _LOST = re.compile(
 
 
 class NoDriverAnswer(AgentError):
-    """A driver that cannot answer, so that this host's GPUs are not known; the text has the remedy."""
+    """The error that the driver cannot list this host's GPUs. Its text has the remedy."""
 
 
 class CardLost(NoDriverAnswer):
-    """A card that the driver cannot reach any more; the driver then does not describe the other cards either."""
+    """The error that the driver has lost contact with a card. The driver then does not list the other cards either."""
 
     def __init__(self, card: str, why: str):
-        super().__init__(f"nvidia-smi: expected every GPU, found the one at {card} lost ({why}); {REPAIR}")
+        super().__init__(f"nvidia-smi: the driver has lost the GPU at {card} ({why}); {REPAIR}")
         self.card, self.why = card, why
 
 
 class DriverHangs(NoDriverAnswer):
-    """A driver that has not answered in time."""
+    """The error that the driver has not answered in time."""
 
     def __init__(self) -> None:
-        super().__init__(f"nvidia-smi: expected an answer within {ANSWER_S:.0f} s, found none; try nvidia-smi there")
+        super().__init__(f"nvidia-smi: expected an answer within {ANSWER_S:.0f} s, found none; run it on that host")
 
 
 def question(about: str, *fields: str) -> List[str]:
@@ -45,7 +45,7 @@ def question(about: str, *fields: str) -> List[str]:
 
 
 def ask(argv: List[str]) -> str:
-    """Run ``nvidia-smi``, and return its output; "" without a driver, and where the program fails.
+    """Run ``nvidia-smi``, and return its output; "" without a driver, or if the program fails.
 
     Raises:
       DriverHangs: the driver does not answer within ``ANSWER_S``.
@@ -62,7 +62,7 @@ def ask(argv: List[str]) -> str:
 
 
 def refuse_lost(answer: str) -> None:
-    """Raise CardLost where an answer reports a card that the driver cannot reach."""
+    """Raise CardLost if an answer of ``nvidia-smi`` reports a card that the driver cannot reach."""
     lost = _LOST.search(answer)
     if lost is not None:
         raise CardLost(card_of(lost.group("card")), " ".join(lost.group("why").split())[:LONGEST])
@@ -80,7 +80,7 @@ def rows(answer: str) -> List[List[str]]:
 
 
 def list_gpus() -> List[str]:
-    """Return the UUIDs of this host's NVIDIA GPUs, by index; none without a driver. Raises NoDriverAnswer."""
+    """Return the UUIDs of this host's NVIDIA GPUs, by index; [] without a driver. Raises NoDriverAnswer."""
     # GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5f3c…); the lines for parts of a divided GPU are indented
     return re.findall(r"^GPU \d+: .*\(UUID: ([^)]+)\)", ask(["nvidia-smi", "-L"]), re.MULTILINE)
 
@@ -103,12 +103,12 @@ class Health(NamedTuple):
 
 
 def health_of_all() -> Dict[str, Health]:
-    """Return the health of each GPU by its UUID, as far as the driver reports it. Raises NoDriverAnswer."""
+    """Return {UUID: health} of each GPU, as far as the driver reports it. Raises NoDriverAnswer."""
     return read_health(ask(ASK)) or read_health(ask(ASK_LESS))
 
 
 def read_health(answer: str) -> Dict[str, Health]:
-    """Return the health of each GPU by its UUID, from the lines of an answer such as ``GPU-5f3c…, 2, Active``.
+    """Parse an answer of nvidia-smi, with lines such as ``GPU-5f3c…, 2, Active``, into {UUID: health}.
 
     A line has the UUID, the number of errors and, except in the smaller query, whether the clocks are reduced.
     """
@@ -125,11 +125,11 @@ _USERS = question("compute-apps", "gpu_uuid", "pid", "used_memory")
 
 
 def memory_of(pids: Iterable[int]) -> List[Dict[str, Any]]:
-    """Return the GPU memory that these processes hold: {"gpu": index, "pid", "mib"}.
+    """Return the GPU memory that these processes hold, as a list of {"gpu": index, "pid", "mib"}.
 
     The result is empty without a driver. ``mib`` is None where the driver does not report a number, as on GPUs that
-    show graphics. Where the driver does not answer, the result has every process, with ``UNKNOWN`` in place of the
-    index: the process may hold memory of any GPU.
+    show graphics. If the driver does not answer, the result has every process, with ``UNKNOWN`` as its GPU, because the
+    process may hold memory of any GPU.
     """
     wanted = set(pids)
     try:

@@ -1,13 +1,13 @@
-"""GPUs while tasks run: their use, and their failures, as the driver and the kernel report them without a wait.
+"""The load and the failures of GPUs while tasks run. The agent never waits for the driver, which may hang.
 
-A look reads the driver's last answer and asks for the next one, since a hanging driver answers late or never.
+``look`` reads the driver's last answer and sends the next query. These are signs of a failed card:
 
     an Xid in the kernel's messages  the driver met an error after which only a reset, or a restart of the host, helps
     a card that the driver lost      the driver reports the loss, or no longer lists the card
     no answer for ``FAILED_S``       the driver hangs, so every card has failed
 
-For the codes in ``XIDS``, NVIDIA's catalog of Xid errors asks for a reset or a restart. Errors of programs, such as 13,
-31 and 43, leave a card usable; their tasks fail by themselves. Only users who may read the kernel's messages see the
+For the codes in ``XIDS``, NVIDIA's catalog of Xid errors asks for a reset or a restart. Codes of program errors, such
+as 13, 31 and 43, leave a card usable; only the task fails. This user must be able to read the kernel's messages to see
 codes.
 """
 
@@ -26,7 +26,7 @@ _ASK_USE = nvidia_smi.question("gpu", "index", "utilization.gpu", "memory.used")
 
 
 class Use(NamedTuple):
-    """The use of one GPU; None for a value that the driver does not report.
+    """The load of one GPU; None for a value that the driver does not report.
 
     ``percent`` is the percentage of the recent time in which the GPU computed, and ``memory_bytes`` the memory in use.
     """
@@ -74,14 +74,14 @@ class _Question:
 
 
 class GpuUse:
-    """The use of every GPU of this host. Each look reads the driver's last answer and asks for the next one."""
+    """The load of every GPU of this host. Each ``look`` reads the driver's last answer and sends the next query."""
 
     def __init__(self) -> None:
         self._question = _Question(_ASK_USE, subprocess.DEVNULL)
         self._newest: Dict[int, Use] = {}
 
     def look(self, now: float) -> Dict[int, Use]:
-        """Return {index: use} of the driver's last answer, which an earlier look has asked for.
+        """Return {GPU index: its load}, from the driver's answer to an earlier call's query.
 
         The result is empty without a driver, or where the driver hangs.
         """
@@ -95,7 +95,7 @@ class GpuUse:
 
 
 def read_use(answer: str) -> Dict[int, Use]:
-    """Parse an answer of nvidia-smi into {index: use}.
+    """Parse an answer of nvidia-smi into {GPU index: its load}.
 
     The answer has a line ``0, 87, 14541`` for each GPU: its index, its use in percent, and its used memory in MiB. An
     unknown value is ``[N/A]``.
@@ -125,7 +125,7 @@ _ASK_CARDS = nvidia_smi.question("gpu", "index", "pci.bus_id")
 
 
 class Failures:
-    """The GPUs of this host that have failed. Each look reads the driver's last answer and asks for the next one.
+    """The GPUs of this host that have failed. Each ``look`` reads the driver's last answer and sends the next query.
 
     Args:
       messages: the file of the kernel's messages.
@@ -139,14 +139,14 @@ class Failures:
         self._failed: Dict[int, str] = {}
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due; after True, the result is False for ``LOOK_S``."""
+        """Return whether to call ``look`` now. After True, the result is False for ``LOOK_S`` seconds."""
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_S
         return True
 
     def look(self, now: float) -> Dict[int, str]:
-        """Return {index: reason} of the GPUs that have failed since the first look; a card's first reason stays."""
+        """Return {GPU index: first reason} for the GPUs that have failed since the first call."""
         for match in _XID.finditer(self._messages.read()):
             code = int(match.group("code"))
             if code in XIDS:
@@ -161,7 +161,7 @@ class Failures:
         return self._failed
 
     def judge(self, answer: str) -> None:
-        """Record the cards that the driver reports as lost, or has listed in its first answer but not in ``answer``."""
+        """Record the cards that ``answer`` reports as lost, or that only the driver's first answer lists."""
         try:
             nvidia_smi.refuse_lost(answer)
         except CardLost as lost:
@@ -171,7 +171,7 @@ class Failures:
         found = {card_of(row[1]): int(row[0]) for row in rows}
         self._cards = self._cards or found
         for card in set(self._cards).difference(found) if found else ():
-            self._fail(card, "the driver lists it no more")
+            self._fail(card, "the driver no longer lists it")
 
     def _fail(self, card: str, why: str) -> None:
         """Record that a card has failed, unless the driver has never listed the card."""

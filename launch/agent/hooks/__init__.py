@@ -1,9 +1,9 @@
-"""Events of a run, from the lead's agent to the receivers of the key ``on``.
+"""The delivery of a run's events, from the agent of the chief's host to the receivers of the key ``on``.
 
-A receiver never delays the run: each try is a separate process with a time limit, which the lead only polls.
+A receiver never delays the run: each try to deliver is a separate process with a time limit. The agent only polls it.
 
-receivers  the receivers of the hosts file, and one try: a process, from its start to its end
+receivers  the receivers in the hosts file, and one try to deliver an event to a receiver
 post       the program that posts an event to a URL
-outbox     the deliveries in progress, retries after a pause, and their file for the next agent of the lead
-hooks      the events of a run, derived from its statuses, each once, and their delivery
+outbox     the deliveries in progress, their retries, and the file from which a restarted agent continues them
+hooks      the events of a run, each derived once from the run's statuses, and their delivery
 """

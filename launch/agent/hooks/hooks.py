@@ -1,4 +1,4 @@
-"""The hooks of one run: the lead passes statuses to them, and receivers read the resulting events, each event once."""
+"""The hooks of one run: they derive events from the run's statuses, and deliver each event once."""
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set
 
@@ -17,10 +17,10 @@ from launch.status.task import QuietStatus, TaskStatus, name_of
 
 
 class Hooks(Outbox):
-    """The outbox of a run: it derives events from statuses, and delivers each event once to each of its receivers.
+    """The events of a run: derived from its statuses, and delivered once to each receiver.
 
     Args:
-      request: the request to the lead, which has the receivers and the values of secrets.
+      request: the request to this agent, which has the receivers and the values of secrets.
       restore_code: restores missing or changed files of this agent's own code.
     """
 
@@ -37,7 +37,7 @@ class Hooks(Outbox):
                 self.begin(delivery)
 
     def look(self, status: RunStatus, was_up: bool) -> None:
-        """Start to deliver the events since the last look, which ``status`` shows.
+        """Derive the events since the last call from ``status``, and start to deliver them.
 
         Args:
           was_up: whether every task has been up at some time.
@@ -62,9 +62,9 @@ LONGEST = 2000  # characters of a text: a cause may contain a program's output
 
 
 class Events:
-    """The events of one run.
+    """A detector of the events of one run.
 
-    ``raised`` names the events that must not occur again; the next agent of the lead begins with these names.
+    ``raised`` names the events that must not be reported again; a restarted agent begins with these names.
     """
 
     def __init__(self, raised: Iterable[str] = ()):
@@ -74,7 +74,7 @@ class Events:
         self._well_since: Dict[str, float] = {}  # {worker that was slow: since when it is not}
 
     def look(self, status: RunStatus, was_up: bool, now: float) -> List[HookEvent]:
-        """Return the events since the last look.
+        """Return the events since the last call.
 
         Args:
           was_up: whether every task has been up at some time.
@@ -142,7 +142,7 @@ def of_run(event: str, status: RunStatus) -> HookEvent:
 
 
 def of_formation(status: RunStatus) -> HookEvent:
-    """Return the event that a run trains in another formation."""
+    """Return the event that an elastic run trains again, with other tasks than before."""
     formed = status.formation or FormationStatus()
     rest = f"; without {', '.join(formed.without)}" if formed.without else ""
     lost = [f"{each.host}: {each.cause}" for each in status.incidents if each.host in formed.without]
@@ -162,7 +162,7 @@ def of_straggler(task: TaskStatus, status: RunStatus) -> HookEvent:
 
 
 def of_quiet(quiet: Sequence[TaskStatus], status: RunStatus) -> HookEvent:
-    """Return the event that the tasks in ``quiet`` do nothing.
+    """Return the event that the tasks in ``quiet`` make no progress.
 
     The event's text describes the first task, and counts the others.
     """

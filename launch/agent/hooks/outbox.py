@@ -1,8 +1,8 @@
-"""The deliveries of a run's events: in parallel, with retries after a pause, in bounded time and number.
+"""The deliveries of a run's events: in parallel, with retries, and with limits on their time and number.
 
-hooks.json in the lead's folder, the ledger, has the events so far and the unfinished deliveries. The lead writes the
-ledger before the first try of an event. So the next agent of the lead raises no event again, and continues the
-deliveries. That agent may repeat a try whose end was not recorded; the event then has the same id.
+The file hooks.json in the folder of the chief's host, the ledger, has the events so far and the unfinished deliveries.
+The agent writes it before it first tries to deliver an event. So a restarted agent reports no event again, and
+continues the deliveries. It may repeat a try whose end was not recorded; the event then has the same id.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ LEDGER = "hooks.json"
 
 @dataclass(frozen=True)
 class Delivery:
-    """An event, and the index of its receiver among the receivers of the request."""
+    """An event to deliver, and the index of its receiver in the request's list."""
 
     receiver: int
     event: HookEvent
@@ -35,7 +35,7 @@ class Ledger:
     """The content of hooks.json.
 
     Attributes:
-      raised: the names of the events that must not occur again.
+      raised: the names of the events that must not be reported again.
       pending: the unfinished deliveries, oldest first.
     """
 
@@ -44,7 +44,7 @@ class Ledger:
 
 
 def read_ledger(folder: RunFolder) -> Ledger:
-    """Return the ledger that an earlier agent of the lead wrote; an empty ledger where none can be read."""
+    """Return the ledger that this agent's predecessor wrote; an empty ledger if none can be read."""
     try:
         values = folder.read(LEDGER)
         return Ledger() if values is None else from_values(Ledger, values)
@@ -55,7 +55,7 @@ def read_ledger(folder: RunFolder) -> Ledger:
 
 
 def write_ledger(folder: RunFolder, ledger: Ledger) -> None:
-    """Write ``ledger`` to hooks.json, in place of its earlier content; a full disk does not end the run."""
+    """Write ``ledger`` to hooks.json, in place of its earlier content. On a full disk, the run continues without it."""
     folder.note(LEDGER, to_values(ledger))
 
 
@@ -73,7 +73,7 @@ class Outbox:
     """The deliveries of one run.
 
     Args:
-      send: carries out one try.
+      send: tries once to deliver an event to a receiver.
       changed: called when a delivery is over.
     """
 
@@ -92,12 +92,12 @@ class Outbox:
 
     @property
     def problem(self) -> Optional[str]:
-        """Return the newest problem of a receiver that has accepted no event since that problem; None without one."""
+        """Return the newest failure of a receiver that has accepted no event since; None without a failure."""
         found = [f"{self._receivers[number].label}: {reason}" for number, reason in self._failing.items()]
         return found[-1] if found else None
 
     def add(self, events: Iterable[HookEvent]) -> None:
-        """Start to deliver each event to every receiver of its kind."""
+        """Start to deliver each event to every receiver of this kind of event."""
         for event in events:
             for number, receiver in enumerate(self._receivers):
                 if receiver.event == event.event:
@@ -158,25 +158,25 @@ class Outbox:
     # -- the end of the run
 
     def finish(self) -> None:
-        """Record that the run has ended: the remaining deliveries have ``LAST_S`` seconds from now.
+        """Record that the run has ended, and limit the remaining deliveries to ``LAST_S`` seconds from now.
 
-        From now on a new try does not wait for the tries in progress, which may last as long as these seconds.
+        From now on, a new try does not wait for the tries in progress, which may take all of this time.
         """
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._until = now() + self._last_s
         self._is_last.set()
 
     def hurry(self) -> None:
-        """Shorten the time of the remaining deliveries to ``HURRIED_S`` seconds, for a run that is killed."""
+        """Limit the remaining deliveries of a killed run to ``HURRIED_S`` seconds."""
         self._last_s, self._until = HURRIED_S, min(self._until, now() + HURRIED_S)
 
     async def settle(self) -> None:
-        """Wait for the remaining deliveries until their time is over, and give up those that have not ended by then."""
+        """Wait until the remaining deliveries have ended or their time limit is over; then give up the others."""
         while self._under_way and now() < self._until:
             await asyncio.sleep(LOOK_S)
         left = list(self._under_way.values())
         for delivery, task in left:
-            number, never = delivery.receiver, f"no end within {self._last_s:.0f} s of the run's end"
+            number, never = delivery.receiver, f"it did not end within {self._last_s:.0f} s of the run's end"
             self._note(number, self._failing.get(number, never))
             say(f"hook {self._receivers[number].label}: {self._failing[number]}; gave up at the end of the run")
             task.cancel()

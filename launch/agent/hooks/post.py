@@ -1,7 +1,7 @@
-"""A program that posts an event to a URL; it is started by its path, and needs only Python's standard library.
+"""A program that posts an event to a URL. It is started by its path, and needs only Python's standard library.
 
-The program reads one JSON line, {"url", "headers", "event"}, and prints a line where the event was not accepted. The
-line never has a part of the URL or of a header, which may be secret.
+The program reads one JSON line, {"url", "headers", "event"}. If the receiver does not accept the event, the program
+prints a line with the reason. The line never has a part of the URL or of a header, which may be secret.
 """
 
 import http.client
@@ -47,7 +47,7 @@ def post(url: str, headers: Dict[str, str], event: Dict[str, Any], timeout_s: fl
     except (ValueError, http.client.InvalidURL) as error:  # its text may contain a part of the URL, or a header
         return Answer(NEVER, f"its URL or a header cannot be used ({type(error).__name__})")
     except http.client.HTTPException as error:
-        return Answer(LATER, f"its answer is no HTTP ({type(error).__name__})")
+        return Answer(LATER, f"its answer is not HTTP ({type(error).__name__})")
 
 
 def _refused(error: urllib.error.HTTPError) -> Answer:

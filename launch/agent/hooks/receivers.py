@@ -1,6 +1,6 @@
-"""The receivers of a run's events, and their tries.
+"""The receivers of a run's events, and the tries to deliver an event to them.
 
-A try is a process that reads the event, with a time limit.
+Each try is a process with a time limit, which reads the event on its standard input.
 """
 
 import json
@@ -28,10 +28,10 @@ class Receiver:
     Attributes:
       event: the kind of event.
       label: the receiver's name in messages, without a secret: ``on.failed (notify.sh)``.
-      argv: the program of a try, and its arguments.
+      argv: the program that each try starts, and its arguments.
       env: the program's environment.
       folder: the working folder of the program.
-      given: for a URL, the program's input besides the event, which is the URL and the headers; empty for a command.
+      given: for a URL, what the program reads beside the event: the URL and the headers; empty for a command.
     """
 
     event: str
@@ -43,11 +43,11 @@ class Receiver:
 
     @property
     def is_url(self) -> bool:
-        """Return whether the receiver is a URL; ``post`` is then the program of each try."""
+        """Return whether the receiver is a URL, so that each try starts the program ``post``."""
         return bool(self.given)
 
     def line(self, event: HookEvent) -> bytes:
-        """Return the JSON line that a try reads."""
+        """Return the JSON line that the program reads on its standard input."""
         values = to_values(event)
         return json.dumps({**self.given, "event": values} if self.is_url else values).encode() + b"\n"
 
@@ -89,7 +89,7 @@ TRY_S = 10.0  # the longest try
 
 
 class Result(NamedTuple):
-    """The end of a try: whether the event was accepted; if not, the reason, and whether a retry may succeed."""
+    """The result of a try: whether the event was accepted; if not, the reason, and whether a retry may succeed."""
 
     taken: bool
     reason: str = ""
@@ -107,7 +107,7 @@ async def try_once(receiver: Receiver, event: HookEvent, secrets: Collection[str
     except OSError as error:
         return Result(False, f"it cannot be started: {os.strerror(error.errno or 0)}")
     if ended.code is None:
-        return Result(False, f"no end within {within_s:.0f} s")
+        return Result(False, f"it did not end within {within_s:.0f} s")
     return judge_try(receiver.is_url, ended.code, last_words(ended.printed, secrets))
 
 

@@ -1,7 +1,7 @@
-"""The limits of tasks, and the enforcement of each limit on this host.
+"""The limits of tasks on memory, processors and files, and how this host enforces them.
 
-enforcement     the limits that this host can enforce for its tasks; the limits of a process before its program begins
-task_limits     the limits of attempts: their groups, and memory that the agent itself watches
-control_groups  groups of the kernel, each with a memory limit, and the remaining groups of a run
-processors      the processors of each task, and of other runs; the processors and the memory of a NUMA node
+enforcement     which limits this host can enforce for its tasks, and how a process sets its limits
+task_limits     the limits of each start of a task: its control group, or memory that the agent itself watches
+control_groups  the kernel's control groups, each with a memory limit, and the groups that a run has left behind
+processors      the processors that are reserved for each task; the processors and the memory of NUMA nodes
 """

@@ -1,13 +1,13 @@
-"""The control groups with a memory limit: one group for each attempt of a task.
+"""Control groups with a memory limit: one group for each attempt, which is one start of a task.
 
-The agent creates and removes a group; its keeper or ``down`` removes a remaining group. A group is identified by its
-name, which contains the run and the host. groups.json has the folder of a run's groups.
+The agent creates and removes a group. If a group remains, the agent's keeper or ``down`` removes it. A group is
+identified by its name, which contains the run and the host. groups.json records the folder of a run's groups.
 
-The kernel kills only the group that exceeds its limit. Version 2 and version 1 of control groups differ in the names of
-their files, and in the places for groups:
+The kernel kills only the group that exceeds its limit. Version 2 and version 1 of control groups differ in their files'
+names, and in where this process can create a group:
 
-    version 2   below a group that has no processes itself, and hands the controller down: the nearest one
-                above this process
+    version 2   below the nearest group above this process that has no processes itself, and enables the memory
+                controller for its subgroups
     version 1   below the group of this process
 
 A user without privileges may create groups only below a group that was delegated to that user. The limit includes
@@ -36,9 +36,9 @@ class Files(NamedTuple):
     Attributes:
       memory: the file of the memory limit.
       swap: the file of the limit of swap, or of memory and swap together.
-      swap_is_apart: whether the file ``swap`` has the limit of swap alone.
-      kills: the file that counts killed processes, including those killed because the whole host had no memory.
-      peak: the file of the largest use; None where ``kills`` also counts how often the group reached its own limit.
+      swap_is_apart: whether the limit in the file ``swap`` is for swap alone.
+      kills: the file that counts killed processes, also when the whole host ran out of memory.
+      peak: the file of the highest memory use; None where ``kills`` also counts how often the group reached its limit.
     """
 
     memory: str
@@ -55,13 +55,13 @@ V1 = Files(
 
 
 class GroupPlace(NamedTuple):
-    """A group below which this process can create groups."""
+    """A control group below which this process can create groups."""
 
     folder: Path
     files: Files
 
     def make(self, name: str, limit: int) -> "Group":
-        """Create a group with a limit in bytes. Raises OSError, and then creates no group."""
+        """Create a group with a memory limit in bytes. If this raises OSError, no group is left behind."""
         group = Group(self.folder / name, self.files)
         group.folder.mkdir()
         try:
@@ -73,7 +73,7 @@ class GroupPlace(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One group. A process enters the group by itself, and its children start in the group."""
+    """A control group. A process enters the group by itself, and its children start in the group."""
 
     folder: Path
     files: Files
@@ -121,10 +121,10 @@ def _rewrite(file: Path, text: str) -> None:
 
 
 def find(root: Path = Path("/")) -> GroupPlace:
-    """Return the nearest place in which this process can create groups.
+    """Return the nearest control group below which this process can create groups.
 
     Raises:
-      OSError: no such place exists; the text has the reason.
+      OSError: no such group exists; the text has the reason.
     """
     refused = OSError("this kernel cannot limit memory by control groups")
     for place in _places(root):
@@ -192,7 +192,7 @@ def _ask(folder: Path) -> bool:
 
 
 def name(folder: RunFolder, which: str = "") -> str:
-    """Return the name of a run's group; without ``which``, the common beginning of the names."""
+    """Return the name of the group ``which`` of a run; without ``which``, the prefix of all of the run's groups."""
     return f"launch.{folder.run}@{folder.host}@{which}"
 
 
@@ -211,13 +211,13 @@ def left(folder: RunFolder) -> List[Path]:
 
 
 def remove_left(folder: RunFolder) -> None:
-    """Remove the groups of a run whose processes have ended; a group with a process in it stays."""
+    """Remove every group of a run that has no process."""
     for group in left(folder):
         remove(group)
 
 
 def remove(folder: Path, within_s: float = REMOVED_S) -> bool:
-    """Wait at most ``within_s`` for the end of a group's last processes; return whether the group is removed."""
+    """Remove a group once its last process has ended; return False if that takes longer than ``within_s`` seconds."""
     until = time.monotonic() + within_s
     while True:
         try:

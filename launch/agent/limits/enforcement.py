@@ -1,7 +1,7 @@
-"""The limits of tasks and their enforcement: the terms of this host, and the limits of each process.
+"""The enforcement of tasks' limits: which limits this host can enforce, and how a process sets its limits.
 
-A process sets its limits for itself before its program begins; its children inherit them. The terms of a host also name
-the limits that the host cannot enforce.
+A process sets its own limits before its program begins; its children inherit them. ``Terms`` also has the limits that
+the host cannot enforce.
 
 A container of apptainer inherits every limit. Podman and docker run a container outside the agent's processes and
 control groups. There the agent watches memory itself, and the runtime limits open files.
@@ -26,11 +26,11 @@ _NOT_INHERITED = ("processors", "numa_node", "nice")
 
 @dataclass(frozen=True)
 class Enforcement:
-    """The enforcement of one attempt's limits.
+    """The limits of one attempt of a task, with the processors and the control group that enforce them.
 
     Attributes:
       processors: the processors that the task may use; () for all.
-      group: the group that the process enters; None where no group limits its memory.
+      group: the control group that the process enters; None where no group limits its memory.
     """
 
     limits: Limits
@@ -84,9 +84,9 @@ def _set_nofile(count: int) -> None:
 
 
 def refusal_of(enforcement: Enforcement) -> Optional[str]:
-    """Return the reason why a process of this user cannot have these limits; None where it can.
+    """Return the reason why a process of this user cannot set these limits; None where it can.
 
-    A child of this process tries the limits.
+    The function tries the limits in a child of this process.
     """
     source, sink = os.pipe()
     child = os.fork()
@@ -109,7 +109,7 @@ def _reason(enforcement: Enforcement) -> str:
     return ""
 
 
-WATCHED = "memory_gib under limits: the agent looks once a second and kills, because the kernel limits no task here"
+WATCHED = "memory_gib under limits: once a second, the agent kills tasks above it; the kernel limits no task here"
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ class Terms:
     Attributes:
       limits: the limits of each task that has limits.
       processors: the processors of each task that may use only these processors.
-      place: the place for groups that limit memory; None where the agent watches memory, or no task has a memory limit.
-      problems: texts about the limits that tasks cannot have here.
-      notes: texts about the limits that the agent enforces, since the kernel does not.
+      place: the parent of the tasks' control groups; None where the agent watches memory, or no task limits memory.
+      problems: a text for each limit that this host cannot enforce.
+      notes: a text for each limit that the agent enforces, because the kernel cannot.
     """
 
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -131,13 +131,13 @@ class Terms:
     notes: Tuple[str, ...] = ()
 
     def enforcement(self, task: str, group: Optional[Group]) -> Enforcement:
-        """Return the enforcement of a task's limits, with the group of its attempt."""
+        """Return the limits of a task, with ``group`` as the control group of its attempt."""
         return Enforcement(self.limits.get(task, Limits()), self.processors.get(task, ()), group)
 
 
 @dataclass(frozen=True)
 class LimitedHost:
-    """The facts of a host on which the limits of its tasks depend; tests replace these facts."""
+    """The resources of a host on which the limits of its tasks depend; tests replace them."""
 
     memory_bytes: int
     usable: Set[int]
@@ -147,12 +147,12 @@ class LimitedHost:
 
 
 def this_host() -> LimitedHost:
-    """Return the facts of this host."""
+    """Return this host's memory, usable processors and NUMA nodes."""
     return LimitedHost(memory_for_us(), os.sched_getaffinity(0), processors.numa_nodes())
 
 
 def wishes(tasks: Iterable[TaskRequest]) -> Mapping[str, Limits]:
-    """Return the limits of the tasks that have limits."""
+    """Return {task: limits} for the tasks that have limits."""
     return {task.name: task.limits for task in tasks if task.limits is not None}
 
 
@@ -162,11 +162,11 @@ def agree(
     host: LimitedHost,
     container: Optional[RunContainers] = None,
 ) -> Terms:
-    """Return the terms for the tasks in ``limits`` on ``host``, and book their processors.
+    """Return which of the tasks' ``limits`` the ``host`` can enforce, and how; reserve their processors.
 
     Args:
-      take: books a processor, and returns False where another run has it.
-      container: the containers of the tasks; None where they run on the host itself.
+      take: reserves a processor, and returns False where another run has it.
+      container: the containers of the tasks; None where the tasks run on the host itself.
     """
     if not limits:
         return Terms()
@@ -183,7 +183,7 @@ def agree(
 
 
 def would_agree(limits: Mapping[str, Limits], container: Optional[RunContainers]) -> Terms:
-    """Return the terms that ``agree`` would return on this host now, without booking a processor."""
+    """Return what ``agree`` would return on this host now, without reserving a processor."""
     taken = processors.booked()
     return agree(limits, lambda processor: processor not in taken, this_host(), container)
 
@@ -194,7 +194,7 @@ def _place(
     if all(each.memory_gib is None for each in limits.values()):
         return None, ()
     if runtime is not None:
-        return None, (f"{WATCHED} ({runtime} has groups of its own)",)
+        return None, (f"{WATCHED} ({runtime} has its own control groups)",)
     try:
         return host.find_place(), ()
     except OSError as error:
@@ -226,5 +226,5 @@ def _not_inherited(limits: Limits, runtime: Optional[str]) -> Optional[str]:
     if not given:
         return None
     names = ", ".join(f"limits.{key}" for key in given)
-    mend = "use its own options in container.args"
+    mend = f"use {runtime}'s own options in container.args"
     return f"{names}: expected apptainer, whose containers inherit limits, found {runtime}; {mend}"

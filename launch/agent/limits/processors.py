@@ -1,10 +1,10 @@
-"""The processors of this host's tasks, each booked for at most one task of all runs; and the memory of NUMA nodes.
+"""The processors of this host's tasks, each reserved for one task of one run; and the memory of NUMA nodes.
 
-A run books a processor like a GPU: by an abstract Unix socket. The kernel lets one process bind the socket, and frees
-the socket when that process ends. A run that finds a processor booked takes another.
+A run reserves a processor like a GPU: by an abstract Unix socket. Only one process can bind the socket, and the kernel
+frees it when that process ends. A run that finds a processor reserved takes another one.
 
-The C library has no function that binds memory, and libnuma is not on every host. So this module calls the kernel by
-number.
+The C library has no function that binds memory, and libnuma is not on every host. So this module makes the system call
+by its number.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def numa_nodes(folder: Path = NODES) -> Dict[int, Set[int]]:
-    """Return the processors of each NUMA node; none on a kernel without NUMA."""
+    """Return {NUMA node: its processors}; {} on a kernel without NUMA."""
     found = (re.fullmatch(r"node(\d+)", name) for name in names_in(folder))
     return {int(each.group(1)): processors_in(text_of(folder / each.group() / "cpulist")) for each in found if each}
 
@@ -41,7 +41,7 @@ def processors_in(text: str) -> Set[int]:
 
 
 def bind_memory(node: int) -> None:
-    """Bind the memory of this process and its children to one node. Raises OSError."""
+    """Bind the memory of this process and its children to one NUMA node. Raises OSError."""
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
         raise OSError(f"the launcher cannot bind memory to a NUMA node on {platform.machine()}")
@@ -59,31 +59,31 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 class ImpossibleLimit(AgentError):
-    """A limit that this host cannot have; the text has the expected and the found values."""
+    """The error that this host cannot enforce a limit. Its text has the expected and the found values."""
 
 
 class Booked:
-    """The processors that one agent holds until it ends."""
+    """The processors that an agent has reserved, until it ends or releases them."""
 
     def __init__(self) -> None:
         self._sockets: List[socket.socket] = []
 
     def take(self, processor: int) -> bool:
-        """Book a processor; return False where another process has it."""
+        """Reserve a processor; return False where another process has it."""
         booking = sockets.book(f"{_NAME}{processor}")
         if booking is not None:
             self._sockets.append(booking)
         return booking is not None
 
     def release(self) -> None:
-        """Release the processors, so that other runs can book them again."""
+        """Release the processors, so that other runs can reserve them."""
         for booking in self._sockets:
             booking.close()
         self._sockets = []
 
 
 def booked(table: Path = _SOCKETS) -> Set[int]:
-    """Return the processors that some process has booked."""
+    """Return the processors of this host that any run has reserved."""
     return {int(number) for number in re.findall(rf" @{_NAME}(\d+)$", text_of(table), re.MULTILINE)}
 
 
@@ -92,13 +92,13 @@ def give(
 ) -> Dict[str, Tuple[int, ...]]:
     """Return the processors of each task with a limit on processors: {task: processors}.
 
-    Tasks of a NUMA node choose first, since the other tasks may take any processor. A task with the limit ``numa_node``
-    but without ``processors`` has all processors of its node; other tasks may have these processors, too.
+    Tasks with a NUMA node choose first, since the other tasks may take any processor. A task with the limit
+    ``numa_node`` but without ``processors`` gets all processors of its node, and shares them with other tasks.
 
     Args:
       usable: the processors that this process may use.
       nodes: the processors of each NUMA node.
-      take: books a processor, and returns False where another run has it.
+      take: reserves a processor, and returns False where another run has it.
 
     Raises:
       ImpossibleLimit: too few processors are free, or the node does not exist.

@@ -1,12 +1,12 @@
-"""The limits of this host's tasks, for each attempt.
+"""The limits of each attempt, which is one start of a task on this host.
 
-Where the kernel limits memory, each attempt has its own group. Elsewhere the agent measures the memory of each task
-every ``LOOK_S``, and stops a task above its limit. The agent counts the processes in its last look at the process
-table, every ``process_records.NOTE_S``. So the agent does not bound memory that a task takes faster.
+Where the kernel limits memory, each attempt has its own control group. Elsewhere the agent measures each task's memory
+every ``LOOK_S``, and stops a task above its limit. It knows the task's processes from its last read of the process
+table, every ``process_records.NOTE_S``. So memory that a task takes within these seconds is not limited.
 
-The memory of a process is its written pages, in memory or swapped out. Pages of files count for no process: the kernel
-reclaims these pages when it needs memory. A page that processes share counts once where this kernel and this user can
-detect the sharing, which costs time. ``memory_at_most`` counts a shared page for each process.
+The memory of a process is its written pages, in memory or swapped out. Pages of files do not count, because the kernel
+can reclaim them. ``memory_exactly`` counts a shared page once where this kernel and this user can detect the sharing,
+which costs time. ``memory_at_most`` counts a shared page for each process.
 """
 
 import os
@@ -30,14 +30,14 @@ KIB = 1 << 10
 
 
 def memory_at_most(pids: Iterable[int]) -> int:
-    """Return the bytes of memory of some processes; a page that several of them share counts for each."""
+    """Return the bytes of memory of the processes ``pids``; a page that several of them share counts for each."""
     return sum(_sum_of(status(pid), _OWN) for pid in pids)
 
 
 def memory_exactly(pids: Iterable[int]) -> int:
-    """Return the bytes of memory of some processes; a page that several of them share counts once.
+    """Return the bytes of memory of the processes ``pids``; a page that several of them share counts once.
 
-    A process whose shared pages this user cannot detect counts as in ``memory_at_most``.
+    If this user cannot detect a process's shared pages, they count as in ``memory_at_most``.
     """
     return sum(_memory_of(pid) for pid in pids)
 
@@ -67,7 +67,7 @@ class TaskLimits:
         self._look_at = 0.0
 
     def of(self, task: str, attempt: int) -> Enforcement:
-        """Return the enforcement of an attempt's limits; create a group where the kernel limits the attempt's memory.
+        """Return an attempt's limits for its process to set; create a control group where the kernel limits memory.
 
         Raises:
           OSError: the group cannot be created.
@@ -86,7 +86,7 @@ class TaskLimits:
         return None if limits is None else limits.memory_bytes
 
     def due(self, now: float) -> bool:
-        """Return whether to measure the memory of attempts; after True, the result is False for ``LOOK_S``."""
+        """Return whether to measure memory now. After True, the result is False for ``LOOK_S`` seconds."""
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_S
@@ -94,7 +94,7 @@ class TaskLimits:
         return True
 
     def excess_bytes(self, task: str, attempt: int, pids: List[int]) -> int:
-        """Return the bytes of memory of an attempt without a group, if they exceed its limit; else 0.
+        """Return the bytes of memory of an attempt without a control group, if they exceed its limit; else 0.
 
         ``pids`` are the processes of the attempt. The caller must end an attempt that exceeds its limit.
         """
@@ -105,7 +105,7 @@ class TaskLimits:
         return used
 
     def ended(self, task: str, attempt: int, excess_bytes: int = 0) -> Optional[Excess]:
-        """Remove an attempt's group; return the limit that the attempt has reached, or None."""
+        """Remove the control group of an attempt that has ended; return the limit that it has exceeded, or None."""
         group, limit = self._groups.pop((task, attempt), None), self._limit(task)
         kills = 0 if group is None else group.kills()
         if group is not None and not group.remove(within_s=0.0):

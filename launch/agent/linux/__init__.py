@@ -1,14 +1,14 @@
-"""The state and the processes of this machine, from ``/proc``, sockets and the kernel; no module here knows a run.
+"""Functions that read this machine's state and control its processes. They know nothing about a run.
 
-procfs      small files that may be missing or unreadable; the threads and the work of a process; this machine's
-            memory, load, limits, mounts, and a clock that includes suspension
-processes   process groups and identities, signalled without any risk for other processes
-program     a program that reads a text, and must end in time
+procfs      the contents of ``/proc``: small files, the threads and the work of a process, this machine's memory, load,
+            limits and mounts, and a clock that does not stop in sleep
+processes   process groups, and signals that never reach an unrelated process
+program     a child program that gets a text as its input, and has a time limit
 daemonize   a process that outlives its parent
-sockets     the TCP sockets of this host: free ports, the listener on a port, and the connections of some processes
+sockets     the TCP sockets of this host: free ports, the listener on a port, and the connections of given processes
 traffic     the bytes that tasks send and receive
-kernel_log  the kernel's messages since a run began, and processes that the kernel killed for memory a moment ago
-open_files  the limit of this process's open files, and a wait for one file
-file_lock   a lock on a file, which its holders may remove
-removal     the removal of a folder, even if a task has taken away this user's access to it
+kernel_log  the kernel's messages about trouble, and the processes that it killed when memory ran out
+open_files  the limit of this process's open files, and a wait until a file has data
+file_lock   a lock on a file; a holder may remove the file
+removal     the removal of a folder, even if a task has removed this user's permissions
 """

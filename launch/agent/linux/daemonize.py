@@ -1,7 +1,7 @@
 """A process that outlives its parent.
 
-The process is forked, not started as a new interpreter. On every host of a run, a new interpreter would need most of a
-tenth of a second to load its parent's modules.
+The process is forked, because a new interpreter would load the modules again: this takes almost 0.1 seconds on every
+host of a run.
 """
 
 import os
@@ -16,11 +16,11 @@ STUMBLED = 1  # the exit code of a process whose function has raised
 
 
 def fork_away(run: Callable[[], Optional[int]], log: Path, kept: int, title: str) -> int:
-    """Fork a process that calls ``run`` in its own session; return its pid.
+    """Fork a process that calls ``run`` in a new session; return the pid of the process.
 
-    The process inherits no open file but ``kept``: its input is empty, and its output goes to ``log``. The program ps
-    shows the process as ``title``. Until the caller ends or waits for the process, the kernel does not reuse the pid.
-    ``run`` returns the exit code, or None for 0.
+    The process inherits no open file except the file descriptor ``kept``. Its input is empty, its output is appended to
+    ``log``, and ``ps`` shows it as ``title``. The kernel does not reuse the pid until the caller ends, or waits for the
+    process. ``run`` returns the exit code; None stands for 0.
     """
     sys.stdout.flush()
     pid = os.fork()

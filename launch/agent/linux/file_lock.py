@@ -1,4 +1,4 @@
-"""A lock on a file. Its holders may remove the file; the lock ends with the process that holds it."""
+"""A lock on a file. A holder may remove the file. The kernel releases the lock when the holder's process ends."""
 
 import errno
 import fcntl
@@ -13,20 +13,20 @@ _LONGEST = 1000  # bytes of a holder's text in the file
 
 
 class LockHeld(AgentError):
-    """A lock that another process holds; the text is the content of the file."""
+    """The error that another process holds the lock. Its text is the content of the locked file."""
 
 
 class NoLocks(AgentError):
-    """A file system without locks; the text is the reason and the advice."""
+    """The error that the file system has no locks. Its text gives the reason and advice."""
 
 
 def take(path: Path, kind: int = fcntl.LOCK_EX) -> int:
-    """Lock the file ``path``, which the function creates if it is missing; return the file's handle.
+    """Lock the file ``path``, and create it if it is missing; return its file descriptor.
 
-    Closing the handle releases the lock.
+    Closing the descriptor releases the lock.
 
     Args:
-      kind: ``fcntl.LOCK_EX`` for a single holder, ``fcntl.LOCK_SH`` for one of several holders.
+      kind: ``fcntl.LOCK_EX`` for a single holder; ``fcntl.LOCK_SH`` if several processes may hold the lock together.
 
     Raises:
       LockHeld: another process holds the lock.
@@ -71,7 +71,7 @@ def lock(handle: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
 
 
 def held_by(path: Path) -> Optional[str]:
-    """Return the holder's text in the file of a lock; None where no process holds the lock."""
+    """Return the text that the holder wrote into the locked file; None if no process holds the lock."""
     try:
         handle = os.open(str(path), os.O_RDWR)
     except FileNotFoundError:

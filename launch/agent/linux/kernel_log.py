@@ -1,4 +1,4 @@
-"""The kernel's reports: its messages since a run began, and the processes that the kernel killed for memory.
+"""The kernel's messages about trouble, and the processes that the kernel killed when memory ran out.
 
 The messages are about memory, GPUs, disks and hung tasks. ``troubles`` reads ``/dev/kmsg`` where this user may read
 that file, and otherwise the journal. Where this user may read neither, ``troubles`` raises ``Unreadable``.
@@ -7,8 +7,8 @@ A SIGKILL alone does not show its sender. The kernel counts the processes that i
 covers the control group of this process (``memory.events`` of version 2, ``memory.oom_control`` of version 1). Another
 count covers the whole machine (``/proc/vmstat``). A program needs no privilege to read the counts.
 
-A count does not name the process. A task that was killed within ``RECENT_S`` of the count, but not by its agent, is
-assumed to be that process. Where this user can read the kernel's messages, the messages name the process.
+A count does not name the killed process. If a task is killed within ``RECENT_S`` of the count, but not by its agent,
+the task is assumed to be that process. The kernel's messages name the process, where this user can read them.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ TROUBLE = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, pattern
 
 
 class Message(NamedTuple):
-    """One message: ``time`` is the time of day, in seconds; ``kind`` is the kind of trouble, a key of ``TROUBLE``."""
+    """A message of the kernel. ``time`` is Unix time in seconds; ``kind`` is a key of ``TROUBLE``."""
 
     time: float
     kind: str
@@ -57,14 +57,14 @@ class Message(NamedTuple):
 
 
 class Unreadable(AgentError):
-    """The kernel's messages are unreadable for this user; the text contains the advice."""
+    """The error that this user cannot read the kernel's messages. Its text contains advice."""
 
 
 def troubles(since: float, messages: Path = KMSG) -> List[Message]:
-    """Return the newest ``KEPT`` messages about trouble since ``since``, a time of day in seconds.
+    """Return the kernel's messages about trouble since the Unix time ``since``: the newest, at most ``KEPT``.
 
     Raises:
-      Unreadable: neither the kernel nor the journal shows its messages to this user.
+      Unreadable: this user can read neither the file ``messages`` nor the journal.
     """
     try:
         found = list(_of_kernel(messages, since))
@@ -74,7 +74,7 @@ def troubles(since: float, messages: Path = KMSG) -> List[Message]:
 
 
 def raw(path: Path) -> Iterator[bytes]:
-    """Yield the messages that the kernel still has, oldest first: ``6,339,5140900,-;text``. Raises OSError."""
+    """Yield the messages in the kernel's buffer, oldest first, in the form ``6,339,5140900,-;text``. Raises OSError."""
     handle = os.open(str(path), os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield from _read_all(handle)
@@ -97,7 +97,7 @@ def _read_all(handle: int) -> Iterator[bytes]:
 
 
 class NewMessages:
-    """The kernel's messages from now on; no messages where this user may not read them."""
+    """A reader of the kernel's messages from now on. It returns no messages if this user may not read them."""
 
     def __init__(self, path: Path = KMSG):
         self._handle: Optional[int] = None
@@ -114,7 +114,7 @@ class NewMessages:
 
 
 def kind_of(text: str) -> Optional[str]:
-    """Return the kind of trouble that a message reports; None for a message about no trouble."""
+    """Return the kind of trouble that a message reports, a key of ``TROUBLE``; None if it reports no trouble."""
     return next((kind for kind, pattern in TROUBLE.items() if pattern.search(text)), None)
 
 
@@ -146,7 +146,7 @@ def _of_journal(since: float, otherwise: str) -> Iterator[Message]:
             yield Message(float(at), kind, text)
 
 
-_ADVICE = "membership in the group adm, or sysctl kernel.dmesg_restrict=0, lets this user read them"
+_ADVICE = "to read the kernel's messages, join the group adm, or set sysctl kernel.dmesg_restrict=0"
 
 
 RECENT_S = 5.0
@@ -154,7 +154,7 @@ _COUNT = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 
 class MemoryKills:
-    """Watch the kernel's counts of the processes that it killed for memory; ``took`` reports each kill once."""
+    """A watch on the kernel's count of processes killed when memory ran out. ``took`` reports each kill once."""
 
     def __init__(self, root: Path = Path("/"), messages: Optional[Path] = None):
         self._counts = counters(root)
@@ -163,15 +163,15 @@ class MemoryKills:
         self._recent: List[float] = []  # the times at which kills were detected
 
     def look(self, now: float) -> None:
-        """Count the processes that the kernel killed since the last look."""
+        """Record how many processes the kernel has killed since the last call."""
         count = self._read()
         self._recent = [at for at in self._recent if now - at <= RECENT_S] + [now] * (count - self._seen)
         self._seen = count
 
     def took(self, pid: int, now: float) -> bool:
-        """Return whether the kernel seems to have killed the process ``pid`` for memory.
+        """Return whether the kernel seems to have killed the process ``pid`` because memory ran out.
 
-        The caller found the process killed a moment ago. Where the kernel has no counts, its messages decide.
+        Call this when the process has just been found killed. If the kernel has no counts, its messages decide.
         """
         self.look(now)
         if self._recent:
@@ -182,7 +182,7 @@ class MemoryKills:
     def explained(self, count: int, now: float) -> None:
         """Drop ``count`` kills whose processes the caller knows, so that ``took`` does not report them.
 
-        The kernel counts the kills in a task's group for the machine, too.
+        The kernel counts a kill in a task's control group for the whole machine, too.
         """
         self.look(now)
         del self._recent[:count]
@@ -192,7 +192,7 @@ class MemoryKills:
 
 
 def counters(root: Path) -> List[Path]:
-    """Return the existing files below ``root`` in which the kernel counts the processes that it killed for memory."""
+    """Return the files below ``root`` in which the kernel counts the processes that it killed when memory ran out."""
     found = [root / "proc/vmstat"]
     for controllers, path in own_groups(root):
         if not controllers:

@@ -1,9 +1,7 @@
-"""Many open files: the limit of this process, and a wait for a file above the numbers that ``select`` accepts.
+"""This process's limit of open files, and a wait for a file whose number is too high for ``select``.
 
-A process that talks to many hosts needs some files for each host, and for each checkpoint in transfer.
-
-The children of this process start with its first limit: a program that uses ``select`` fails on files beyond the
-1024th.
+A process that talks to many hosts needs several open files for each host, and for each checkpoint in transfer. Its
+children start with its original limit, because a program that uses ``select`` fails on files beyond the 1024th.
 """
 
 import math
@@ -16,7 +14,7 @@ _first: List[Tuple[int, int]] = []  # the limits before they were changed here
 
 
 def allow_open_files(count: int) -> None:
-    """Raise this process's own limit of open files to ``count``, or as far as the system allows."""
+    """Raise this process's limit of open files to ``count``, or as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -26,19 +24,19 @@ def allow_open_files(count: int) -> None:
 
 
 def restore_first_limit() -> None:
-    """Restore this process's first limit of open files; a child calls this function before its program begins."""
+    """Restore this process's original limit of open files. A child calls this before its program begins."""
     if _first:
         resource.setrlimit(resource.RLIMIT_NOFILE, _first[0])
 
 
 def share_of_files(share: float, most: int) -> int:
-    """Return the part ``share`` of the number of files that this process may have open, but at most ``most``."""
+    """Return ``share`` times the number of files that this process may have open, but at most ``most``."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else min(most, int(share * soft))
 
 
 def readable(file: Any, timeout_s: Optional[float]) -> bool:
-    """Wait at most ``timeout_s`` until ``file`` has data to read or is at its end; return whether it does.
+    """Wait until ``file`` has data or is at its end; return False if ``timeout_s`` seconds pass first.
 
     With None the function waits without a time limit.
     """

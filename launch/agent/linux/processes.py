@@ -56,7 +56,7 @@ def table() -> List[Process]:
 
 
 def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
-    """Return the living ones of ``processes`` that descend from ``ancestors``, which are pids."""
+    """Return those of ``processes`` that are alive and descend from the pids ``ancestors``."""
     children: Dict[int, List[Process]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process)
@@ -69,7 +69,7 @@ def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:
 
 
 def command_line(pid: int) -> str:
-    """Return the command line of a process as text for people."""
+    """Return the command line of a process as one readable line; "" if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -91,13 +91,13 @@ def wait_channel(pid: int) -> str:
 
 
 def status(pid: int) -> Dict[str, str]:
-    """Return the fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; none for an ended process."""
+    """Return the fields of ``/proc/PID/status``, as in ``{"VmRSS": "1024 kB"}``; {} for an ended process."""
     rows = (line.partition(":") for line in text_of(Path(f"/proc/{pid}/status")).splitlines())
     return {name: value.strip() for name, _, value in rows}
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Return whether the process that was seen as (pid, start time) still runs."""
+    """Return whether the process with this pid and this start time still runs."""
     process = inspect(pid)
     return process is not None and process.start == start and process.state != "Z"
 
@@ -119,10 +119,10 @@ def adopt_orphans() -> None:
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """Return a function that a child of ``parent`` calls before its program.
+    """Return a function that a child of ``parent`` must call before its program begins.
 
-    The returned function makes the kernel kill the child when the parent's thread ends. It also gives the child this
-    process's first limit of open files.
+    The returned function makes the kernel kill the child when the parent's thread ends. It also restores this process's
+    original limit of open files.
     """
 
     def prepare() -> None:
@@ -135,7 +135,7 @@ def die_with(parent: int) -> Callable[[], None]:
 
 
 def be_chosen_first() -> None:
-    """Let the kernel kill this process and its children before its parent when memory runs out."""
+    """Make the kernel kill this process and its children before its parent when memory runs out."""
     with contextlib.suppress(OSError, ValueError), open(_OOM_SCORE, "r+") as file:
         raised = min(1000, int(file.read()) + OOM_RAISE)
         file.seek(0)
@@ -183,11 +183,10 @@ def spawn(
     The kernel kills the new process if the caller dies. When memory runs out, the kernel kills the new process before
     the caller.
 
-    ``output`` is the number of the file for the process's output, or ``subprocess.PIPE``. ``source`` is the number of
-    the file for its standard input, or ``subprocess.PIPE``. The new process calls ``before``, and then its program
-    begins.
+    ``output`` and ``source`` are the file descriptors of the process's output and standard input, or
+    ``subprocess.PIPE``. The new process calls ``before``, and then its program begins.
 
-    Call this function from the main thread: the kernel ties the parent-death signal to the thread.
+    Call this function from the main thread: the kernel sends the parent-death signal when the calling thread ends.
 
     Raises:
       OSError: the program or its folder cannot be opened.
@@ -206,7 +205,7 @@ def spawn(
 
 
 def has_exited(pid: int) -> bool:
-    """Return whether a child has ended, without reaping the child: its pid stays taken."""
+    """Return whether a child has ended. The child is not reaped, so that the kernel does not reuse its pid."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -216,7 +215,7 @@ def group_members(leader: int) -> List[Process]:
 
 
 def signal_group(leader: int, number: int) -> None:
-    """Send the signal ``number`` to every living process in the group or the session of an unreaped leader."""
+    """Send the signal ``number`` to each living process in the group or session of ``leader``, a pid not yet reaped."""
     for process in group_members(leader):
         signal_process(process.pid, process.start, number)
 
@@ -248,7 +247,7 @@ def _handle_of(pid: int) -> Iterator[Optional[int]]:
 
 
 def strays(parent: int, known: Sequence[int]) -> List[Process]:
-    """Return the living children of ``parent``, except ``known``: the orphans that ``parent`` has adopted."""
+    """Return the orphans that ``parent`` has adopted: its living children, except the pids ``known``."""
     return [p for p in table() if p.parent == parent and p.pid not in known and p.state != "Z"]
 
 

@@ -2,8 +2,8 @@
 
 A missing file, or an unreadable file of another user, counts as empty.
 
-A task that waits for a processor, or for a slow disk, is not frozen. A clock does not show whether a task waits or
-hangs; the work that the task does meanwhile shows that.
+A task that waits for a processor, or for a slow disk, is not frozen. The elapsed time does not show whether a task
+waits or hangs; the work that it has done meanwhile does.
 """
 
 import os
@@ -28,7 +28,7 @@ def text_of(path: Path) -> str:
 
 
 def names_in(folder: Path) -> List[str]:
-    """Return the names in a folder; none where the folder cannot be read."""
+    """Return the names in a folder; an empty list where the folder cannot be read."""
     try:
         return os.listdir(str(folder))
     except OSError:
@@ -36,7 +36,7 @@ def names_in(folder: Path) -> List[str]:
 
 
 def threads(pid: int) -> List[Path]:
-    """Return the folders ``/proc/PID/task/THREAD``, at most ``MOST``; none for an ended process."""
+    """Return the folders ``/proc/PID/task/THREAD``, at most ``MOST``; an empty list for an ended process."""
     folder = Path(f"/proc/{pid}/task")
     return [folder / name for name in names_in(folder)[:MOST]]
 
@@ -55,16 +55,16 @@ SLOWEST = 0.1  # of the time: a task that does nearly nothing must not last fore
 
 
 class Work(NamedTuple):
-    """The work of a process and its threads so far; ``bytes`` counts their reads and writes, pipes included."""
+    """The work of a process so far: its processor time, and the bytes that it has read and written, pipes included."""
 
     processor_s: float
     bytes: int
 
 
 def work_of(pid: int, children: bool = False) -> Optional[Work]:
-    """Return the work of a process from ``/proc``; None where the process does not exist.
+    """Return the work that a process has done so far; None where the process does not exist.
 
-    With ``children``, the processor time of its ended children counts, too; their bytes always count.
+    With ``children``, the result includes the processor time of its ended children. It always includes their bytes.
     """
     text = text_of(Path(f"/proc/{pid}/stat"))
     if not text:
@@ -76,10 +76,10 @@ def work_of(pid: int, children: bool = False) -> Optional[Work]:
 
 
 def pace(earlier: Work, later: Work, seconds: float) -> float:
-    """Return the part of ``seconds`` for which the kernel served a process, at least ``SLOWEST`` and at most 1.
+    """Return the fraction of ``seconds`` in which a process had a processor, at least ``SLOWEST`` and at most 1.
 
-    ``earlier`` and ``later`` are the work of the process until the beginning and the end of these seconds. An idle
-    process counts as served all of the time.
+    ``earlier`` and ``later`` are its work up to the beginning and the end of these seconds. The result for an idle
+    process is 1.
     """
     if seconds <= 0:
         return 1.0
@@ -99,7 +99,7 @@ _MEMORY = ("MemTotal", "MemFree", "MemAvailable", "SwapTotal", "SwapFree", "Dirt
 
 
 def machine() -> Dict[str, Any]:
-    """Return the resources of this machine; sizes are bytes, times seconds.
+    """Return the resources of this machine; sizes are in bytes, times in seconds.
 
     A value that this kernel does not report is left out.
     """
@@ -128,13 +128,13 @@ def memory(root: Path = Path("/")) -> Dict[str, int]:
 
 
 def memory_for_us(root: Path = Path("/")) -> int:
-    """Return the bytes of memory that this process may use: the machine's, or fewer in a container."""
+    """Return the bytes of memory that this process may use: all of the machine's memory, or less in a container."""
     limits = (int(text) for file, text in control_groups(root).items() if file.endswith(_MOST) and text.isdigit())
     return min([memory(root).get("MemTotal", 0), *limits])
 
 
 def control_groups(root: Path = Path("/")) -> Dict[str, str]:
-    """Return the limits and the use of this process's control groups, {path: text}.
+    """Return the limits and the use of this process's control groups: {path of a file: its text}.
 
     The result covers the groups of this process and all groups above, up to the topmost.
     """
@@ -148,7 +148,7 @@ def control_groups(root: Path = Path("/")) -> Dict[str, str]:
 
 
 def own_groups(root: Path) -> List[Tuple[List[str], str]]:
-    """Return the control groups of this process: the controllers (empty in version 2) and the path of each."""
+    """Return (controllers, path) of each control group of this process; version 2 has no controllers."""
     lines = (line.split(":", 2) for line in text_of(root / "proc/self/cgroup").splitlines())
     return [(list(filter(None, controllers.split(","))), path.lstrip("/")) for _, controllers, path in lines]
 
@@ -175,7 +175,7 @@ def _system() -> str:
 
 
 def since_boot() -> float:
-    """Return the seconds since this machine booted, including its suspension."""
+    """Return the seconds since this machine booted, including the time in sleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

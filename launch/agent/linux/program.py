@@ -1,4 +1,4 @@
-"""A program that reads a text, and must end in time; the agent polls the program and never blocks."""
+"""A child program that gets a text as its input, and has a time limit. The agent polls the program and never blocks."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,10 @@ KEPT = 2000  # bytes of the end of a program's output
 
 
 class ProgramEnd(NamedTuple):
-    """The end of a program.
+    """The result of a program that has ended.
 
     Attributes:
-      code: the exit code; None where the program was killed after its time.
+      code: the exit code; None if the program was killed after its time limit.
       printed: the last bytes of its output, at most ``KEPT``.
     """
 
@@ -37,7 +37,7 @@ class Pipes:
             os.set_blocking(_number(pipe), False)
 
     def move(self) -> None:
-        """Write as much as the program can take, and read its output so far."""
+        """Write as much of the text as the program's input accepts, and read the output so far."""
         with contextlib.suppress(BlockingIOError):
             while self._left:
                 self._left = self._left[self._write(self._left) :]
@@ -78,12 +78,12 @@ async def run(
     text: bytes = b"",
     began: Callable[[int], None] = lambda pid: None,
 ) -> ProgramEnd:
-    """Start a program, let it read ``text``, and return its end.
+    """Start a program with ``text`` as its input, wait for its end, and return its result.
 
-    After ``within_s`` the program is killed. At its end, the processes of its group and session are killed, too.
+    The program is killed after ``within_s`` seconds. At its end, all processes of its group and session are killed.
 
     Args:
-      began: receives the program's pid.
+      began: a function to call with the program's pid, right after the start.
 
     Raises:
       OSError: the program cannot be started.

@@ -9,7 +9,7 @@ from typing import Optional
 
 
 def remove_folder(folder: Path) -> Optional[str]:
-    """Remove a folder in which nothing is mounted; return the reason why a part stays, or None.
+    """Remove a folder in which nothing is mounted; return the reason why a part of it remains, or None.
 
     The function follows no link in the folder.
     """

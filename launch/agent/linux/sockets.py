@@ -1,6 +1,6 @@
-"""The TCP sockets of this host: free ports, listening processes, and the connections of some processes.
+"""The TCP sockets of this host: free ports, listening processes, and the connections of given processes.
 
-The source is the kernel's own table, as ``ss -tan`` shows the table. Each connection has the sizes of its queues.
+The functions read the kernel's table that ``ss -tan`` shows. It has the queue sizes of each connection.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _STATES = {
 class SocketRow(NamedTuple):
     """One socket; ``send_queue`` and ``receive_queue`` are unacknowledged and unread bytes.
 
-    ``retransmits`` is the number of consecutive timeouts of sent bytes. ``inode`` shows the owner of the socket.
+    ``retransmits`` counts the consecutive timeouts of sent bytes. ``inode`` identifies the socket in ``/proc/PID/fd``.
     """
 
     local: Tuple[str, int]
@@ -78,8 +78,7 @@ def can_listen(port: int, strictly: bool = False) -> bool:
     """Return whether a server could listen on this port of every interface, as TensorFlow's server does.
 
     Args:
-      strictly: whether the server does not use SO_REUSEADDR; connections of an earlier process then keep it from the
-        port.
+      strictly: assume a server without SO_REUSEADDR; connections of an earlier process then block the port.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, not strictly)
@@ -94,8 +93,8 @@ def can_listen(port: int, strictly: bool = False) -> bool:
 def free_ports(count: int) -> List[int]:
     """Return ``count`` different ports that any server could listen on at this moment.
 
-    This process books blocks of ports, and returns ports of its own blocks, the longest unused first. So no other
-    launcher chooses a port between this choice and the moment in which a task listens.
+    This process reserves blocks of ports, and returns the least recently used ports of its own blocks. So no other
+    launcher chooses the same port before a task listens on it.
 
     Raises:
       OSError: too few ports are free.
@@ -140,9 +139,9 @@ def _book(block: Sequence[int]) -> bool:
 
 
 def book(name: str) -> Optional[socket.socket]:
-    """Bind an abstract Unix socket; return None where another process has bound it.
+    """Bind the abstract Unix socket ``name``; return None where another process has bound it.
 
-    The kernel gives the name to one process of the host, and frees the name at any end of that process.
+    Only one process of the host can hold the name. The kernel frees the name, however that process ends.
     """
     booking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -167,7 +166,7 @@ def outgoing_ports(root: Path = Path("/proc/sys/net/ipv4")) -> Tuple[int, int]:
 
 
 def reserved_ports(root: Path = Path("/proc/sys/net/ipv4")) -> str:
-    """Return the ports that the kernel gives to no outgoing connection, as ``8080,9148-9150``; empty for none."""
+    """Return the ports that the kernel never gives to outgoing connections, as ``8080,9148-9150``; "" if none."""
     try:
         return (root / "ip_local_reserved_ports").read_text().strip()
     except OSError:  # a container may hide it
@@ -175,7 +174,7 @@ def reserved_ports(root: Path = Path("/proc/sys/net/ipv4")) -> str:
 
 
 def ephemeral(ports: Iterable[int], outgoing: Tuple[int, int], reserved: str) -> List[int]:
-    """Return those of ``ports`` that the kernel may give to any outgoing connection.
+    """Return those of ``ports`` that the kernel may give to an outgoing connection of any process.
 
     ``outgoing`` is the result of ``outgoing_ports``, and ``reserved`` that of ``reserved_ports``.
     """
@@ -206,7 +205,7 @@ def held_sockets(pids: Iterable[int]) -> Set[int]:
 
 
 def holder(port: int) -> Optional[int]:
-    """Return the pid that listens on a port; None where this user can see no listener."""
+    """Return the pid of the process that listens on a port; None where this user can see no such process."""
     inode = listeners().get(port)
     link = f"socket:[{inode}]"
     for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -226,7 +225,7 @@ def _handles(pid: int) -> Iterator[str]:
 
 
 def describe_holder(port: int) -> str:
-    """Describe the holder of a taken port, as in ``pid 42 (python train.py)``."""
+    """Describe the process that holds a port, as in ``pid 42 (python train.py)``."""
     pid = holder(port)
     if pid is not None:
         return f"pid {pid} ({command_line(pid)[:120]})"
@@ -246,7 +245,7 @@ class Connection(NamedTuple):
 
     @property
     def hangs(self) -> bool:
-        """Return whether the other side does not acknowledge what was sent, or only one side has closed."""
+        """Return whether sent bytes had to be repeated, or the connection is only half open or half closed."""
         return self.row.retransmits > 0 or self.row.state in HANGING
 
     def __str__(self) -> str:
@@ -270,7 +269,7 @@ def connection_table(connections: List[Connection]) -> str:
 
 
 def connection_summary(connections: List[Connection]) -> Dict[str, Any]:
-    """Return {"count", "hanging": the number of hanging ones, "first": at most ``STUCK`` of these}."""
+    """Return {"count", "hanging": number of hanging connections, "first": at most ``STUCK`` of them}."""
     hanging = [each for each in connections if each.hangs]
     first = [
         {"pid": each.pid, "state": each.row.state, "remote": _shown(each.row.remote), "to_send": each.row.send_queue}

@@ -1,9 +1,9 @@
-"""The bytes that tasks send and receive over TCP, by the kernel's counts.
+"""The bytes that tasks send and receive over TCP, as the kernel counts them.
 
 Over a netlink socket, without privilege, the kernel reports two counts of every connection: the received bytes, and the
-sent and acknowledged bytes (``ss -ti`` shows the same). A connection belongs to the task whose processes hold the
-connection. A connection that opens and closes between two looks does not count; TensorFlow's connections last as long
-as its processes.
+sent and acknowledged bytes (``ss -ti`` shows the same). A connection counts for the task whose processes hold it. A
+connection that opens and closes between two calls of ``look`` is missed; TensorFlow's connections last as long as its
+processes.
 """
 
 import socket
@@ -25,7 +25,7 @@ _COUNTERS, _COUNTERS_AT = struct.Struct("=QQ"), 120  # bytes_acked, bytes_receiv
 
 
 class Bytes(NamedTuple):
-    """Bytes in and out, in all or per second."""
+    """The received and the sent bytes, as totals or per second."""
 
     into: float
     out: float
@@ -35,11 +35,11 @@ Connections = Mapping[int, Bytes]  # by inode
 
 
 class Traffic:
-    """The bytes per second of the tasks of this host.
+    """The traffic of this host's tasks, in bytes per second.
 
     Args:
       connections: returns the bytes of every connection of this host; None where the kernel does not report them.
-      sockets: returns the inodes of the sockets that some processes hold.
+      sockets: returns the inodes of the sockets that given processes hold.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Traffic:
         self._told: Dict[str, Deque[Tuple[float, Bytes]]] = {}  # {task: its bytes up to each time}
 
     def look(self, now: float, pids: Mapping[str, Iterable[int]]) -> Dict[str, Bytes]:
-        """Return {task: its bytes per second over the last ``WINDOW_S`` seconds}, from the task's second look on.
+        """Return the bytes per second of each task over the last ``WINDOW_S`` seconds: {task: bytes}.
 
-        The result is empty where the kernel does not report connections.
+        The result has a task from the second call on. It is empty where the kernel does not report connections.
 
         Args:
           pids: the pids of each task's processes.
@@ -67,7 +67,7 @@ class Traffic:
         return {task: _rate(history) for task, history in told.items() if len(history) > 1}
 
     def total(self, task: str) -> float:
-        """Return the bytes of a task, in both directions, from its first look to its last; 0 where none are known."""
+        """Return the sum of the bytes that a task has received and sent since its first ``look``; 0 if unknown."""
         return sum(self._told[task][-1][1]) if task in self._told else 0.0
 
     def _up_to_now(
@@ -94,7 +94,7 @@ def _rate(history: Deque[Tuple[float, Bytes]]) -> Bytes:
 
 
 def read_connections() -> Optional[Dict[int, Bytes]]:
-    """Return the bytes so far of every TCP connection of this host, by inode.
+    """Return the bytes so far of every TCP connection of this host: {inode: bytes}.
 
     The result is None where the kernel does not report the bytes.
     """

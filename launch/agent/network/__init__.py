@@ -1,6 +1,6 @@
-"""The names, ports and connections between hosts, and the guard of the ports.
+"""The names, ports and connections between hosts, and the firewall rules that protect the ports.
 
-resolver  the addresses of the cluster's names here, names without an address, and tasks that the internet can reach
-doors     ports that other hosts dial for a check, these dials, and the kinds of their failures
-firewall  the guard: a separate nftables table for each run
+resolver  the addresses of the hosts' names, names without an address, and tasks that the internet can reach
+doors     ports that hosts open for ``launch check``, the test connections to them, and the kinds of failures
+firewall  the key ``guard``: a separate nftables table for each run
 """

@@ -1,18 +1,18 @@
-"""Doors: ports opened for a moment, so that the hosts of a run can dial each other for ``launch check``.
+"""Doors: ports that are opened for a moment, so that ``launch check`` can test connections between hosts.
 
-Only our own listener can send the right answer behind each port. A caller that sends the check's first word receives
-its second word, this host's name and the port. So a caller detects any other listener at an address, such as a proxy or
-another machine of that name.
+A caller sends the check's first secret word, and receives the second one, this host's name and the port. Only our own
+listener can give this answer. So a caller detects any other listener at the address, such as a proxy or another
+machine of that name.
 
 A failure to reach another host's door has one of these kinds:
 
     unresolved   the name has no address here
     loopback     the name means this very host, but the task is on another host
-    refused      the address answers that nothing listens, although our listener is up
+    refused      the address refuses the connection, although our listener is up
     no-route     this host has no route to the address
-    timed-out    no answer: a device or a rule drops the packets
-    other        another program than our listener answered
-    wrong-host   our listener of another host answered: the address is not that host's
+    timed-out    no answer: a device or a firewall rule drops the packets
+    other        a program other than our listener answered
+    wrong-host   our listener answered, but on another host: the address is wrong
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from launch.agent.network.resolver import Meaning, is_loopback
 
 
 class DialTarget(NamedTuple):
-    """The address at which other hosts will dial a task, and the task's host."""
+    """The address at which other hosts will connect to a task, and the task's host."""
 
     address: str
     host: str
@@ -116,7 +116,7 @@ class _Door(socketserver.ThreadingTCPServer):
 
 
 class Doors:
-    """Ports of this host that answer callers until the end of ``with``, or of the process.
+    """A context manager: ports of this host that answer callers until its end, or the end of the process.
 
     Args:
       words: the word that a caller sends, and the word that it receives.
@@ -128,7 +128,7 @@ class Doors:
         self._open: List[_Door] = []
 
     def open(self, wanted: Sequence[int]) -> Dict[str, Optional[Dict[str, Any]]]:
-        """Open ports; return {port: None where the port is open, else its holder}."""
+        """Open ports; return {port: None if it is open now, else the reason, in the form of ``held``}."""
         return {str(port): self._try(port) for port in wanted}
 
     def _try(self, port: int) -> Optional[Dict[str, Any]]:
@@ -151,9 +151,9 @@ class Doors:
 
 
 def held(port: int) -> Dict[str, Any]:
-    """Return the holder of a port: {"why", "pid", "run"}.
+    """Return the process that holds a port: {"why": text, "pid", "run"}.
 
-    ``run`` is None unless the holder is a task or an agent of a launched run.
+    ``run`` is None unless the process is a task or an agent of a run.
     """
     pid = sockets.holder(port)
     return {
@@ -176,7 +176,7 @@ AT_ONCE = 200
 
 
 class DialFailure(AgentError):
-    """A target that cannot be reached; ``kind`` is one of the kinds that this module's docstring lists."""
+    """The error that a target cannot be reached. ``kind`` is one of the kinds in this module's docstring."""
 
     def __init__(self, kind: str, detail: str = ""):
         super().__init__(kind, detail)
@@ -184,12 +184,12 @@ class DialFailure(AgentError):
 
 
 class Knock(NamedTuple):
-    """The words and the time limit with which this host dials doors.
+    """The secret words and the time limit for connections to other hosts' doors.
 
     Attributes:
-      words: the word to send, and the word in our listener's answer.
+      words: the word to send, and the word that our listener must answer.
       here: the names that this host has in the hosts file.
-      timeout_s: the seconds for one target, from the first packet to the answer.
+      timeout_s: the seconds allowed for one target, from the first packet to the answer.
     """
 
     words: Sequence[str]
@@ -198,9 +198,9 @@ class Knock(NamedTuple):
 
 
 def dial_all(targets: Sequence[DialTarget], names: Mapping[str, Meaning], knock: Knock) -> List[Dict[str, str]]:
-    """Dial the targets; return those that cannot be reached: [{"address", "host", "kind", "detail"}].
+    """Connect to each target; return those that cannot be reached: [{"address", "host", "kind", "detail"}].
 
-    ``names`` has the addresses of each target's name on this host, or the reason why the name has no address.
+    ``names`` has, for each target's name, its addresses on this host, or the reason why it has no address.
     """
     return asyncio.run(_dial_all(targets, names, knock))
 

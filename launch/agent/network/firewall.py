@@ -1,10 +1,10 @@
-"""The guard: a separate nftables table, through which only the cluster reaches the run's ports.
+"""The guard: a separate nftables table that lets only the cluster's hosts reach the run's ports.
 
-Of this host's own users, only the run's user and root reach the ports. The guard is in force before any task listens.
+Of this host's users, only the run's user and root reach the ports. The guard is in force before any task listens.
 
-The table is *owned* by a process of nft that the agent keeps (Linux 5.12 or newer): the kernel removes it when its
-owner ends, and nft ends when its stdin is closed. So at any end of the agent, no rule is left behind, and no cleanup is
-needed. A ``flush ruleset`` of another user does not touch the table either.
+A process of nft, which the agent keeps running, *owns* the table (Linux 5.12 or newer). The kernel removes the table
+when nft ends, and nft ends when its stdin is closed. So however the agent ends, no rule is left behind, and no cleanup
+is needed. A ``flush ruleset`` of another user does not touch the table either.
 
 The rules only drop packets, so packets that other tables drop stay dropped.
 """
@@ -26,11 +26,11 @@ LOOKUP_S = 20.0
 LEAVE_S = 5.0  # for nft to end
 AT_ONCE = 200  # elements of a set in one line
 _CHATTER = ("nft>", "sudo: unable to resolve host")  # some builds print their input
-_ADVICE = "let an administrator allow this user `sudo -n nft`, or leave the key guard out"
+_ADVICE = "ask an administrator to allow `sudo -n nft` for this user, or remove the key guard"
 
 
 class Unguarded(AgentError):
-    """The reason why this host cannot guard the run's ports, and the remedy."""
+    """The error that this host cannot guard the run's ports, with the reason and the remedy."""
 
     def __init__(self, reason: str, mend: str):
         super().__init__(f"{reason}; {mend}")
@@ -38,7 +38,7 @@ class Unguarded(AgentError):
 
 
 class Refused(AgentError):
-    """An error of nft about the guard's lines; the text is nft's."""
+    """The error that nft refuses the guard's rules. Its text is nft's output."""
 
 
 class Guard:
@@ -55,7 +55,7 @@ class Guard:
         self.pid: int = self._nft.pid
 
     def fileno(self) -> int:
-        """Return the file number of nft's output.
+        """Return the file descriptor of nft's output.
 
         After ``take`` nft prints nothing until it ends.
         """
@@ -106,10 +106,10 @@ class Guard:
 
 @contextlib.contextmanager
 def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> Iterator[Optional[Guard]]:
-    """Guard the ports of a run until the end of the block; without ``names``, set no guard.
+    """Guard the ports of a run until the end of the block. If ``names`` is None, set no guard.
 
     Args:
-      names: the names of the cluster's hosts, which alone may reach the ports.
+      names: the names of the cluster's hosts; only these may reach the ports.
 
     Raises:
       Unguarded: this host cannot have a guard.
@@ -127,9 +127,9 @@ def standing(run: str, ports: Sequence[int], names: Optional[Sequence[str]]) -> 
 
 
 def ports(request: RunRequest) -> List[int]:
-    """Return the ports of this host's tasks, and on the lead's host also the port that members dial.
+    """Return the ports of this host's tasks, and on the chief's host also the port that other agents connect to.
 
-    Programs of rank 0 may listen on MASTER_PORT, without any authentication.
+    MASTER_PORT is included, because a program of rank 0 may listen there without any authentication.
     """
     own, leads = [task.port for task in request.tasks], request.lead.host == request.host
     named = [task.env.get("MASTER_PORT", "") for task in request.tasks if task.chief]
@@ -141,7 +141,7 @@ def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
     """Return the IPv4 and the IPv6 addresses of the cluster's names.
 
     Raises:
-      Unguarded: this host cannot resolve a name; the text has the first such name.
+      Unguarded: this host cannot resolve a name; the text has the first one.
     """
     every: Set[str] = set()
     for name, meaning in resolve(names, LOOKUP_S).items():
@@ -156,9 +156,8 @@ def peers(names: Sequence[str]) -> Tuple[Set[str], Set[str]]:
 def rules(table: str, ports: Sequence[int], four: Set[str], six: Set[str]) -> List[str]:
     """Return nft's lines that drop traffic to ``ports`` from other hosts and other users.
 
-    Other hosts are all but ``four`` (IPv4) and ``six`` (IPv6). Traffic from this host to any of its own addresses goes
-    over its loopback. Of this traffic, the lines drop packets of other users. The kernel knows the sender's user only
-    for outgoing traffic.
+    Other hosts are all except ``four`` (IPv4) and ``six`` (IPv6). Traffic from this host to itself goes over the
+    loopback, where the lines drop other users' packets. The kernel knows the sender's user only for outgoing traffic.
     """
     others = ("ip saddr != @four", "ip6 saddr != @six")
     guarded = f"tcp dport {{ {', '.join(map(str, ports))} }}"
@@ -182,10 +181,10 @@ def _elements(table: str, name: str, addresses: Sequence[str]) -> Iterator[str]:
 
 
 def raise_guard(table: str, lines: Sequence[str]) -> Guard:
-    """Start nft, directly or else through sudo, and return its guard once ``lines`` are in force.
+    """Start nft, directly or through sudo, and return the guard once ``lines`` are in force.
 
     Raises:
-      Unguarded: nft refuses in both ways, or is missing; the text has the refusals.
+      Unguarded: nft fails both directly and through sudo, or is missing; the text has the reasons.
     """
     refusals = []
     for argv in ways():

@@ -1,7 +1,7 @@
-"""The addresses of a cluster's names on this host, names without an address, and tasks that the internet can reach.
+"""The addresses of the hosts' names, names without an address, and tasks that the internet can reach.
 
-The system's resolver has no time limit, so it runs in threads; callers do not wait for a thread beyond the limit. Each
-name is resolved once, even where many targets have the name.
+The system's resolver has no time limit, so it runs in threads, and callers wait for a thread only up to their own
+limit. Each name is resolved once, even if many targets have it.
 """
 
 import ipaddress
@@ -21,7 +21,7 @@ Meaning = Union[List[str], str]  # addresses, or the reason why the name has non
 
 
 def resolve(names: Sequence[str], timeout_s: float) -> Dict[str, Meaning]:
-    """Return the addresses of each name, in the order of connection attempts, or the reason why the name has none."""
+    """Return {name: its addresses, in the order in which to try them, or the reason why it has none}."""
     waiting: Deque[str] = deque(dict.fromkeys(names))
     found: Dict[str, Meaning] = {}
 
@@ -52,7 +52,7 @@ def _addresses(name: str) -> Meaning:
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address means the host that uses the address."""
+    """Return whether an IP address is a loopback address, which means the caller's own host."""
     return ipaddress.ip_address(address.split("%")[0]).is_loopback
 
 
@@ -63,9 +63,9 @@ Resolve = Callable[[Sequence[str], float], Dict[str, Meaning]]
 
 
 def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
-    """Return a line about every task of the run that the internet can reach, unless the request allows such tasks.
+    """Return a line about each task that the internet can reach, unless the request allows such tasks.
 
-    The lead resolves the names of all tasks, so that each name is resolved once, from inside the cluster.
+    The agent on the chief's host resolves the names of all tasks, so that each is resolved once, inside the cluster.
     """
     if request.run_plan is None or addresses.may_be_public(request.guard, request.allow_public):
         return []
@@ -80,7 +80,7 @@ def exposed(request: RunRequest, resolve: Resolve = resolve) -> List[str]:
 def unresolved(
     request: RunRequest, resolve: Resolve = resolve, pause: Callable[[float], None] = time.sleep
 ) -> List[str]:
-    """Return a line about every name without an address here, of the names that this host's agent or tasks dial."""
+    """Return a line about each name that this host's agent or tasks connect to, but that has no address here."""
     names = _dialled(request)
     unknown: Dict[str, Meaning] = dict.fromkeys(names, "")
     until = time.monotonic() + LOOKUP_S  # of all turns: the start of an agent has a bound

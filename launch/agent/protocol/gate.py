@@ -22,7 +22,7 @@ FILES_SHARE = 0.25  # of the files that this process may have open
 
 
 class Gate:
-    """Listen for callers, and pass the link of each caller who gives a proof to ``welcome``.
+    """The port that members dial: it passes the link of each caller who proves the token to ``welcome``.
 
     Args:
       token: the run's token, which a caller must prove to know.

@@ -5,13 +5,13 @@ sends a nonce. The member answers with its own nonce and an HMAC-SHA256 over bot
 answers likewise. The token itself never crosses this connection. Both sides derive keys from the nonces and the token,
 and seal every later line with those keys (``sealed``). So a recording of one connection is useless in another.
 
-Each agent has an *incarnation*, a random text that names one life of the agent. Both sides send their incarnation in
+Each agent has an *incarnation*, a random text; a restarted agent has another one. Both sides send their incarnation in
 the handshake, so each side detects whether its peer is still the same agent. A member also sends the incarnation of the
 lead that ordered its tasks.
 
 A member sends pings, and the lead sends them back. So a member knows the newest time at which the lead has certainly
-received a message of this member. The lead cannot count the member's silence from an earlier time, so the member bounds
-the life of its tasks from this time. These times include any suspension of the member's machine, during which the lead
+received a message of this member. The lead cannot count the member's silence from an earlier time. So the time limit of
+the member's tasks counts from this time. It includes any suspension of the member's machine, during which the lead
 continues to count.
 
 A connection carries messages, or one checkpoint (``COPIES``) that the member fetches or sends. So no message has to
@@ -38,13 +38,13 @@ MESSAGES, COPIES = "messages", "copies"  # the purposes of a connection
 
 
 class LinkError(AgentError):
-    """A peer that has not proven that it knows the run's token, or has not answered in time."""
+    """The error that the other side has not proven its knowledge of the token, or is silent or gone."""
 
 
 class Greeting(NamedTuple):
     """The introduction of one side of a connection.
 
-    ``host`` is that side's host, and ``incarnation`` names the life of its agent. ``serves`` is the incarnation of the
+    ``host`` is that side's host, and ``incarnation`` that of its agent. ``serves`` is the incarnation of the
     lead that ordered the host's tasks, if any. ``purpose`` is ``MESSAGES`` or ``COPIES``.
     """
 
@@ -55,10 +55,10 @@ class Greeting(NamedTuple):
 
 
 class Link:
-    """Messages in both directions over one authenticated stream, with ``peer`` at the other end.
+    """An authenticated connection for messages in both directions, with ``peer`` at the other end.
 
-    ``heard_at`` is the time of the last message, on the event loop's clock. ``confirmed_at`` is the newest time of a
-    message from this side that the other side has certainly received, in seconds since this machine booted.
+    ``heard_at`` is the time of the last message, on the event loop's clock. ``confirmed_at`` is the time at which this
+    side sent the newest message that has certainly arrived, in seconds since this machine booted.
     """
 
     def __init__(self, streams: Sealed, peer: Greeting, confirmed_at: float = 0.0):
@@ -166,7 +166,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to
     theirs = await _read(reader)
     peer = Greeting(*(theirs[name] for name in Greeting._fields))
     if not _equal(theirs["proof"], _proof(token, "member", nonce, theirs["nonce"], *peer)):
-        raise LinkError("a caller without the run's token")
+        raise LinkError("the caller does not know the run's token")
     known = _proof(token, "lead", theirs["nonce"], nonce, incarnation)
     _write(writer, {"incarnation": incarnation, "proof": known})
     own, its = _keys(token, nonce, theirs["nonce"], incarnation, peer)
@@ -201,7 +201,7 @@ async def _introduced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     known = await _read(reader)
     lead = known["incarnation"]
     if not _equal(known["proof"], _proof(token, "lead", nonce, theirs, lead)):
-        raise LinkError("not the lead of this run")
+        raise LinkError("the process there is not the lead of this run")
     its, own = _keys(token, theirs, nonce, lead, me)
     return Link(Sealed(reader, writer, Keys(own, its)), Greeting("", lead), spoke_at)
 

@@ -22,7 +22,7 @@ from launch.agent.wire.verb_requests import RunReference
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Make ``folder`` the current folder of this process within the context."""
+    """Make ``folder`` the current working directory of this process within the context."""
     here = os.open(".", os.O_RDONLY)
     try:
         os.chdir(str(folder))

@@ -14,9 +14,9 @@ from cluster.protocol.typed_json import Malformed, from_values
 
 @dataclass(frozen=True)
 class Joined:
-    """A host's agent is connected and ready, after ``silent_s`` seconds of silence.
+    """Event: a host's agent is connected and ready, after ``silent_s`` seconds of silence.
 
-    ``incarnation`` names one life of the agent: another incarnation is another agent.
+    ``incarnation`` is a random text: a restarted agent has another one.
     """
 
     host: str
@@ -26,7 +26,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Lost:
-    """The lead has received nothing from a host's agent for ``silent_s`` seconds."""
+    """Event: a host is lost; the lead has received nothing from its agent for ``silent_s`` seconds."""
 
     host: str
     silent_s: float
@@ -34,12 +34,12 @@ class Lost:
 
 @dataclass(frozen=True)
 class Go:
-    """The launcher has seen every agent ready: start the tasks."""
+    """Event: the launcher has seen that every agent is ready, so the tasks may start."""
 
 
 @dataclass(frozen=True)
 class Started:
-    """A task's process runs."""
+    """Event: the process of a task's attempt has started."""
 
     task: str
     attempt: int
@@ -50,7 +50,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Advanced:
-    """A task wrote its progress, with the fields of ``cluster.protocol.outcome.Progress``."""
+    """Event: a task wrote its progress, with the fields of ``cluster.protocol.outcome.Progress``."""
 
     task: str
     attempt: int
@@ -59,7 +59,7 @@ class Advanced:
 
 @dataclass(frozen=True)
 class Measured:
-    """The resources that a host's tasks use.
+    """Event: a host has measured the resources that its tasks use.
 
     ``tasks`` is {task: {"attempt", and the fields of ``launch.agent.tasks.task_reports``}}.
     """
@@ -69,7 +69,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Signs:
-    """The signs of life of a host's tasks that are unwell, that have recovered since the last report, or that start.
+    """Event: the signs of life of a host's tasks that may hang, have recovered since the last report, or start.
 
     ``tasks`` is {task: signs}, with the signs as ``launch.agent.tasks.task_reports`` returns them.
     """
@@ -79,7 +79,7 @@ class Signs:
 
 @dataclass(frozen=True)
 class GpuFailed:
-    """A GPU of a host has failed, as ``what`` describes; ``tasks`` use this GPU. The host repeats this event."""
+    """Event: a GPU of a host has failed, as ``what`` describes; ``tasks`` use it. The host repeats this event."""
 
     tasks: List[str]
     what: str
@@ -87,7 +87,7 @@ class GpuFailed:
 
 @dataclass(frozen=True)
 class Exited:
-    """A task's process group has ended.
+    """Event: a task's process group has ended.
 
     ``exit_code`` is negative for a signal and None where the process never started. ``outcome`` holds the fields of
     ``cluster.protocol.outcome.Outcome``, or None where the task wrote none. ``kind`` is one of
@@ -111,7 +111,7 @@ class Exited:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The process for a task's next attempt waits for the order ``Start``, or could not be prepared."""
+    """Event: the process for a task's next attempt waits for the order ``Start``, or could not be prepared."""
 
     task: str
     attempt: int
@@ -119,14 +119,14 @@ class Prepared:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """A request to end the run, by the operator or by an expired lease."""
+    """Event: the operator, or an expired lease, requests the end of the run."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """A host must leave the run in an orderly way, for the reason ``why``: its agent was asked to end."""
+    """Event: a host must leave the run in an orderly way, for the reason ``why``: its agent was asked to end."""
 
     host: str
     why: str
@@ -134,14 +134,14 @@ class Leaving:
 
 @dataclass(frozen=True)
 class RestartRequested:
-    """An operator's request to restart these tasks."""
+    """Event: an operator requests a restart of these tasks."""
 
     tasks: List[str]
 
 
 @dataclass(frozen=True)
 class DrainRequested:
-    """An operator's request to drain these tasks, or to take these tasks ``back``."""
+    """Event: an operator requests to drain these tasks (train on without them), or to take them ``back``."""
 
     tasks: List[str]
     back: bool = False
@@ -149,21 +149,21 @@ class DrainRequested:
 
 @dataclass(frozen=True)
 class KillRequested:
-    """A request to kill every process of the run now."""
+    """Event: a request to kill every process of the run now."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Tick:
-    """Time has passed."""
+    """Event: time has passed, without any other event."""
 
 
 @dataclass(frozen=True)
 class Start:
     """Order: start this task, in the cluster of its run.
 
-    A formation of an elastic run has its own ``cluster``, as JSON text; the task has this ``index`` in the cluster.
+    An elastic run may train in a changed ``cluster``, given as JSON text; the task has this ``index`` in it.
     """
 
     task: str
@@ -199,8 +199,8 @@ class Dismiss:
 class Stop:
     """Order: end the process group of a task's attempt.
 
-    The agent sends the group TERM, and after ``grace_s`` KILL. With ``stack`` the agent sends no TERM, but gives the
-    group a moment to write the stacks of its threads.
+    The agent sends SIGTERM to the group, and SIGKILL after ``grace_s`` seconds. With ``stack`` it sends no SIGTERM, but
+    gives the group a moment to write the stacks of its threads.
     """
 
     task: str

@@ -21,11 +21,11 @@ class Keys(NamedTuple):
 
 
 class BadSeal(ValueError):
-    """A line that the other end has not written at this place of this connection."""
+    """The error that a line is not the next one that the other end has written on this connection."""
 
 
 class Sealed:
-    """One end of a connection.
+    """One end of a connection whose lines are authenticated.
 
     Between lines, ``reader`` and ``writer`` may carry raw bytes that a line authenticates.
     """

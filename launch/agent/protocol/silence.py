@@ -1,11 +1,11 @@
-"""The hosts from which the lead receives nothing: silent hosts, and lost hosts; and the silence of the launcher.
+"""The silence of hosts, and of the launcher: the times for which the lead has received nothing from them.
 
 A member kills its tasks when the lead has received nothing from the member for ``lost_after_s``. The lead counts the
 host as lost only a margin later. So tasks that the lead then starts elsewhere never run together with the lost host's
 tasks.
 
-    silent    the host has no link: since its link broke, or from ``UNSEEN_S`` after the beginning
-              where the host never had a link
+    silent    the host has no link; the silence began when the link broke, or, without any link so far,
+              ``UNSEEN_S`` after the beginning
     lost      the host had a link, and the lead received nothing from the host for ``lost_after_s``
               and the margin; the host is reported once
 """
@@ -22,7 +22,7 @@ _JUMP_S = 0.5  # the least suspension that counts
 
 
 class Silences:
-    """The silences of ``hosts``. Times are seconds on the lead's clock.
+    """The silences of ``hosts``: since when the lead has received nothing, in seconds on the lead's clock.
 
     ``patience`` has, by host, the seconds of silence after which a host that may boot counts as lost.
     """
@@ -36,12 +36,12 @@ class Silences:
         self._reported: Dict[str, None] = {}  # the lost hosts, in the order of their losses
 
     def end(self, host: str) -> None:
-        """Record that a host has a link."""
+        """End the silence of a host: the host has a link."""
         for gone in (self._unseen, self._since, self._reported):
             gone.pop(host, None)  # type: ignore[attr-defined]
 
     def begin(self, host: str, at: float) -> None:
-        """Record that a host's link broke; ``at`` is the time of the host's last message."""
+        """Begin the silence of a host: its link broke. ``at`` is the time of the host's last message."""
         if host not in self._reported:
             self._since.setdefault(host, at)
 
@@ -60,8 +60,8 @@ class Silences:
     def newly_lost(self, now: float, spared: Container[str] = (), awaits_boots: bool = True) -> List[Lost]:
         """Return the hosts that have become lost since the last call.
 
-        ``spared`` has hosts that do not count as lost: their new links are about to be admitted. Without
-        ``awaits_boots`` no host has more time for a boot.
+        ``spared`` has hosts that do not count as lost: their new links are about to be admitted. If
+        ``awaits_boots`` is False, no host gets extra time for a boot.
         """
         usual_s, patience = self.lost_after_s * (1 + MARGIN_SHARE), self._patience if awaits_boots else {}
         late = [host for host, since in self._since.items() if now - since > patience.get(host, usual_s)]

@@ -20,15 +20,15 @@ HOSTS = "hosts"
 
 
 class MeasuredFolder(NamedTuple):
-    """The facts of a folder on the disk.
+    """The measured properties of a run's folder.
 
     Attributes:
-      bytes: the disk space of the folder. A file with several names, such as a checkpoint that another run was resumed
-        from, counts for each name in equal parts.
+      bytes: the disk space of the folder. A file with n names (hard links) counts 1/n of its size for each name; a
+        resumed run makes links to an earlier run's checkpoint.
       used_at: the newest modification time in the folder, in seconds since 1970.
       has_results: whether the folder has more than logs and records.
-      mount: a path in it at which something is mounted, or a folder in it on another disk; None for none. The files of
-        an overlay may have another disk's number than its folders, so files do not count.
+      mount: a path in the folder at which something is mounted, or a subfolder on another disk; None without one. Files
+        are not checked, because the files of an overlay may have another device number than its folders.
     """
 
     bytes: int

@@ -1,14 +1,14 @@
-"""The runs and the code of this host, and the reasons why some of them must stay.
+"""The past runs and the shipped code on this host, and the reasons why some of them must stay.
 
 A run stays under any rule:
 
 - while a process of the run may live, and for an hour after its last use;
-- where the run is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would continue;
-- where the plan of a live run, or of the newest run of a name, contains the run's full name: to resume from the run,
-  as a warm start, or in an argument of a command.
+- if it is the newest of its name, or the newest with a checkpoint, from which ``up --resume`` would continue;
+- if the plan of a live run, or of the newest run of a name, contains the run's full name: to resume from it, as a
+  warm start, or in an argument of a command.
 
-Hosts may share the working folder, and no host sees the processes of another host. But a living agent renews its files
-once a day. So a run without a record from this machine's current boot stays for two days.
+Hosts may share the working folder, but a host cannot see another host's processes. A living agent renews its files once
+a day. So a run without a record from this machine's current boot stays for two days.
 
 No single clock decides that a run is old. Its age is the lesser of two times: the time since its last modification by
 this host's clock, and the time since its start by the clocks of the launchers.
@@ -40,14 +40,14 @@ _FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*-\d{8}-\d{6}")
 
 
 class Clocks(NamedTuple):
-    """The current time in seconds since 1970: by this host's clock, and by the requesting launcher's clock."""
+    """The current Unix time in seconds, by this host's clock and by the clock of the launcher that sent the request."""
 
     here: float
     launcher: float
 
 
 class Known(NamedTuple):
-    """A run on this host: its folders, one for each host with files here, and its generation, which orders runs."""
+    """A run on this host. ``parts`` are its folders, one for each host; ``generation`` orders runs by age."""
 
     run: str
     name: str
@@ -56,9 +56,9 @@ class Known(NamedTuple):
 
 
 def known_runs(workdir: Path, hosts: Collection[str]) -> List[Known]:
-    """Return the runs that one of ``hosts`` took part in, the newest first.
+    """Return the runs in which one of ``hosts`` took part, the newest first.
 
-    A link in the place of a run's folder does not count: a user has moved the run elsewhere.
+    If a run's folder is a link, because a user has moved the run elsewhere, the run is left out.
     """
     found = []
     for path in _folders(workdir / "runs"):
@@ -80,15 +80,15 @@ def _folders(parent: Path) -> List[Path]:
 
 
 def rule_of(runs: Sequence[Known]) -> Optional[Keep]:
-    """Return the rule of the newest run of a name; None for a run of an older version."""
+    """Return the rule for ``runs`` of one name: that of the newest; None if an older version wrote this run."""
     return next((plan.retention for plan in map(plan_file.read, runs[0].parts) if plan.retention is not None), None)
 
 
 def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = ()) -> List[PastRun]:
-    """Return the facts of ``runs`` on which their removal depends, in the order of ``runs``.
+    """Return the age, size and other facts of ``runs`` on which their removal depends, in the same order.
 
-    A run that was removed meanwhile is left out.
-    The runs in ``skipped`` stay, and are not measured: a large folder takes time.
+    A run that has been removed meanwhile is left out.
+    The runs in ``skipped`` stay and are not measured, because measuring a large folder takes time.
     """
     why = needed(runs, clocks)
     found = []
@@ -101,14 +101,14 @@ def described(runs: Sequence[Known], clocks: Clocks, skipped: Collection[str] = 
         except OSError:
             continue
         age_s = max(0.0, min(clocks.here - size.used_at, clocks.launcher - run.generation))
-        reason = why.get(run.run) or (f"{size.mount} in it is a mount or another disk" if size.mount else None)
+        reason = why.get(run.run) or (f"{size.mount} is a mount point or another disk" if size.mount else None)
         reason = reason or ("used within the last hour" if clocks.here - size.used_at < USED_S else None)
         found.append(PastRun(run.run, size.bytes, age_s, size.has_results, reason))
     return found
 
 
 def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
-    """Return {run: the reason why it must stay}, for the reasons that depend on no rule and no size."""
+    """Return {run: the reason why it must stay}; these reasons hold under any rule and for any size."""
     table = processes.table()
     why: Dict[str, str] = {}
     names: Set[str] = set()
@@ -125,33 +125,33 @@ def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
     for run in runs:
         user = next((each for each, text in texts.items() if each != run.run and run.run in text), None)
         if user is not None:
-            why.setdefault(run.run, f"{user} names it in its plan")
+            why.setdefault(run.run, f"the plan of {user} names this run")
     for each in _newest_with_checkpoint(runs):
         why.setdefault(each, "the newest of its name with a checkpoint")
     return why
 
 
 def living(run: Known, now: float, table: Optional[List[processes.Process]] = None) -> Optional[str]:
-    """Return the reason to assume that a part of a run lives; None without such a reason.
+    """Return the reason to assume that the run is alive on one of its hosts; None without a reason.
 
-    ``table`` has all processes of this machine, where the caller has read the table.
+    ``table`` has all processes of this machine; if it is None, the function reads them.
     """
     for part in run.parts:
         if lives(part):
             return f"its agent on {part.host} lives"
         try:
             if process_records.tasks_of(part, table):
-                return f"processes of the run live on {part.host}; end them with `launch sweep --kill`"
+                return f"processes of the run are alive on {part.host}; end them with `launch sweep --kill`"
             seen = process_records.is_of_this_boot(part)
         except (OSError, ValueError, KeyError, TypeError):  # a damaged record
             seen = False
         if not seen and now - _written_at(part.own) < UNSEEN_S:
-            return f"no record from this machine's current boot shows that the run has ended on {part.host}"
+            return f"no record since this machine booted shows that the run has ended on {part.host}"
     return None
 
 
 def was_just_used(folder: RunFolder, clocks: Clocks) -> bool:
-    """Return whether a run was used within the last hour, as far as the times of its hosts' own files show."""
+    """Return whether a run was used within the last hour, according to the modification times of its hosts' files."""
     own = [folder.path, *_folders(folder.path / HOSTS)]
     return any(clocks.here - _written_at(each) < USED_S for each in own)
 
@@ -190,16 +190,16 @@ _HASH = re.compile(r"[0-9a-f]{16}")
 
 
 class Unused(NamedTuple):
-    """An unused bundle of code."""
+    """A folder of shipped code that no run uses."""
 
     path: Path
     bytes: int
 
 
 def unused_code(workdir: Path, used: Collection[str], now: float) -> List[Unused]:
-    """Return the old bundles of code that no live run uses, and that no process of this user works in.
+    """Return the old folders of shipped code that no live run uses, and that no process of this user works in.
 
-    ``used`` has the hashes of the bundles that live runs use.
+    ``used`` has the hashes of the code that live runs use.
     """
     worked_in = _worked_in()
     return [
@@ -211,7 +211,7 @@ def unused_code(workdir: Path, used: Collection[str], now: float) -> List[Unused
 
 
 def is_old(path: Path, now: float) -> bool:
-    """Return whether no verb and no agent has used a bundle for a week; each renews the bundle's times."""
+    """Return whether no verb or agent has used a folder of code for a week. Each use renews the folder's time."""
     times = [os.lstat(str(each)).st_mtime for each in (path, path / MANIFEST) if os.path.lexists(str(each))]
     return now - max(times, default=now) > UNUSED_S
 

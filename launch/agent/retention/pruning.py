@@ -1,15 +1,14 @@
-"""The removal of past runs and code on this host, by the rules of their names.
+"""The removal of past runs and of shipped code on this host, by each name's retention rule.
 
-Each name has its own rule: the rule in the request, or else the rule of the newest run of the name. Runs of a version
-without rules stay.
+The rule of a name is the rule in the request, or else the rule of the newest run of the name. Without a rule, which
+older versions did not write, all runs of the name stay.
 
-``launch prune`` starts a removal, and so does a run after its start, in a separate thread: the disk may take minutes,
-and training must not wait. Where the agent ends earlier, the next removal continues.
+``launch prune`` starts a removal. A run also starts one after its own start, in a separate thread, because training
+must not wait for the disk. If the agent ends before the removal, the next removal continues.
 
-A folder disappears at once for all readers, and its files are removed afterwards: the removal first renames the folder
-to a name that no run and no code has. So no verb ever sees a part of the folder, also when this process is killed: the
-next removal continues with the remainder. Links in the folder are removed, and their targets stay. A folder in which
-something is mounted stays, too.
+The removal first renames a folder to a name that no run and no code has, and then removes its files. So no verb ever
+sees a partly removed folder, even if this process is killed: the next removal continues with the remainder. Links in
+the folder are removed, and their targets stay. A folder in which something is mounted stays.
 """
 
 import contextlib
@@ -56,7 +55,7 @@ class PrunedPlace(NamedTuple):
     Attributes:
       workdir: the working folder.
       hosts: the names of this machine in the hosts file.
-      rules: the rules of the request, by the name of runs; they override the rules of the runs themselves.
+      rules: {name of runs: rule} from the request; these override the rules of the runs themselves.
     """
 
     workdir: Path
@@ -67,7 +66,7 @@ class PrunedPlace(NamedTuple):
 def look(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
     """Return the runs and code to remove, and the runs that exceed a bound but must stay; remove nothing.
 
-    With ``whole`` False, runs that are surely within their bounds are not measured, and their bytes do not count.
+    If ``whole`` is False, runs that cannot exceed a bound are not measured, and their bytes do not count.
     """
     known = known_runs(place.workdir, place.hosts)
     names = {each.run: each.name for each in known}
@@ -119,7 +118,7 @@ def _rests(workdir: Path) -> Iterator[Removable]:
 
 
 def prune(place: PrunedPlace, clocks: Clocks, whole: bool = True) -> PruneAnswer:
-    """Remove the runs and code that ``look`` returns; return its answer, with the failures.
+    """Remove the runs and code that ``look`` returns; return its result, with the failures added.
 
     ``whole`` is as in ``look``.
     """
@@ -163,7 +162,7 @@ def _hide_one(workdir: Path, each: Removable, clocks: Clocks) -> str:
     try:
         mounted = mounts_in(path)
         if mounted:
-            return f"{mounted[0]} in it is a mount"
+            return f"{mounted[0]} is a mount point"
         hide(path)
     except FileNotFoundError:  # another host that shares the folder was faster
         return ""
@@ -185,7 +184,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
     try:
         found = prune(PrunedPlace(folder.workdir, [request.host], rules), clocks, whole=False)
     except Exception as error:  # an error here must not end this run
-        say(f"past runs were not looked through: {type(error).__name__}: {error}")
+        say(f"past runs were not checked for removal: {type(error).__name__}: {error}")
         return
     failed = {each.name: each.why for each in found.failed}
     for name, why in failed.items():
@@ -196,7 +195,7 @@ def _prune_beside(request: RunRequest, folder: RunFolder) -> None:
 
 
 def answer(request: PruneRequest) -> PruneAnswer:
-    """Return the runs and code to remove by the rules; if the request has ``remove``, remove them."""
+    """Return the runs and code that the rules remove; if the request has ``remove``, remove them."""
     place = PrunedPlace(expand(request.workdir), request.hosts, {request.name: request.rule})
     clocks = Clocks(time.time(), request.now)
     return prune(place, clocks) if request.remove else look(place, clocks)
@@ -213,12 +212,12 @@ def hide(path: Path) -> Path:
 
 
 def remainders(parent: Path) -> List[Path]:
-    """Return the remainders of folders that were renamed for removal."""
+    """Return the remaining folders in ``parent`` that were renamed for removal."""
     return sorted(parent.glob(f"{REMOVED}*"))
 
 
 def remove(rest: Path) -> Optional[str]:
-    """Remove the remainder of a folder; return the reason why a part stays, or None."""
+    """Remove a renamed folder; return the reason why a part of it stays, or None."""
     if rest.is_symlink():
         return f"{rest}: expected a folder, found a link"
     try:
@@ -226,5 +225,5 @@ def remove(rest: Path) -> Optional[str]:
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     if mounted:  # the removal would empty what is mounted there
-        return f"{mounted[0]}: something is mounted there; end that with `umount {shlex.quote(mounted[0])}`"
+        return f"{mounted[0]}: something is mounted there; unmount it with `umount {shlex.quote(mounted[0])}`"
     return remove_folder(rest)

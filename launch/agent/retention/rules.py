@@ -1,4 +1,4 @@
-"""The decision which runs of a name to remove, as a pure function of their facts and their rule."""
+"""The decision which runs of a name to remove: a pure function of the runs' properties and of the name's rule."""
 
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
@@ -9,7 +9,7 @@ GIB = 1 << 30
 
 
 class PastRun(NamedTuple):
-    """A run on this host.
+    """A run on this host, with the properties that decide on its removal.
 
     Attributes:
       run: the full name of the run.
@@ -27,14 +27,14 @@ class PastRun(NamedTuple):
 
 
 class PruneDecision(NamedTuple):
-    """The runs to remove, and runs that would be removed but must stay, each with the bound that the run exceeds."""
+    """The runs to remove, and the runs that exceed a bound but must stay: {run: the exceeded bound} for both."""
 
     going: Dict[str, str]
     spared: Dict[str, str]
 
 
 def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
-    """Return the runs of one name to remove, with the reasons; ``runs`` are in their order, the newest first."""
+    """Return which of ``runs`` to remove, and why. The runs have one name, and are sorted, the newest first."""
     beyond: Dict[str, str] = {}
     for place, run in enumerate(runs):
         why = _why(place, run, rule)
@@ -42,7 +42,7 @@ def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
             beyond[run.run] = why
     staying = [run for run in runs if run.run not in beyond or run.needed is not None]
     for run in _too_large(staying, rule):
-        beyond.setdefault(run.run, f"more than {rule.gib:g} GiB of its name")
+        beyond.setdefault(run.run, f"the runs of its name exceed {rule.gib:g} GiB")
     needed = {run.run for run in runs if run.needed is not None}
     return PruneDecision(
         {run: why for run, why in beyond.items() if run not in needed},
@@ -51,9 +51,9 @@ def decide(runs: Sequence[PastRun], rule: Keep) -> PruneDecision:
 
 
 def may_go(place: int, began_s: float, rule: Keep) -> bool:
-    """Return whether a run can exceed a bound, as far as this is known before its folder is measured.
+    """Return whether a run may exceed a bound of the rule. Its folder need not be measured for this.
 
-    ``place`` is 0 for the newest of its name; ``began_s`` is the time since its start in seconds.
+    ``place`` is 0 for the newest run of the name; ``began_s`` is the number of seconds since the run's start.
     """
     return (
         rule.gib is not None
@@ -66,7 +66,7 @@ def _why(place: int, run: PastRun, rule: Keep) -> Optional[str]:
     if rule.runs is not None and place >= rule.runs:
         return f"more than {rule.runs} of its name"
     if rule.days is not None and run.age_s > rule.days * DAY_S:
-        only = ", and nothing left but logs and records" if rule.spares_results else ""
+        only = ", and it left only logs and records" if rule.spares_results else ""
         return f"not used for {rule.days:g} days{only}"
     return None
 

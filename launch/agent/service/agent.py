@@ -21,8 +21,8 @@ class Agent(ABC):
       request: the launcher's request to this host.
       events: the events on this host; ``tasks`` puts them there.
 
-    ``incarnation`` names this life of the agent: a restarted agent has another incarnation. ``is_away`` is True where
-    this life ends in the middle of the run, and the agent's next life continues the run.
+    ``incarnation`` is a random text: a restarted agent has another one. ``is_away`` is True if this agent ends in the
+    middle of the run, and the agent after a boot continues the run.
     """
 
     def __init__(self, request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "asyncio.Queue[Any]"):
@@ -33,7 +33,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Listen for other agents, where this agent has to.
+        """Listen for other agents, if this agent has to.
 
         Raises:
           OSError: the agent cannot listen.
@@ -59,16 +59,16 @@ class Agent(ABC):
         """End this agent itself, for the reason ``why``."""
 
     def left_s(self) -> float:
-        """Return the seconds until the tasks of this host must be gone; infinite where nothing ends them."""
+        """Return the seconds until the tasks of this host must be gone; infinite if no time limit applies."""
         return math.inf
 
     def go_away(self) -> None:
-        """End this life of the agent in the middle of the run: a boot of this host starts the next life."""
+        """End this agent in the middle of the run: the next boot of this host starts another agent."""
         self.is_away = True
         self.wake()
 
     def wake(self) -> None:
-        """Let the loop look at its tasks now and not only at the next poll, since a child has ended."""
+        """Let the loop check its tasks now instead of at the next poll, because a child process has ended."""
         self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:

@@ -1,7 +1,7 @@
-"""The start of an agent: by the verb ``start``, which the agent's process outlives, or by a unit after a boot.
+"""The start of an agent: by the verb ``start``, or by a systemd unit after a boot.
 
-After a boot, the unit of ``boot_unit`` restarts the agent of a detached run. The network, or a folder that is mounted
-late, may not be available yet. So systemd retries a failed start.
+The agent outlives the process of the verb. After a boot, the unit of ``boot_unit`` restarts the agent of a detached
+run. The network, or a folder that is mounted late, may not be available yet. So systemd retries a failed start.
 """
 
 import json
@@ -38,7 +38,7 @@ def start(request: RunRequest) -> Dict[str, Any]:
     if serving is not None:
         return {"ready": True, "pid": serving, "lives": True}
     if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
-        return {"error": f"{folder.run}: expected a run that has not ended, found its end"}
+        return {"error": f"expected a run that has not ended, but {folder.run} has ended"}
     ready, says = os.pipe()
     try:
         folder.create(again=request.again)
@@ -46,7 +46,7 @@ def start(request: RunRequest) -> Dict[str, Any]:
         agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two runs of the same second, which is part of a run's name
         held = locks.lock_holder(folder.workdir, request.name, folder.host)
-        second = f"{folder.run} started in this second; start the run again"
+        second = f"another {folder.run} started in the same second; start the run again"
         return {"error": locks.refusal(folder.run, request.file) if held else second}
     except OSError as error:
         return {"error": f"cannot make the run's folder {folder.own}: {error.strerror}", "kind": "disk"}
@@ -101,12 +101,12 @@ def serve(request: RunRequest, says: int) -> int:
 
 
 def return_to_run() -> None:
-    """Restart the agent of a detached run after a boot; argv names the agent's folder of the run."""
+    """Restart the agent of a detached run after a boot; ``sys.argv`` has the path of the agent's folder."""
     sys.exit(start_again(Path(sys.argv[2])))
 
 
 def start_again(own: Path, begin: Begin = start) -> int:
-    """Restart the agent whose folder of the run is ``own``; return an exit code for systemd."""
+    """Restart the agent whose folder is ``own``; return an exit code for systemd."""
     from launch.agent.service import recovery  # as in ``serve``
     from launch.agent.state import boot_unit
 
@@ -115,7 +115,7 @@ def start_again(own: Path, begin: Begin = start) -> int:
     kept = boot_unit.read(folder)
     if kept is None:  # a user or a successor has ended the run, or the folder is not mounted yet
         if folder.has(boot_unit.BOOT):
-            print(f"{own / boot_unit.BOOT}: expected a request, found a damaged file; no agent starts here", flush=True)
+            print(f"{own / boot_unit.BOOT}: this file is damaged, so no agent of the run starts here", flush=True)
         return DONE if own.is_dir() else AGAIN
     request = kept.request
     if not recovery.goes_on(folder, request):

@@ -50,7 +50,7 @@ Tell = Callable[[Dict[str, Any]], None]
 
 
 class ChiefCommand:
-    """The command of the chief ``task``, with its own ``folder``."""
+    """The command line of the chief ``task``, and the ``folder`` in which it runs."""
 
     def __init__(self, request: RunRequest, task: TaskRequest, folder: Path, program: OneShot):
         self.task, self.folder, self._secrets, self._program = task, folder, request.secrets, program
@@ -59,7 +59,7 @@ class ChiefCommand:
     def running(
         self, module: str, arguments: Sequence[str] = (), gpus: Sequence[int] = (), **streams: Any
     ) -> "Iterator[subprocess.Popen[bytes]]":
-        """Start the command, and yield its process, which is killed at the end. Raises OSError.
+        """Start the command, and yield its process, which is killed at the end of the context. Raises OSError.
 
         Args:
           module: the module that replaces ``jobs.main``.
@@ -132,11 +132,11 @@ def _gpus_for(wish: Gpus) -> List[int]:
 
 
 class NotExported(AgentError):
-    """An export without a SavedModel; the text is the reason."""
+    """The error that an export has produced no SavedModel; the text is the reason."""
 
 
 def export(request: ExportRequest, tell: Tell) -> None:
-    """Export the requested checkpoint, and send the SavedModel with ``tell``, or {"error": reason}."""
+    """Export the requested checkpoint; send the SavedModel, or {"error": reason}, with ``tell``."""
     folder = folder_of(request.run)
     try:
         if request.save:
@@ -161,7 +161,7 @@ def _save(folder: RunFolder, tell: Tell) -> None:
             tell({"stage": "waits for a checkpoint"})
             is_done = reply.get("done") is True
     if not is_done:
-        tell({"stage": "exports the newest existing checkpoint: the chief saves none now"})
+        tell({"stage": "exports the newest existing checkpoint, since the chief does not save now"})
 
 
 def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
@@ -181,7 +181,7 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
     if not wanted:
         which = "" if request.step is None else f" of step {request.step}"
         known = ", ".join(str(each.step) for each in there) or "none"
-        raise NotExported(f"expected a checkpoint{which} in {place}, found steps {known}; train until one is saved")
+        raise NotExported(f"expected a checkpoint{which} in {place} (steps there: {known}); train until one is saved")
     resume.link_all(wanted[-1], own / "checkpoint")
     return str(own / "checkpoint" / wanted[-1].prefix)
 

@@ -1,7 +1,7 @@
 """The agent process, from the launcher's request to the removal of its last file.
 
-``serve`` takes the run's name, prepares the host, and reports that it is ready. Then the process is the lead or a
-member until the run is over.
+``serve`` locks the run's name on this host, prepares the host, and reports that the agent is ready. Then the process is
+the lead or a member until the run is over.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ SWEEP_S = 10.0
 def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: processes.Process, pulse: Pulse) -> int:
     """Run this host's part of the run, as ``asked`` requests, and return an exit code for the keeper.
 
-    ``send`` receives one answer, ready or an error. The keeper watches the agent's beats on ``pulse``.
+    ``send`` receives one answer, ready or an error. The agent sends its heartbeats to the keeper by ``pulse``.
     """
     allow_open_files(ALL)
     folder = folder_of(asked)
@@ -121,7 +121,7 @@ def _handle_signals(request: RunRequest, agent: Agent) -> None:
 
     def leave(name: str) -> None:
         if request.returns and boot_unit.is_going_down():
-            say("the machine goes down; its next boot starts the agent again")
+            say("the machine is shutting down; its next boot starts the agent again")
             agent.go_away()
         else:
             agent.leave(f"its agent received {name}")
@@ -137,7 +137,7 @@ def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
 
     def ended() -> None:
         loop.remove_reader(standing)
-        agent.terminate("has lost its guard: nft has ended")
+        agent.terminate("has lost its firewall guard, because nft has ended")
 
     loop.add_reader(standing, ended)
 
@@ -145,7 +145,7 @@ def _end_with_guard(standing: firewall.Guard, agent: Agent) -> None:
 async def leave_nothing(tasks: HostTasks, kept: Sequence[int]) -> None:
     """End every process that the tasks left, within a bounded time.
 
-    ``kept`` has the pids of children that are the agent's own, and stay.
+    ``kept`` has the pids of the agent's own children, which do not end.
     """
     loop = asyncio.get_event_loop()
     until = loop.time() + SWEEP_S

@@ -2,9 +2,9 @@
 
 The keeper waits for the agent and does little else. When an agent is killed, the kernel kills its tasks, but not the
 tasks' children, and the agent's lock remains. The keeper kills these children and removes the lock at once. By then the
-children are the keeper's own, in any session and at any age, so the records need not name them. The keeper opens no
-files and reads only the agent's pulse. So the usual causes that kill an agent (memory, a mistake, an operator's
-SIGKILL) spare the keeper.
+kernel has made them children of the keeper, whatever their session and age, so no record has to name them. The keeper
+opens no files and reads only the agent's pulse. So the usual causes that kill an agent (memory, a mistake, an
+operator's SIGKILL) spare the keeper.
 
 No launcher watches a detached run, so the keeper forks the next agent. The keeper has the request in memory, with
 secrets that are in no file. An agent that ended in an orderly way, as after ``launch down``, has no successor.
@@ -31,7 +31,7 @@ from launch.agent.supervision.agents import WINDOW_S
 
 
 class Pulse:
-    """Both ends of the pipe on which the agent sends its beats to the keeper.
+    """The pipe by which the agent sends heartbeats, one byte each, to the keeper.
 
     After the fork, call ``mine`` in the agent and ``watch`` in the keeper.
     """
@@ -40,12 +40,12 @@ class Pulse:
         self._out, self._in = os.pipe()
 
     def mine(self) -> None:
-        """Keep only the writing end, in the agent."""
+        """Close the reading end; the agent calls this method."""
         os.close(self._out)
         os.set_blocking(self._in, False)  # a keeper that does not read must not block the agent
 
     def close(self) -> None:
-        """Close both ends, where no agent could be started."""
+        """Close both ends of the pipe, because no agent could be started."""
         os.close(self._out)
         os.close(self._in)
 
@@ -55,7 +55,7 @@ class Pulse:
             os.write(self._in, bytes([what]))
 
     def watch(self, watch: PulseWatch) -> None:
-        """Pass the agent's beats to ``watch`` until the pulse is missing or closed, or the agent has ended."""
+        """Pass the heartbeats to ``watch`` until they are missing, or the agent has closed the pipe or ended."""
         os.close(self._in)
         try:
             while watch.goes_on(moment()):
@@ -66,7 +66,7 @@ class Pulse:
 
 
 def moment() -> Moment:
-    """Return this machine's time now."""
+    """Return the present time of this machine by both clocks."""
     return Moment(time.monotonic(), since_boot())
 
 
@@ -74,14 +74,14 @@ Serve = Callable[[processes.Process, Pulse], int]  # from the keeper and the pul
 
 
 class Service(NamedTuple):
-    """The service that the keeper watches.
+    """The functions and settings by which a keeper starts and replaces agents.
 
     Attributes:
       first: the function that runs as the first agent.
       next: the function that runs as an agent in place of a dead agent.
       restarts: whether another agent replaces a dead agent.
       release: closes the files that only the first agent must hold open.
-      patience_s: the seconds for which a pulse may be missing.
+      patience_s: the seconds for which heartbeats may be missing.
     """
 
     first: Serve

@@ -1,11 +1,11 @@
 """The keeper's decisions, without processes, pipes and clocks: whether an agent is frozen, and what follows its end.
 
-The pulse shows the keeper that the agent is not frozen. A stopped agent, or an agent that hangs in the kernel, keeps
-its lock and its tasks, but no longer acts. Such an agent would not kill its tasks when the lead falls silent. So the
-keeper kills an agent whose pulse is missing, before the lead counts the host as lost.
+The *pulse*, a series of heartbeats, shows that the agent is not frozen. A stopped agent, or an agent that hangs in the
+kernel, keeps its lock and its tasks, but no longer acts. It would not kill its tasks when the lead falls silent. So the
+keeper kills an agent whose heartbeats are missing, before the lead counts the host as lost.
 
 A member may freeze at a time when the lead has already received nothing from the member for a while. So each beat
-grants a time limit for the next beat. A machine may also be suspended while its agent is frozen; the lead continues to
+has the time limit for the next beat. A machine may also be suspended while its agent is frozen; the lead continues to
 count. So where the tasks of a member must be gone after a silence, the keeper counts the suspension, too.
 
 A beat is one byte. The agent writes a last byte when it closes the pulse; after that byte the keeper no longer
@@ -36,12 +36,12 @@ BEGIN_S = 60.0  # for the first beat of a next agent
 
 
 def patience_s(lost_after_s: float) -> float:
-    """Return the seconds for which a pulse may be missing, where a host is lost after ``lost_after_s`` of silence."""
+    """Return the seconds for which heartbeats may be missing, if a host is lost after ``lost_after_s`` of silence."""
     return max(LEAST_S, PART * lost_after_s)
 
 
 def granted_s(patience_s: float, left_s: float) -> float:
-    """Return the time limit in seconds for the next beat, where an agent's tasks must be gone in ``left_s`` seconds.
+    """Return the time limit in seconds for the next heartbeat, if tasks must be gone in ``left_s`` seconds.
 
     The limit is at most ``patience_s``.
     """
@@ -49,11 +49,11 @@ def granted_s(patience_s: float, left_s: float) -> float:
 
 
 async def beat(write: Callable[[int], None], patience_s: float, left_s: Callable[[], float]) -> None:
-    """Write beats until this coroutine is cancelled; then write the last byte, which ends the pulse.
+    """Send heartbeats until this coroutine is cancelled; then send the last byte, which ends them.
 
     Args:
       write: writes one byte to the keeper.
-      patience_s: the keeper's patience.
+      patience_s: the seconds for which heartbeats may be missing.
       left_s: returns the seconds until the tasks of this host must be gone.
     """
     try:
@@ -74,16 +74,16 @@ class Moment(NamedTuple):
 
 
 class PulseWatch:
-    """Decide whether the pulse of one agent is missing.
+    """The decision whether the heartbeats of one agent are missing.
 
-    ``wait_s`` is the longest wait for the next byte, None for no bound. ``begun`` is True once a beat has
-    arrived, which shows that the agent was ready.
+    ``wait_s`` is the longest time to wait for the next byte; None for no bound. ``begun`` is True once a heartbeat
+    has arrived, which shows that the agent was ready.
 
     Args:
-      patience_s: the seconds for which the pulse may be missing; a beat may grant a part of this time.
+      patience_s: the longest time between two heartbeats; a heartbeat may grant only a part of it for the next one.
       now: the time at which the agent started.
-      first_s: the seconds within which the first beat must arrive; None for no bound, since the preparation of a host
-        takes any time.
+      first_s: the seconds within which the first heartbeat must arrive; None for no bound, since the preparation of a
+        host may take long.
     """
 
     def __init__(self, patience_s: float, now: Moment, first_s: Optional[float] = None):
@@ -96,11 +96,11 @@ class PulseWatch:
 
     @property
     def waited_s(self) -> float:
-        """Return the seconds after which the pulse counts as missing."""
+        """Return the seconds without a heartbeat after which the agent counts as frozen."""
         return (self._granted_s or 0.0) + CHANCE_S
 
     def read(self, beats: bytes, now: Moment) -> None:
-        """Take the bytes that have arrived; no bytes mean the end of the pipe, and so of the agent."""
+        """Process the bytes that have arrived; no bytes mean that the pipe, and so the agent, has ended."""
         self._is_closed = not beats or END in beats
         if not self._is_closed:
             self.begun, self._must_go = True, beats[-1] > _MUST_GO
@@ -108,7 +108,7 @@ class PulseWatch:
             self._granted_s, self._since, self._last_chance = self._patience_s * parts / _PARTS, now, None
 
     def goes_on(self, now: Moment) -> bool:
-        """Return whether to wait for more bytes; False once the pulse is missing or closed."""
+        """Return whether to wait for more bytes; False once heartbeats are missing or the pulse is closed."""
         if self._is_closed or self._granted_s is None:
             return not self._is_closed
         left_s = self._left_s(now, self._granted_s)
@@ -135,10 +135,10 @@ def owns_records(code: int) -> bool:
 
 
 class Keeping:
-    """Decide what follows the end of an agent.
+    """The decision whether another agent follows the end of an agent, and after which pause.
 
-    A first agent that was never ready has no next agent: the launcher reports its end. ``code`` is the exit code
-    of the newest agent. ``too_many`` is the number of ends where agents have ended too often, else 0.
+    If the first agent was never ready, no agent follows: the launcher reports its end. ``code`` is the exit code of
+    the newest agent. ``too_many`` is the number of recent ends if agents have ended too often; else 0.
 
     Args:
       restarts: whether another agent replaces a dead agent of this run.

@@ -42,7 +42,7 @@ FIRST_WORD_S = 30.0  # for the launcher's first line; from then on its lease cou
 
 
 class Lead(Agent):
-    """Supervise a run, and own the tasks of the lead's host."""
+    """The agent that supervises a run, and owns the tasks of its own host."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class Lead(Agent):
     async def answer(self, request: Dict[str, Any]) -> AsyncIterator[Dict[str, Any]]:
         """Carry out the request of a local caller, and yield the replies.
 
-        Only the launcher that started the run sends beats, which renew its lease.
+        Only the launcher that started the run sends heartbeats, which renew its lease on the run.
         """
         verb = request.get("do")
         if verb == "kill":

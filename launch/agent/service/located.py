@@ -1,4 +1,4 @@
-"""A request with this host's paths in place of placeholders, and with each task's cluster."""
+"""The launcher's request with this host's paths in place of placeholders, and with each task's cluster."""
 
 import os
 from dataclasses import replace
@@ -43,5 +43,5 @@ def _located(task: TaskRequest, request: RunRequest, folder: RunFolder, shared: 
 
 
 def code_of(request: RunRequest, folder: RunFolder, kind: str) -> Path:
-    """Return the folder of the request's bundle of this ``kind`` on this host."""
+    """Return the folder on this host that has the request's bundle of code of this ``kind``."""
     return folder.workdir / "code" / request.code[kind]

@@ -43,7 +43,7 @@ GONE_S = 0.05  # between two looks for the end of the last task
 
 
 class Member(Agent):
-    """Keep a link to the lead, and carry out the lead's orders.
+    """The agent that keeps a link to the lead, and carries out the lead's orders.
 
     The member kills its tasks at once when the lead may have received nothing from the member for ``lost_after_s``.
     Time for which the member's machine was suspended counts, too. From then on tasks elsewhere may replace the member's

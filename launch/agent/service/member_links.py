@@ -3,7 +3,7 @@
 An order may be lost with the link that carried it, so a new link begins with all orders to the host's agent. Another
 incarnation of the agent has no tasks of the earlier one, so the lead forgets the orders to the earlier incarnation.
 
-A new link counts from the moment at which the lead's loop has processed its ``Joined`` (``admit``), not from its
+The lead uses a new link only once its loop has processed the event ``Joined`` (``admit``), not already after the
 handshake. Orders that were given in between were meant for the earlier agent.
 """
 
@@ -22,14 +22,14 @@ LEAVING_S = 0.05  # between two looks for the last member's departure
 
 
 class Members:
-    """Answer members that dial, and exchange messages with them.
+    """The lead's connections to its members: it answers members that dial, and exchanges messages with them.
 
     Args:
       silences: the silences of the members.
       token: the run's token, which a member must prove to know.
       incarnation: the incarnation of the lead.
       handle: receives a ``Joined`` for each new link of a member, then the member's messages.
-      serve: sends the newest checkpoint over a link for copies.
+      serve: sends the newest checkpoint over a link that a member opened for copies.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Members:
             return
         if link.peer.serves not in ("", self._incarnation):
             # This handshake shows the member that another agent leads; it kills its old tasks, and dials again.
-            say(f"{link.peer.host}: still has tasks of an earlier agent on this host")
+            say(f"{link.peer.host}: its tasks still belong to an earlier lead agent on this host")
             await link.close()
             return
         self._arrived[link.peer.host] = link
@@ -88,7 +88,7 @@ class Members:
                 self._handle(message)
 
     def admit(self, joined: Joined) -> None:
-        """Make the newest link of ``joined.host`` the host's current link, and send all its orders over this link."""
+        """Make the newest link of ``joined.host`` the host's current link, and send all orders for the host over it."""
         link = self._arrived.pop(joined.host, None)
         if self._known.get(joined.host) != joined.incarnation:
             self._known[joined.host] = joined.incarnation
@@ -120,7 +120,7 @@ class Members:
     def newly_lost(self, awaits_boots: bool) -> List[Lost]:
         """Return the newly lost hosts, each once, and forget the orders to them.
 
-        Without ``awaits_boots`` no host has more time for a boot.
+        If ``awaits_boots`` is False, no host gets extra time for a boot.
         """
         lost = self._silences.newly_lost(now(), self._arrived, awaits_boots)
         for each in lost:
@@ -132,7 +132,7 @@ class Members:
         return self._silences.silent(now())
 
     async def dismiss(self, state: str) -> None:
-        """Send the members the run's end with its result ``state``, and wait a bounded time until they have left."""
+        """Send the members the end of the run, with the result ``state``; wait until they have left, or time is up."""
         for link in self._links.values():
             link.send(End(state))
         until = now() + GOODBYE_S

@@ -44,11 +44,11 @@ PROBE = f"import importlib.util, sys; sys.exit({LACKS_IT} if importlib.util.find
 
 
 class NotReady(AgentError):
-    """An obstacle on this host to its part of the run; the text has reason and remedy."""
+    """The error that this host cannot take part in the run; the text has the reason and the remedy."""
 
 
 class HostShare(NamedTuple):
-    """The share of this host that a run's tasks get, and the bookings, which last until the agent ends.
+    """The resources of this host that a run's tasks get; the bookings last until the agent ends.
 
     Attributes:
       share: the GPUs, limits, container and code of the tasks.
@@ -97,7 +97,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 
 @contextlib.contextmanager
 def environment(request: RunRequest, folder: RunFolder) -> Iterator[None]:
-    """Prevent the removal of the tasks' Python environment within the context, where the request names one.
+    """Protect the tasks' Python environment, if the request names one, from removal within the context.
 
     Raises:
       NotReady: the environment is not built, or is being built.
@@ -129,7 +129,7 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
     except OSError as error:
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
     if os.getppid() != keeper.pid:  # an end of the run kills the keeper first, and could not find this agent on record
-        raise NotReady("its keeper: expected a process, found none; the run is about to end here")
+        raise NotReady("expected the keeper, the agent's parent process; it has ended, so the run is about to end here")
 
 
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:
@@ -186,7 +186,7 @@ def _has_program(task: TaskRequest, sent: Path) -> bool:
 
 
 def lacking_tensorflow(tasks: Sequence[TaskRequest]) -> List[str]:
-    """Return a text for each Python of a job's tasks without TensorFlow; a Python that does not answer gets no text."""
+    """Return an error text for each Python of a job's tasks that lacks TensorFlow; skip a Python without answer."""
     pythons = {(task.argv[0], task.env.get("PYTHONPATH")): task for task in tasks if writes_stacks(task.argv)}
     lacking = [task.argv[0] for task in pythons.values() if _lacks_tensorflow(task)]
     return [f"{python}: expected a Python with TensorFlow, found none there; {ENVIRONMENT}" for python in lacking]

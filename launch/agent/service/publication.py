@@ -59,7 +59,7 @@ class _Beginning:
 
 
 class ReportFile:
-    """Write the report when it has news.
+    """The file report.json, which is written when its content has changed.
 
     ``began`` is the start of the run by ``clock``, in seconds since 1970.
     """
@@ -102,7 +102,7 @@ class Publication:
         return self._timed(self._known())
 
     def note_news(self) -> None:
-        """Record that an event may have changed the status, so that the next look comes soon."""
+        """Record that an event may have changed the status, so that ``look`` soon compares it."""
         self._has_news = True
 
     def look(self) -> None:

@@ -1,4 +1,4 @@
-"""Continue a run after its earlier lead, from the status that the earlier lead had published.
+"""The continuation of a run by a restarted lead, from the status that the earlier lead had published.
 
 All tasks ended with the earlier agent, or end before their host joins the new lead. So each task restarts as its next
 attempt, and the chief restores the last checkpoint.
@@ -23,10 +23,10 @@ ATTEMPTS = "attempts.json"
 
 
 class Attempts:
-    """The newest attempt of each task that was ordered to start, written to disk before the order is sent.
+    """A file with each task's newest attempt, which the lead writes before it sends the order to start.
 
-    The lead writes the status later. If the lead ended before that, the next lead would, without this file, use the
-    number of an attempt twice.
+    The lead writes the status only later. If the lead ended in between, the next lead would, without this file, use
+    the number of an attempt twice.
 
     Args:
       durable: whether the file must survive a power cut, since a boot starts the next lead.
@@ -46,7 +46,7 @@ class Attempts:
     def continue_in(self, run: Supervisor, earlier: Optional[RunStatus] = None) -> None:
         """Let each task of ``run`` begin with the attempt after its newest attempt in this file or in ``earlier``.
 
-        Where the file is damaged, the status is at most a moment older.
+        If the file is damaged, only the status counts, which is at most a moment older.
         """
         shown = {} if earlier is None else _attempts_in(earlier)
         for name, task in run.tasks.items():
@@ -76,7 +76,7 @@ class Earlier(NamedTuple):
 
 
 def rejoined(run: RunPlan, booted: bool) -> RunPlan:
-    """Return the plan of a run whose launcher has left, for a restarted lead.
+    """Return the plan with which a restarted lead continues a run whose launcher has left.
 
     Other hosts may still boot. An elastic run begins without late hosts. After a boot of the lead's host (``booted``),
     an elastic run begins only with more than half of its hosts: a user may have continued the run on the others.
@@ -89,7 +89,7 @@ def rejoined(run: RunPlan, booted: bool) -> RunPlan:
 
 
 def goes_on(folder: RunFolder, request: RunRequest) -> bool:
-    """Return whether an agent of the run must be restarted without a request of the launcher.
+    """Return whether an agent of the run must restart although the launcher has not requested it.
 
     A member is always restarted. A lead is restarted where the launcher has left, and the run has not ended and was not
     about to end.

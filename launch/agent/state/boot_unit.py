@@ -66,7 +66,7 @@ def obstacle() -> Optional[str]:
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
-        return f"its user {os.getuid()} has no name"
+        return f"user id {os.getuid()} has no name"
     if not (LINGERING / user).exists():
         return f"{user} does not linger there (`loginctl enable-linger`)"
     if not (MANAGERS / str(os.getuid()) / "systemd").is_dir():  # as in CentOS 7, or where an administrator forbids it
@@ -113,7 +113,7 @@ def write(folder: RunFolder, request: RunRequest) -> None:
 
 
 def read(folder: RunFolder) -> Optional[KeptBoot]:
-    """Return the request and the environment of the next agent; None where no whole boot.json exists."""
+    """Return the request and the environment of the next agent; None if boot.json is missing or damaged."""
     return folder.read_record(BOOT, KeptBoot)
 
 

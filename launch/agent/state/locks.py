@@ -1,6 +1,6 @@
-"""The locks of a working folder: on a run's name on a host while the run is up, and on the removal of past runs.
+"""The locks of a working folder: on the name of a live run on a host, and on the removal of past runs.
 
-So a name means one run for all verbs, and no run disappears while another is about to resume from it.
+The first makes a name mean one run for all verbs. The second keeps a run while another is about to resume from it.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class NameTaken(AgentError):
 def hold(folder: RunFolder, name: str, file: str) -> Iterator[None]:
     """Hold the lock on ``name``, the name of the run, on this host within the context.
 
-    ``file`` is the argument of verbs about a run of this name.
+    ``file`` is what a user types after a verb to name this run: ``launch down FILE``.
 
     Raises:
       NameTaken: another run holds the name.

@@ -1,6 +1,6 @@
 """The agent's log.
 
-An error of writing the log, as on a full disk, must not end a run.
+An error while writing the log, as on a full disk, must not end a run.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def say_once(text: str) -> None:
 
 
 def say_seldom(kind: str, text: str, clock: Callable[[], float] = time.monotonic) -> None:
-    """Log at most one line of a kind every ``SELDOM_S``, since strangers may cause any number of lines."""
+    """Log at most one line of a ``kind`` every ``SELDOM_S`` seconds: strangers may cause any number of lines."""
     now = clock()
     written_at, left_out = _seldom.get(kind, (now - SELDOM_S, 0))
     if now - written_at < SELDOM_S:

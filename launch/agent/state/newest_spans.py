@@ -1,4 +1,4 @@
-"""The newest spans of this host's tasks, from the files that their flight recorders write."""
+"""The newest spans (timed phases and steps) of this host's tasks, from the files of their flight recorders."""
 
 import os
 import time
@@ -14,12 +14,12 @@ from launch.agent.state.runs import newest as newest_run
 from launch.agent.wire.flight import Current, Exchanged, Flight, HostFlights
 from launch.agent.wire.verb_requests import FlightRequest
 
-NO_FILE = "it has no flight recorder, or has not begun: a ps and a program under `command:` have none"
+NO_FILE = "it has no flight recorder, like a ps or a program under `command:`, or it has not begun"
 DIGITS = 6  # of a second
 
 
 def of_host(request: FlightRequest) -> HostFlights:
-    """Return the newest spans of those requested tasks that this host has, from the run that the request means."""
+    """Return the newest spans of the requested tasks that this host has in the requested run."""
     folder = newest_run(request.run)
     found: List[Flight] = []
     if folder is not None:
@@ -54,15 +54,15 @@ def _current(place: Path, now: float) -> Optional[Current]:
 
 
 def in_columns(empty: Flight, records: FlightRecords, newest: int, lead_s: float) -> Flight:
-    """Return ``empty`` with the ``newest`` spans of ``records`` in its columns.
+    """Return a copy of ``empty`` whose columns have the last ``newest`` spans of ``records``.
 
-    ``lead_s`` is the difference in seconds between the time since 1970 and the monotonic clock of the spans.
+    ``lead_s`` is the time since 1970 minus the time of the spans' monotonic clock, in seconds.
     """
     spans = records.spans[-newest:]
     known = [span.longest for span in spans]
     return replace(
         empty,
-        why_none=None if spans else "no span of it has ended since its host started",
+        why_none=None if spans else "none of its spans has ended since its host booted",
         attempt=[span.attempt for span in spans],
         phase=[span.phase for span in spans],
         step=[span.step for span in spans],

@@ -11,18 +11,18 @@ from launch.agent.wire.run_request import TaskRequest
 
 
 class OtherRun(NamedTuple):
-    """A run that holds ports; ``file`` is the argument of verbs about this run."""
+    """A run that holds ports; ``file`` is what a user types after a verb to name it: ``launch down FILE``."""
 
     name: str
     file: str
 
 
 def refusals(tasks: Sequence[TaskRequest], beside: Optional[str]) -> List[str]:
-    """Return a text for each run, and for each other process, that holds ports of these tasks.
+    """Return an error text for each run, or other process, that holds ports of these tasks.
 
     Args:
-      beside: the command that starts the run on other ports, while another run holds these ports; None where the tasks
-        belong to other machines, too.
+      beside: the command that starts the run on other ports while another run holds these ports; None if the run has
+        other machines, too.
     """
     by_run: Dict[OtherRun, List[TaskRequest]] = {}
     others = []

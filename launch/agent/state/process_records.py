@@ -6,9 +6,9 @@
 
 A pid alone identifies no process, since the kernel reuses pids. A pid and a start time identify one process until the
 machine reboots, so the files record the boot, too. ``others`` are the leaders' descendants, in any session; the agent
-records them every few seconds. A younger descendant is identified by its leader's session and the run in its
-environment, or by the name of the container in its environment. A container's name stays on record from before the
-container starts until the container is proven gone.
+records them every few seconds. A descendant that is not on record yet is identified by its leader's session
+and the run in its environment. In a container, the container's name in its environment identifies it. A container's
+name stays on record from before the container starts until the container is proven gone.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class ProcessName:
 
 @dataclass(frozen=True)
 class AgentProcesses:
-    """The content of agent.json."""
+    """The content of agent.json: the processes of a run's agent and of its keeper."""
 
     boot: str
     agent: ProcessName
@@ -43,7 +43,7 @@ class AgentProcesses:
 
 @dataclass(frozen=True)
 class TaskProcesses:
-    """The content of processes.json."""
+    """The content of processes.json: the processes of a run's tasks on this host."""
 
     boot: str
     leaders: List[ProcessName]
@@ -52,7 +52,7 @@ class TaskProcesses:
 
 @dataclass(frozen=True)
 class RecordedContainers:
-    """The content of containers.json."""
+    """The content of containers.json: the containers of a run's tasks, and the program that runs them."""
 
     program: str
     names: List[str]
@@ -109,7 +109,7 @@ def is_of_this_boot(folder: RunFolder) -> bool:
 
 
 def agent_of(folder: RunFolder) -> List[Process]:
-    """Return the processes of the run's agent and of its keeper on this host, without those that have ended."""
+    """Return the living processes of the run's agent and of its keeper on this host."""
     record = _of_this_boot(folder.read_record(AGENT, AgentProcesses))
     return _living([record.agent, record.keeper]) if record else []
 

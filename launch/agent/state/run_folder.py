@@ -74,7 +74,7 @@ class RunFolder:
         self.own.mkdir(mode=0o700, parents=True, exist_ok=again)
 
     def write(self, name: str, values: Mapping[str, Any], durable: bool = False) -> None:
-        """Replace one of this host's JSON files, private to this user; a ``durable`` file survives a power cut."""
+        """Write one of this host's JSON files, readable only by this user; a ``durable`` file survives a power cut."""
         partial = self.own / f".{name}.partial"
         handle = os.open(str(partial), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -87,7 +87,7 @@ class RunFolder:
             _sync(self.own)
 
     def note(self, name: str, values: Mapping[str, Any], durable: bool = False) -> bool:
-        """Write a file that the run does not need; return whether the file is written.
+        """Write a JSON file without which the run can continue; return whether the file is written.
 
         A full disk must not end the run's training.
         """
@@ -119,14 +119,14 @@ class RunFolder:
         return values if isinstance(values, dict) else None
 
     def read_record(self, name: str, kind: Type[T]) -> Optional[T]:
-        """Return one of this host's JSON files as a dataclass; None as in ``read_whole``, and for a wrong field."""
+        """Return one of this host's JSON files as a dataclass; None if it is missing, damaged or has a wrong field."""
         try:
             return from_values(kind, self.read_whole(name))
         except ValueError:
             return None
 
     def has(self, name: str) -> bool:
-        """Return whether one of this host's files exists, in whatever state."""
+        """Return whether one of this host's files exists, even if it is damaged."""
         return (self.own / name).exists()
 
 

@@ -36,7 +36,7 @@ def every_run(workdir: Path) -> List[RunFolder]:
 
 
 def newest(reference: RunReference) -> Optional[RunFolder]:
-    """Return the run that the reference names, else the first of ``runs``; None if no run exists."""
+    """Return the run that the reference names, else the live or newest run of its name; None if no run exists."""
     workdir = expand(reference.workdir)
     if reference.run:
         folder = RunFolder(workdir, reference.run, reference.host)

@@ -47,7 +47,7 @@ def make(task: Path, attempt: int) -> Optional[str]:
 
 
 def freshen(task: Path) -> None:
-    """Renew the times of a task's folders: systemd, for example, removes folders whose times are days old."""
+    """Renew the timestamps of a task's temporary folders: systemd removes folders that are days old."""
     for link in task.glob("attempt_*.tmp"):
         path = _target(link)
         if path is not None:
@@ -64,7 +64,7 @@ def forget(task: Path, attempt: int) -> None:
 
 
 def remove(link: Path) -> None:
-    """Remove the folder that a link of ``make`` names, and then the link; log what stays."""
+    """Remove the folder that a link of ``make`` names, and then the link; log a folder that cannot be removed."""
     path = _target(link)
     if path is None or _is_mounted(path):
         return
@@ -93,7 +93,7 @@ def left(folder: RunFolder) -> List[str]:
 
 
 def remove_left(folder: RunFolder) -> None:
-    """Remove the folders for temporary files of a run's tasks on this host; the tasks have ended."""
+    """Remove the folders for temporary files of a run's tasks on this host, after the tasks have ended."""
     for link in _links(folder):
         remove(link)
 

@@ -1,7 +1,7 @@
-"""The agents of a run's hosts: their joining, the current agent of each host, early ends, and lost hosts.
+"""Rules about the agents of a run's hosts: agents that join, replace an earlier agent or end too often, and lost hosts.
 
-A restarted agent has another incarnation. The tasks of the earlier agent ended with that agent. This is no failure of
-the tasks, so it does not count against ``restart.max``. A separate bound limits how often a host's agent may end.
+A restarted agent has another incarnation, a random text. The tasks of the earlier agent have ended with that agent.
+They have not failed, so this does not count against ``restart.max``. A separate bound limits an agent's restarts.
 """
 
 from collections import defaultdict, deque
@@ -21,9 +21,9 @@ WINDOW_S = 600.0
 
 
 class Gathering(SupervisionRule):
-    """Start the first formation once the launcher has sent go, and every host has joined or is lost or late.
+    """The rule that starts the first tasks: after ``Go``, once every host has joined, is lost or is late.
 
-    The launcher sends go once it has seen every agent ready. Agents then have ``join_s`` to reach the lead.
+    The launcher sends ``Go`` once every agent is ready. The agents then have ``join_s`` seconds to reach the lead.
     """
 
     def __init__(self, run: SupervisedRun, formations: Formations):
@@ -33,7 +33,7 @@ class Gathering(SupervisionRule):
         self._go_at: Optional[float] = None
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Return the orders that start the first formation."""
+        """Record which hosts have joined; return the orders that start the first tasks, once no host is missing."""
         if isinstance(event, Go):
             self._go_at = now
         elif isinstance(event, (Joined, Lost)):
@@ -60,12 +60,12 @@ class Gathering(SupervisionRule):
 
     def _reason(self, host: str) -> str:
         """Return an error text for a host that is overdue."""
-        what = f"its agent has not reached the lead at {self._plan.control} within {self._plan.join_s:.0f} s"
-        return f"{what}; `launch check` names the closed port, or the name that means another machine there"
+        what = f"its agent has not reached the lead agent at {self._plan.control} within {self._plan.join_s:.0f} s"
+        return f"{what}; `launch check` names the closed port, or the name that resolves to another machine there"
 
 
 class Ends:
-    """The times at which one host's agents ended, in seconds on any clock without jumps."""
+    """The times at which the agents of one host ended, in seconds on any monotonic clock."""
 
     def __init__(self) -> None:
         self._at: Deque[float] = deque(maxlen=MOST + 1)
@@ -75,11 +75,11 @@ class Ends:
         self._at.append(now)
 
     def recent(self, now: float) -> int:
-        """Return the number of ends within ``WINDOW_S``, at most ``MOST`` + 1."""
+        """Return how many agents ended within the last ``WINDOW_S`` seconds; the count stops at ``MOST`` + 1."""
         return sum(now - at <= WINDOW_S for at in self._at)
 
     def too_many(self, now: float) -> int:
-        """Return the number of ends within ``WINDOW_S`` if this number is above ``MOST``; else 0."""
+        """Return how many agents ended within the last ``WINDOW_S`` seconds if more than ``MOST`` did; else 0."""
         recent = self.recent(now)
         return recent if recent > MOST else 0
 
@@ -106,12 +106,12 @@ class Lives:
     def too_many(self, host: str, now: float) -> Optional[str]:
         """Return an error text for a host whose agents end too often; else None."""
         times = self._ends[host].too_many(now)
-        see = "see agent.log of this run there"
+        see = "see the run's agent.log on that host"
         return f"{host}: its agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s; {see}" if times else None
 
 
 class HostEvents(SupervisionRule):
-    """React to an agent that joins, joins again or replaces an earlier agent, and to a lost host."""
+    """The rule that reacts to a lost host, and to an agent that joins, joins again or replaces an earlier one."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)
@@ -148,7 +148,7 @@ class HostEvents(SupervisionRule):
                 self._restarts.put(task, now)
             task.cause, task.samples = f"its agent on {host} ended", deque()
         names = ", ".join(task.plan.name for task in gone) or "none"
-        run.incidents.record_action(f"another agent joined; started again: {names}", now)
+        run.incidents.record_action(f"a new agent joined; restarted tasks: {names}", now)
         too_many = self._lives.too_many(host, now)
         if too_many:
             run.close("failed", too_many, now)

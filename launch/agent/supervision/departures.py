@@ -1,7 +1,7 @@
 """Hosts that leave a run in an orderly way, before their machines shut down.
 
-An elastic run that can train without the host drains the host's tasks, so no step is lost. Any other run saves a
-checkpoint and stops.
+An elastic run that can train without the host drains the host's tasks: it trains on without them,
+and loses no step. Any other run saves a checkpoint and stops.
 """
 
 from typing import Collection, Dict, List, Optional, Set
@@ -12,10 +12,10 @@ from launch.agent.supervision.run_state import SupervisedRun, SupervisionRule
 
 
 class Departures(SupervisionRule):
-    """The hosts that leave one run.
+    """The rule about hosts that leave one run in an orderly way.
 
-    ``reasons`` has the reason for each host's departure. ``needed`` is a leaving host that the run cannot train
-    without; the run then stops.
+    ``reasons`` has the reason for each host's departure. ``needed`` is a leaving host that the run cannot do
+    without, so the run stops.
 
     Args:
       resume: the command that continues the stopped run.
@@ -47,13 +47,13 @@ class Departures(SupervisionRule):
         return []
 
     def discard(self, tasks: Collection[str]) -> None:
-        """Forget the departure of these tasks' hosts: an operator wants the tasks back."""
+        """Forget that the hosts of these tasks leave, because an operator wants the tasks back."""
         for host in {self._run.tasks[name].plan.host for name in tasks}:
             self.reasons.pop(host, None)
             self._begun.discard(host)
 
     def as_cause(self, host: str) -> Optional[str]:
-        """Return the cause of a host's silence where the host had announced its departure; else None."""
+        """Return the cause of a host's silence if the host has announced its departure; else None."""
         return f"it has left: {self.reasons[host]}" if host in self.reasons else None
 
     def _drain(self, host: str) -> DrainRequested:

@@ -2,11 +2,11 @@
 
 Every second belongs to one part:
 
-start         until a worker reports the first step
-kept          between two reports of newer steps, as long as these steps count
-rolled back   between two reports of newer steps that were lost later, when training went back; the steps count as kept
-              when they are taken again
-saving        the chief saved, or measured, between two steps, while the other workers waited for the chief
+start         the time until a worker reports the first step
+kept          the time between two reports of newer steps, if these steps still count
+rolled back   the same, if these steps were lost later because training returned to a checkpoint; when such steps are
+              taken again, the new time is kept
+saving        the time in which the chief saved or measured between two steps while the other workers waited for it
 standing      all other time: no step for longer than usual, for any reason; also the time after the last step
 
 Workers report about once a second, so a shorter pause is not noticed, unless the chief reports a save.
@@ -22,17 +22,14 @@ DIGITS = 3
 
 
 class EffectiveSample(NamedTuple):
-    """The kept time, in seconds, up to the moment at which training reached ``step``.
-
-    Kept is the time spent on steps that count.
-    """
+    """The time ``kept_s``, in seconds, that was spent on steps that count until training reached ``step``."""
 
     step: int
     kept_s: float
 
 
 class Effective:
-    """Divide the time of a run into its parts. Times are seconds on the supervisor's clock."""
+    """The time of a run, divided into kept, rolled-back and other parts, in seconds on the supervisor's clock."""
 
     def __init__(self) -> None:
         self._began_at: Optional[float] = None
@@ -45,12 +42,12 @@ class Effective:
         self._stood_s = self._gained_s = 0.0  # standing and kept since the chief's last report
 
     def begin(self, now: float) -> None:
-        """Start to count the time of the run, unless the count has started before."""
+        """Begin to count the time of the run, unless the count has begun before."""
         if self._began_at is None:
             self._began_at = self._at = now
 
     def restore(self, earlier: Optional[EffectiveTime], step: Optional[int], rate: float, at: float) -> None:
-        """Continue from the parts in an earlier supervisor's status.
+        """Continue the count with the times in the status of an earlier supervisor.
 
         Args:
           step: the newest step in that status.
@@ -86,7 +83,7 @@ class Effective:
         self._samples = [*(sample for sample in self._samples if sample.step < step), EffectiveSample(step, kept_s)]
 
     def recount(self, step: int) -> None:
-        """Take ``step`` as the present step, since a program counts its steps from the start again; no time is lost."""
+        """Continue from ``step``, because a program counts its steps from the start again; no time counts as lost."""
         if self._samples:
             self._samples = [EffectiveSample(step, self._kept_s)]
 
@@ -131,9 +128,9 @@ class Effective:
         return low.kept_s + (high.kept_s - low.kept_s) * (step - low.step) / (high.step - low.step)
 
     def status(self, now: float) -> Optional[EffectiveTime]:
-        """Return the parts of the run's time until ``now``; None before the run begins.
+        """Return how the run's time until ``now`` divides into parts; None before the run begins.
 
-        The time since the newest report counts once that time is longer than usual.
+        The time since the newest report counts only once it is longer than usual.
         """
         if self._began_at is None:
             return None

@@ -1,11 +1,11 @@
-"""The formations of a run: the first, and the next when hosts are lost or return.
+"""The formations of a run: the tasks that train together, at the start and after hosts are lost or return.
 
 A host counts as lost only when its agent has certainly killed the tasks there. The run then ends the other tasks
-of the formation, with ``END_S`` of grace. Then the run starts the next formation on the remaining hosts, from the last
-checkpoint. So processes of different formations never communicate.
+of the formation, with ``END_S`` seconds of grace. Then it starts the next formation on the remaining hosts, from the
+last checkpoint. So processes of different formations never communicate.
 
-A host that returns waits for a while (``Absence``), and until the current formation has trained for ``REST_S``. Then
-the chief saves, and the next formation includes the host.
+A host that returns waits for a while (see ``Absence``), and until the current formation has trained for ``REST_S``
+seconds. Then the chief saves, and the next formation includes the host.
 
 A ``Handover`` carries out an operator's request to drain tasks, or to let drained tasks train again.
 """
@@ -27,7 +27,7 @@ REST_S = 15.0
 
 
 class Formations(SupervisionRule):
-    """The successive formations of one run, and the hosts that are out.
+    """The successive formations of one run (the tasks that train together), and its absent hosts.
 
     ``current`` is the formation that trains, or that will train once every host has joined.
     """
@@ -48,7 +48,7 @@ class Formations(SupervisionRule):
         self._losses: List[Incident] = []  # since the newest formation
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Take hosts back while the run trains; start the next formation once every process of the former has ended."""
+        """Take back hosts while the run trains; start a new formation once all processes of the old one have ended."""
         if isinstance(event, Prepared) and self._handover is not None:
             self._handover.record(event)
         orders = self._take_back(now) if self._run.trains else []
@@ -65,24 +65,24 @@ class Formations(SupervisionRule):
     def is_up(self) -> bool:
         """Return whether every task of the formation is up.
 
-        A task is up where the task runs or has succeeded. An evaluator that failed counts as up: the run continues
+        A task is up if it runs or has succeeded. An evaluator that failed counts as up, too: the run continues
         without it.
         """
         return self._roster.number("running", "succeeded", "failed") >= len(self.current.indices)
 
     @property
     def is_changing(self) -> bool:
-        """Return whether a handover is under way."""
+        """Return whether a handover, a planned change of the tasks that train, is under way."""
         return self._handover is not None
 
     @property
     def out(self) -> Collection[str]:
-        """Return the hosts that are lost, or that wait to be taken back."""
+        """Return the absent hosts: each is lost, or has returned and still waits to join the training."""
         return self._absences.out
 
     @property
     def can_change(self) -> bool:
-        """Return whether another formation may be prepared now, while the current one trains."""
+        """Return whether the run may now prepare another formation while the current one trains."""
         return self._run.trains and self.is_up and not self.is_changing
 
     def start_task(self, task: TaskRecord) -> Start:
@@ -98,7 +98,7 @@ class Formations(SupervisionRule):
     # -- the first formation, and the next ones
 
     def start_first(self, now: float) -> List[Order]:
-        """Start formation 0, once every host has joined or is out."""
+        """Return the orders that start formation 0, without the hosts that are lost or late."""
         self._absences.end_of_returned()
         return self._start(0, now)
 
@@ -217,7 +217,7 @@ class Formations(SupervisionRule):
     # -- hosts that return
 
     def admit(self, host: str, now: float) -> bool:
-        """Record that a host's agent is connected; return whether the host was out."""
+        """Record that a host's agent has connected; return whether the run had gone on without this host."""
         if host not in self.out:
             return False
         self._absences.out[host].end(now)
@@ -257,15 +257,15 @@ class Formations(SupervisionRule):
     # -- tasks that an operator drains or takes back
 
     def refusals(self, request: DrainRequested) -> List[str]:
-        """Return the reasons why ``request`` cannot be carried out now; empty where the run can carry it out."""
+        """Return the reasons why the run cannot carry out ``request`` now; the list is empty if it can."""
         if not self.is_elastic:
-            return ["expected a run with the key elastic; set elastic: {min_workers: 1} and start it with --resume"]
+            return ["expected a run with the key elastic; set elastic: {min_workers: 1} and continue with up --resume"]
         if not self.can_change:
-            return ["expected a run that trains, found one that starts or changes; try again when it trains"]
+            return ["the run is still starting, or is changing its tasks; try again once it trains"]
         return self.wishes.refusals(request, self.out)
 
     def drain(self, request: DrainRequested, now: float) -> List[Order]:
-        """Start to drain tasks, or to take tasks back; return the first orders, none for a request that is refused."""
+        """Begin to drain tasks, or to take them back; return the first orders, or [] if the request is refused."""
         if self.refusals(request):
             return []
         before, self.problem = self.wishes.by_name, None

@@ -1,11 +1,11 @@
-"""The end of a run and of its tasks: success, the deadline, and the order of the ends once the run's result is known.
+"""The end of a run and of its tasks: success, the deadline, and the order in which tasks end once the result is known.
 
-A job's task reports its own success. A foreign program succeeds if it exits with code 0 without an order to end.
+A job's task reports its own success. A program under ``command:`` succeeds if it exits with code 0 without an order.
 
 Workers end first, then the ps: a worker that closes its session needs its ps. After a success the tasks have
-``leave_s`` to exit by themselves. Meanwhile the lead orders only the tasks to end that never exit by themselves. These
-tasks are the evaluator of a job, and the ps of foreign programs once all other tasks have exited. A job's evaluator
-ends its measurement within ``leave_s``. Only the exit of a program's evaluator shows that the evaluator has finished.
+``leave_s`` seconds to exit by themselves. Meanwhile the lead ends only tasks that never exit by themselves: the
+evaluator of a job, and the ps of a program once all other tasks have exited. A job's evaluator then has ``leave_s``
+to finish its measurement. A program's evaluator counts as finished only when it exits.
 """
 
 import signal
@@ -22,14 +22,14 @@ EVALUATOR, WORKERS, PS = "evaluator", "workers", "ps"  # groups that end togethe
 
 
 class Success(SupervisionRule):
-    """Mark a run as up once every task of a formation is up; close the run once the decisive tasks have succeeded."""
+    """The rule that marks a run as up once all tasks are up, and closes it once the decisive tasks have succeeded."""
 
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
         self._formations = formations
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Close the run once it has succeeded; ``Ending`` then returns the orders that end the tasks."""
+        """Close the run if it has succeeded; the rule ``Ending`` then ends the tasks."""
         if self._run.trains and not self._run.state.was_up and self._formations.is_up:
             self._run.state.was_up = True
         if self._run.state.phase in (Phase.TRAINING, Phase.REFORMING) and self._run.roster.have_succeeded:
@@ -38,7 +38,7 @@ class Success(SupervisionRule):
 
 
 class Deadline(SupervisionRule):
-    """Stop the run at its deadline, ``deadline_s`` after its start; the time of restarts counts, too.
+    """The rule that stops the run ``deadline_s`` seconds after its start; the time of restarts counts, too.
 
     Args:
       resume: the command that continues the stopped run.
@@ -49,15 +49,15 @@ class Deadline(SupervisionRule):
         self._resume = resume
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Stop the run in an orderly way once its time is over."""
+        """Stop the run in an orderly way once its deadline has passed."""
         deadline_s = self._run.plan.deadline_s
         if deadline_s is None or self._run.state.is_closing or self._run.incidents.run_time(now) < deadline_s:
             return []
-        return self._run.stop(f"deadline_s: {deadline_s:.10g} s are over; continue with `{self._resume}`", now)
+        return self._run.stop(f"deadline_s of {deadline_s:.10g} s has passed; continue with `{self._resume}`", now)
 
 
 class Ending(SupervisionRule):
-    """The end of one run and of its tasks, once its result is known."""
+    """The rule that ends the tasks, and then the run, once the run's result is known."""
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
@@ -66,7 +66,7 @@ class Ending(SupervisionRule):
         self._group: Optional[str] = None  # the group that was ordered to end last
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """End the tasks group by group, then the run."""
+        """Return the orders that end the tasks, one group after the other, and then the run."""
         run = self._run
         if run.state.phase is not Phase.CLOSING:
             return []
@@ -99,8 +99,8 @@ class Ending(SupervisionRule):
     def has_succeeded(self, task: TaskRecord, event: Exited, restarts: bool) -> bool:
         """Return whether ``event``, the end of a task's process, shows that the task has succeeded.
 
-        ``restarts`` is True where the task was ordered to end for its next attempt. An evaluator that exited for its
-        next attempt has not succeeded, although its process exits with code 0.
+        ``restarts`` is True if the task was ordered to end so that it restarts. An evaluator that ends for that reason
+        has not succeeded, although its process exits with code 0.
         """
         if restarts and task.plan.role == EVALUATOR:
             return False
@@ -128,7 +128,7 @@ class Ending(SupervisionRule):
         if self._plan.judge != "exit" and event.exit_code == -signal.SIGTERM:
             return None
         given = f"stopped {now - self._run.closed_at:.0f} s after the run had succeeded, before it ended by itself"
-        measured = "" if self._plan.judge == "exit" else f" (it had measured step {task.progress.get('step') or 0})"
+        measured = "" if self._plan.judge == "exit" else f" (last measured step: {task.progress.get('step') or 0})"
         return replace(event, kind=CUT_SHORT, cause=f"{given}{measured}; a larger leave_s gives it more time")
 
     def _due(self, processes: Mapping[str, int], now: float) -> Optional[str]:
@@ -150,9 +150,9 @@ class Ending(SupervisionRule):
 
 
 def means_success(event: Exited, judge: str, ordered: bool) -> bool:
-    """Return whether ``event``, the end of a task's process, means success of the task.
+    """Return whether a task has succeeded, given ``event``, the end of its process.
 
-    ``judge`` is the run's criterion of success. ``ordered`` is True where the task was ordered to end.
+    ``judge`` is the run's criterion of success. ``ordered`` is True if the task was ordered to end.
     """
     if judge == "exit":
         return event.exit_code == 0 and not ordered

@@ -4,10 +4,10 @@ A failure older than ``restart.window_s`` is forgiven. A failure *repeats* the f
 error, apart from numbers and addresses, and nothing has changed in between:
 
     the task made no progress      the attempt lived for less than ``QUICK_S``, and training took no newer step
-    the rest of the run is calm    no other task, host or GPU has had a problem of its own within ``CALM_S``, or has one
-                                   now; no host is silent. Of an evaluator's problems only those within ``CALM_S`` count
+    the rest of the run is calm    no host is silent, and no other task, host or GPU has a problem of its own, now or
+                                   within ``CALM_S``. An evaluator's problem counts only within ``CALM_S``
 
-A lost connection repeats no failure: the other task may be back at the next attempt.
+A lost connection never counts as a repetition: the other task may be back at the next attempt.
 """
 
 import re
@@ -18,7 +18,7 @@ from launch.status.incident_status import IncidentStatus
 
 QUICK_S = 30.0  # an attempt that lived for longer has made progress
 CALM_S = 60.0
-AGAIN = "; the same error twice, without progress in between, so it is not tried again"
+AGAIN = "; the same error twice, without progress in between, so the task is not restarted"
 _CHANGING = re.compile(r"\w*\d\w*")  # words with digits: counts, addresses, names of temporary files
 
 
@@ -28,7 +28,7 @@ def form(error: str) -> str:
 
 
 def is_calm(task: TaskPlan, error: str, incidents: Sequence[IncidentStatus], at_s: float) -> bool:
-    """Return whether every recent or open incident is one of ``task``, or has the same error as ``error``.
+    """Return whether every recent or open incident belongs to ``task``, or has the same error as ``error``.
 
     ``at_s`` is the present time, in seconds since the run began.
     """
@@ -47,7 +47,7 @@ class CountedFailures:
 
     @property
     def count(self) -> int:
-        """Return the number of failures that are not forgiven."""
+        """Return the number of failures that still count, because they are not forgiven."""
         return len(self._at)
 
     def forgive(self, now: float, window_s: Optional[float]) -> None:
@@ -60,11 +60,11 @@ class CountedFailures:
         self._at.append(now)
 
     def repeats(self, error: str, advances: int) -> bool:
-        """Record the newest failure; return whether the failure before had the same error, without progress since then.
+        """Record the newest failure; return whether the one before had the same error, without progress in between.
 
         Args:
           error: the error of the newest failure; "" where this error cannot repeat.
-          advances: the number of times that training has taken a newer step; a newer step is progress.
+          advances: how often training has reached a newer step so far; an unchanged number means no progress.
         """
         before, self._form = (self._form, self._advances), form(error)
         self._advances = advances

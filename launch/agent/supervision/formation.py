@@ -1,6 +1,6 @@
-"""Formations, the tasks of a run that train together, as lost hosts and operators' wishes decide.
+"""Formations: the tasks of a run that train together, without lost hosts and the tasks that an operator has drained.
 
-A run begins with formation 0, which has all tasks but the spares. When a host is lost or taken back, or an operator
+A run begins with formation 0, which has all tasks except spare ps. When a host is lost or taken back, or an operator
 drains tasks, the next formation replaces the current one. TensorFlow allows no gaps in the indices of a role, so each
 formation has its own cluster. The cluster numbers the tasks of each role from 0. Everywhere else a task keeps the name
 that it has in the run.
@@ -29,8 +29,8 @@ _NAME = re.compile(r"\b(ps|chief|worker)((?:/replica:\d+/task)?:)(\d+)\b")  # na
 class Formation:
     """The tasks that train together.
 
-    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``indices`` has each task's place
-    in its role: {name in the run: index in the formation}. ``indices`` includes the evaluator.
+    ``cluster`` is the JSON text of the cluster in ``TF_CONFIG``, {role: addresses}. ``indices`` maps each task's name
+    in the run to the task's index within its role in this formation. ``indices`` includes the evaluator.
     """
 
     number: int
@@ -59,14 +59,14 @@ class Formation:
 def form(
     number: int, tasks: Sequence[TaskPlan], out: Collection[str], wishes: Optional[Mapping[str, bool]] = None
 ) -> Formation:
-    """Return the formation of the tasks whose hosts are not in ``out``.
+    """Return the formation of the tasks whose hosts are not in ``out``, the absent hosts.
 
-    A spare takes the place of a missing ps.
+    A spare ps takes the place of a missing ps.
 
     Args:
       number: the number of the formation.
-      wishes: an operator's wishes, by task name: False for a task to leave out, True for a spare that must train in
-        addition to all others.
+      wishes: what an operator wants, by task name: False leaves a task out; True lets a spare ps train in addition to
+        all others.
     """
     by_role: Dict[str, List[TaskPlan]] = {}
     wishes = wishes or {}
@@ -83,7 +83,7 @@ def form(
 
 
 def sizes(names: Collection[str]) -> Tuple[int, int]:
-    """Return the number of workers, the chief included, and the number of ps among ``names``, the names of tasks."""
+    """Return how many of the tasks ``names`` are workers, the chief included, and how many are ps."""
     roles = [name.partition(":")[0] for name in names]
     return sum(role in TRAINERS for role in roles), roles.count("ps")
 
@@ -105,7 +105,7 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
     if workers < min_workers:
         return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
     if not servers:
-        return f"none of {all_servers} ps is left, and no spare"
+        return f"none of {all_servers} ps is left, and no spare ps"
     return None
 
 
@@ -135,7 +135,7 @@ class Absence:
 
 
 class Absences:
-    """The absence of each host that was ever lost; ``out`` has the hosts that are not in the formation now."""
+    """The absences of all hosts that were ever lost; ``out`` has the hosts that do not train now."""
 
     def __init__(self) -> None:
         self.out: Dict[str, Absence] = {}
@@ -151,15 +151,15 @@ class Absences:
         return [host for host, absence in self.out.items() if now >= absence.ready_at]
 
     def end_of_returned(self) -> None:
-        """End the absence of every host that has returned, without a wait: no formation has begun."""
+        """End the absence of every host that has returned, without its usual wait, since no training has begun."""
         self.out = {host: absence for host, absence in self.out.items() if absence.ready_at == math.inf}
 
 
 class Wishes:
-    """An operator's wishes about one run; ``by_name`` has the wishes in the form that ``form`` takes.
+    """An operator's wishes for the tasks of one run; ``by_name`` is the argument ``wishes`` of ``form``.
 
-    A wish names a task that formations must leave out, or a spare that must train in addition to all others. A wish
-    stays until the operator takes it back, whatever happens to hosts. A new run has no wishes.
+    A wish is about a task that must not train, or a spare ps that must train in addition to all others. A wish is valid
+    until the operator takes it back, whatever happens to hosts. A new run has no wishes.
     """
 
     def __init__(self, plan: RunPlan, roster: Roster):
@@ -171,11 +171,11 @@ class Wishes:
         self.by_name = {**dict.fromkeys(earlier.drained, False), **dict.fromkeys(earlier.added, True)}
 
     def named(self, wish: bool) -> List[str]:
-        """Return the names of the tasks that have this wish."""
+        """Return the tasks that an operator wants to leave out (``wish`` False), or the spares to add (True)."""
         return sorted(name for name, wished in self.by_name.items() if wished is wish)
 
     def joined_by(self, request: DrainRequested) -> Dict[str, bool]:
-        """Return the wishes by task name, as they are once ``request`` is added to the current wishes."""
+        """Return the value of ``by_name`` after ``request`` is added to the current wishes."""
         others = {name: wish for name, wish in self.by_name.items() if name not in request.tasks}
         spares = [name for name in request.tasks if self._roster.by_name[name].plan.spare]
         return {**others, **dict.fromkeys(spares if request.back else request.tasks, request.back)}
@@ -184,10 +184,10 @@ class Wishes:
         """Return the reasons why a request to drain or take back tasks is refused; empty where the request is possible.
 
         Args:
-          out: the hosts that are out.
+          out: the absent hosts.
         """
         tasks = [self._roster.by_name[name].plan for name in request.tasks]
-        wrong = [f"{each.name} is the chief, which leads the run; choose others" for each in tasks if each.chief]
+        wrong = [f"{each.name} is the chief, which leads the run; choose other tasks" for each in tasks if each.chief]
         wrong += [f"{each.name}: expected a ps or a worker" for each in tasks if each.role == "evaluator"]
         wished = self.joined_by(request)
         if wrong or wished == self.by_name:

@@ -21,7 +21,7 @@ class Handover:
     """One planned change in progress.
 
     Args:
-      before: the wishes to restore where the change fails.
+      before: the operator's wishes, to restore if the change fails.
       orders: the orders that prepare the processes.
       saving: the requests to the chief to save.
 
@@ -38,11 +38,11 @@ class Handover:
         self._has_asked = False
 
     def record(self, event: Prepared) -> None:
-        """Record that a process waits, or that the process could not be prepared."""
+        """Record that a task's new process is ready and waits, or that it could not be prepared."""
         self._unready.discard((event.task, event.attempt))
 
     def next_orders(self, now: float) -> List[Order]:
-        """Return the orders that are due now."""
+        """Return the orders for the next stage of the change, if that stage is due now."""
         if self._has_asked:
             return [] if self._saving.is_pending(now) else self._conclude()
         if self._unready and now < self._ready_by:

@@ -1,16 +1,16 @@
-"""The detection of frozen tasks, whose processes exist and make no progress.
+"""The detection of frozen tasks: their processes exist, but make no progress.
 
-The verdict is a pure function of signs of life and time. A task is the culprit by these criteria, where ``frozen_s`` is
-``restart.frozen_s``:
+The verdict depends only on the tasks' signs of life (heartbeats) and on time. A task is frozen by one of these
+criteria, where ``frozen_s`` is the key ``restart.frozen_s``:
 
-    stopped       the kernel reports that a signal has stopped the task, for ``frozen_s``; also for foreign programs
-    silent        the task's sign of life is late by ``frozen_s``, and by five times its slowest recent step; in its
-                  first step, while it saves and while it ends, by a minute; while it loads or builds its graph, by
-                  five minutes
-    in its step   the task lives, and its step waits for the task. The step has lasted for ``frozen_s``, for five times
-                  the task's slowest recent step, and for twice the usual whole step with all waiting. A first step may
+    stopped       a signal has stopped the task for ``frozen_s``, as the kernel reports; also under ``command:``
+    silent        the task has sent no sign of life for ``frozen_s``, and for five times its slowest recent step. The
+                  bound is at least a minute in its first step, while it saves and while it ends, and at least five
+                  minutes while it loads or builds its graph
+    in its step   the task lives, and the step waits for this task. The step has lasted for ``frozen_s``, for five times
+                  the task's slowest recent step, and for twice the usual whole step, waits included. A first step may
                   take five minutes
-    saving        the task has written a checkpoint for a minute, and for ten times as long as its slowest recent
+    saving        the task has been writing a checkpoint for a minute, and for ten times as long as its slowest recent
                   checkpoint took
 
 The agent counts these seconds (``launch.agent.tasks.task_reports``). It counts fewer seconds than the clock while a
@@ -18,11 +18,11 @@ task waits for a processor, reads or writes.
 
 A task can be ``in its step`` only where the task reports that the others wait for it, or that no task waits for
 another. The count begins at the last report to the contrary: a task that waited for others then has the full time
-itself. No task is ``in its step`` while another task is stopped, silent or saving, a host is silent, or a ps is away.
+again. No task is ``in its step`` while another task is stopped, silent or saving, a host is silent, or a ps is away.
 The others then have a reason to wait, and the count begins again afterwards. If every worker is ``in its step`` at
 once, the workers share something slow: each worker then has five minutes, as in a first step.
 
-A process that a debugger holds (state ``t``) is no culprit: somebody holds it on purpose. Where every process of the
+A process that a debugger holds (state ``t``) is not frozen: somebody holds it on purpose. If every process of the
 run is stopped, somebody has paused the run.
 """
 
@@ -61,7 +61,7 @@ class _Shared(NamedTuple):
 
 
 class Watch(SupervisionRule):
-    """The lead's knowledge of tasks that may be frozen."""
+    """The rule that detects and kills frozen tasks."""
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
@@ -143,7 +143,7 @@ class Watch(SupervisionRule):
             return None
         phase_s, counted_s = float(sign.get("phase_s") or 0.0), float(sign.get("counted_s") or 0.0)
         if phase == "saving" and counted_s >= max(frozen_s, SAVING_S, SAVING_SLOWER * slowest_s):
-            return f"writing a checkpoint for {phase_s:.0f} s"
+            return f"it has been writing a checkpoint for {phase_s:.0f} s"
         settled_s = self._clock - self._settled_at
         lasts_s = min(counted_s - self._free_until.get(name, 0.0), settled_s)
         usual_s = float(sign.get("usual_s") or 0.0)
@@ -151,7 +151,7 @@ class Watch(SupervisionRule):
             return None
         if lasts_s < FIRST_S and (phase == "first step" or self._is_shared()):
             return None
-        return f"in {'its first' if phase == 'first step' else 'one'} step for {min(phase_s, settled_s):.0f} s"
+        return f"{'its first' if phase == 'first step' else 'one'} step has lasted {min(phase_s, settled_s):.0f} s"
 
     def _is_shared(self) -> bool:
         """Return whether the step of every worker lasts, and waits for that worker.
@@ -192,15 +192,15 @@ _WHILE = {
 
 
 def as_failure(event: Exited, why: str) -> Exited:
-    """Return the end of a task that was killed as frozen, with ``why`` and the task's place as the cause."""
+    """Return ``event``, the end of a frozen task, with a cause that has ``why`` and the line of code where it hung."""
     where = place(event.stack or "")
     return replace(event, kind="frozen", cause=f"frozen: {why}{', ' + where if where else ''}")
 
 
 def place(stack: str) -> Optional[str]:
-    """Describe the place where a task was: ``in jobs/digits.py:31 (inputs)``.
+    """Describe the line of code that a task was executing: ``in jobs/digits.py:31 (inputs)``.
 
-    A place in the job's own code is preferred to a place in the launcher's code.
+    A line of the job's own code is preferred to a line of the launcher's code.
 
     Args:
       stack: the stacks of threads as faulthandler writes them, each with its innermost call first.

@@ -17,15 +17,15 @@ KINDS = {
     "signal": "a signal ended the task",
     "out-of-memory": "the task had no memory left, according to its limit, the kernel or an allocator",
     "lost-connection": "the task could not reach another task any more",
-    "exit": "the task ended by itself with an exit code, and without another sign of the cause",
+    "exit": "the task exited with an exit code, and nothing else shows the cause",
     "not-started": "a task's process, or a host's agent, could not be started",
-    "frozen": "the task's process was there and made no progress",
+    "frozen": "the task's process existed, but made no progress",
     "agent": "a host's agent ended",
-    "host": "no message came from a host any more",
-    "gpu": "a GPU failed, by the report of the kernel or of its driver",
+    "host": "the lead received no more messages from a host",
+    "gpu": "the kernel or the driver reported that a GPU failed",
     "checkpoint": "a checkpoint could not be written or read",
     "non-finite": "a loss or a gradient was not a number",
-    CUT_SHORT: "an evaluator was stopped after the run had succeeded, before it ended by itself",
+    CUT_SHORT: "the run had succeeded, and its evaluator was stopped before it ended by itself",
 }
 OF_A_HOST = ("host", "agent")
 MOST_LINES, LONGEST_LINE, MOST_STACK = 12, 300, 4000  # characters; each status contains these texts
@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 class History(Generic[Item]):
-    """The first and the newest of the items that were added.
+    """A bounded list: it keeps the first and the newest items, and drops the items in between.
 
     ``count`` is the number of all items that were added, the dropped ones included.
 
@@ -129,12 +129,12 @@ class Incident:
         return f"{self.title}: {self.cause or self.kind}"
 
     def concern(self, task: TaskRecord) -> None:
-        """Record the task that the incident is about, and its present attempt."""
+        """Record ``task`` and its present attempt as the subject of the incident."""
         self.role, self.index, self.host = task.plan.role, task.plan.index, task.plan.host
         self.attempt, self.tried, self.log = task.attempt, task.failures + 1, task.log
 
     def take_over(self, earlier: "Incident") -> None:
-        """Take the place of an earlier incident, which is a consequence of this incident."""
+        """Take over the number and history of ``earlier``, which turned out to be a consequence of this incident."""
         self.number, earlier.open = earlier.number, False
         self.followed.add(earlier.as_consequence())
         self.followed.extend(earlier.followed)
@@ -188,7 +188,7 @@ def signal_name(exit_code: Optional[int]) -> Optional[str]:
 
 
 class Returns:
-    """The incidents of hosts whose return makes tasks restart; the losses of these restarts count for the incident.
+    """The incidents of hosts whose return makes tasks restart; each incident includes the losses of these restarts.
 
     A task that ends late restarts late. The other tasks may have taken steps by then, and the late restart loses these
     steps, too.
@@ -200,7 +200,7 @@ class Returns:
         self._tasks: Set[str] = set()  # that restart one by one, until each starts
 
     def expect(self, incident: Incident, tasks: Sequence[str]) -> None:
-        """Expect starts of tasks because of ``incident``; ``tasks`` are those that restart one by one."""
+        """Expect tasks to start because of ``incident``; ``tasks`` are the tasks that restart one by one."""
         self._expected.append(incident)
         self._tasks.update(tasks)
 
@@ -209,7 +209,7 @@ class Returns:
         self._tasks.clear()
 
     def record_start(self, task: str, advances: int) -> None:
-        """Record the start of a task's process; ``advances`` is how often training had taken a newer step by then."""
+        """Record the start of a task's process; ``advances`` counts how often training has reached a newer step."""
         awaited, self._expected = self._expected, []
         self._counted += awaited
         for incident in self._counted if task in self._tasks else awaited:
@@ -217,7 +217,7 @@ class Returns:
         self._tasks.discard(task)
 
     def counted(self, advances: int) -> List[Incident]:
-        """Return the incidents whose losses a step may change; ``advances`` is as in ``record_start``."""
+        """Return the incidents whose losses the present step may change; ``advances`` is as in ``record_start``."""
         found = self._counted
         if not self._tasks:
             self._counted = [each for each in found if each.advances >= advances]

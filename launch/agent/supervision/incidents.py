@@ -28,7 +28,7 @@ class Incidents:
     """The incidents of one run.
 
     Args:
-      tasks: the tasks by name; ``Incidents`` reads the place, the attempts and the log of each task.
+      tasks: the tasks by name; ``Incidents`` reads the role, the host, the attempts and the log of each task.
       has_progress: whether tasks report their progress; tasks of ``command:`` may begin to report it later.
     """
 
@@ -70,7 +70,7 @@ class Incidents:
         cause: Optional[str] = None,
         end: Optional[Exited] = None,
     ) -> Incident:
-        """Record a problem, perhaps the ``end`` of a task; return its incident, or the earlier one that caused it."""
+        """Record a problem, such as the ``end`` of a task; return its incident, or the earlier one that caused it."""
         self._changed = True
         record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
@@ -100,7 +100,7 @@ class Incidents:
         return self.begin(kind, now, event.task, cause=event.cause, end=event)
 
     def record_late_exit(self, event: Exited, now: float) -> None:
-        """Record the end of a task during the end of a failed run, if it may explain another task's lost connection."""
+        """Record that a task ended after the run failed, if this may explain another task's lost connection."""
         lost = self.blame is not None and self.blame.incident.kind == LOST_CONNECTION
         if lost and event.kind not in (None, LOST_CONNECTION):
             self.record_exit(event, now)
@@ -169,11 +169,11 @@ class Incidents:
     # -- recovery
 
     def expect_starts(self, tasks: Sequence[str]) -> None:
-        """Treat reports of these tasks as old until the tasks start: a host's incident has ended them."""
+        """Treat reports of these tasks as outdated until the tasks start again: a host's incident has ended them."""
         self._gone.update(tasks)
 
     def leave(self, task: str) -> None:
-        """Record that the formation continues without a task: the task's incident is over once the others train."""
+        """Record that training continues without a task; the task's incident is over once the other tasks train."""
         if task in self._open:
             self._awaiting_start.append(self._open.pop(task))
 
@@ -201,11 +201,11 @@ class Incidents:
 
     @property
     def awaits_start(self) -> bool:
-        """Return whether an incident of a host waits for the start of a task."""
+        """Return whether the incident of a host stays open until a task starts."""
         return bool(self._awaiting_start)
 
     def go_on(self, now: float) -> None:
-        """Record that no task starts for a host's incident: the host had no tasks, or its tasks were drained before."""
+        """Stop waiting for a task to start after a host's incident: the host had no tasks, or they were drained."""
         awaiting, self._awaiting_start = self._awaiting_start, []
         settle = self._await_step if self.has_progress else self._close
         for incident in awaiting:
@@ -235,7 +235,7 @@ class Incidents:
                 self._close(incident, now)
 
     def record_end(self, task: str, now: float) -> None:
-        """Close the incident of a task that has ended well without another step."""
+        """Close the incident of a task that has succeeded without a further step."""
         own = self._open.pop(task, None)
         if own is not None:
             self._awaiting_step.pop(id(own), None)
@@ -288,13 +288,13 @@ class Incidents:
         return cause
 
     def blame_task(self, event: Exited, incident: Incident, attempts: int, why: str = "") -> str:
-        """Record the cause of the run's failure: a task without a further attempt; return it, followed by ``why``."""
+        """Record that the run failed with a task that may not restart; return the cause, followed by ``why``."""
         first = self._relapses.first(event.task, incident)
         found = blame(self._tasks[event.task], event, incident, first, attempts)
         return self.blame_incident(found.incident, found.line + why)
 
     def statuses(self) -> List[IncidentStatus]:
-        """Return the first and the newest incidents, oldest first; the same list object until something changes."""
+        """Return the first and the newest incidents, oldest first; the list object is the same until one changes."""
         if self._changed:
             self._statuses, self._changed = [incident.status() for incident in self._history], False
         return self._statuses

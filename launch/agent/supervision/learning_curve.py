@@ -11,7 +11,7 @@ from launch.agent.supervision.task_records import TaskRecord
 
 
 class LearningCurve(SupervisionRule):
-    """Record the losses, metrics, checkpoints and formations of a run in its learning curve."""
+    """The rule that records the losses, metrics, checkpoints and formations of a run in its learning curve."""
 
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
@@ -22,7 +22,7 @@ class LearningCurve(SupervisionRule):
         self._formation = 0
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the progress or the end of a task in the curve; no order follows."""
+        """Record the progress or the end of a task in the curve; return no orders."""
         if isinstance(event, Advanced):
             task = self._run.roster.find(event)
             if task is not None and task.progress.get("step") is not None:

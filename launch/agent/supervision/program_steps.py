@@ -1,8 +1,8 @@
 """Rule: the steps that a program under ``command:`` reports.
 
-A program may report steps, or not: only its first report shows that. From then on the run expects steps, as of a job.
-A task that reports no steps itself, such as a ps, is back after a restart once any worker takes a step. Only steps of
-workers count as training: the status shows an evaluator's steps, and nothing waits for them.
+Only the first report of a program shows that it reports steps. From then on the run expects steps, as it does of a
+job. A task without steps of its own, such as a ps, counts as recovered from a restart once any worker takes a step.
+Only steps of workers count as training: the status shows an evaluator's steps, and nothing waits for them.
 """
 
 from typing import Any, Iterable, List, Mapping
@@ -16,23 +16,23 @@ TOGETHER_S = 5.0  # processes that begin within this time begin from one checkpo
 
 
 class ProgramSteps(SupervisionRule):
-    """Expect steps of a program that reports steps; warn of a program whose step goes back.
+    """The rule that notes whether a program reports steps, and warns if its step goes back without a restart.
 
-    A step that goes back is a return to a checkpoint in two cases: in the first report of a process, and while the run
-    has an open incident after which the task's process has not restarted. At all other times the program counts from
-    the start again, as in every epoch, and has lost nothing.
+    A step that goes back means a return to a checkpoint in two cases: in the first report of a process, and while an
+    incident is open and the task's process has not restarted since. In all other cases the program counts from the
+    start again, as in every epoch, and has lost nothing.
     """
 
     _has_warned = False  # of a step that went back; the first such task suffices
 
     def restore(self, programs: Iterable[str]) -> None:
-        """Continue with the tasks that had reported a step under an earlier lead."""
+        """Restore ``programs``, the tasks that have reported a step to an earlier lead."""
         tasks = self._run.tasks
         self._run.incidents.programs.update(name for name in programs if tasks[name].plan.role in TRAINERS)
         self._run.incidents.has_progress = bool(self._run.incidents.programs)
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the consequences of a task's report, or of its end, for the run's incidents; no order follows."""
+        """Update the run's incidents after a report or the end of a task; return no orders."""
         if isinstance(event, Advanced) and event.progress.get("reports"):
             if self._run.roster.find(event) is not None:
                 self._record(event.task, event.progress)
@@ -49,7 +49,7 @@ class ProgramSteps(SupervisionRule):
         last = incidents.stalls.recount(task, step) if is_calm and self._run.tasks[task].plan.role in TRAINERS else None
         if last is not None:
             incidents.effective.recount(step - 1)
-            why = f"its step went back from {last} to {step} without a restart; report a count over the whole training"
+            why = f"its step went back from {last} to {step} without a restart; count the steps over the whole training"
             if not self._has_warned:
                 self._has_warned = True
                 self._run.warnings.append(f"progress of {task}: {why}")

@@ -1,20 +1,20 @@
-"""Rule: name the tasks that do nothing, and the tasks that remain once a worker has succeeded.
+"""Rule: show in the status which tasks do nothing, and which workers remain once another worker has succeeded.
 
 Each host measures for how long its tasks have done nothing (``launch.agent.tasks.idleness``), and reports the tasks
-that have done nothing for ``quiet_s``. This rule decides which of these tasks the status names. No order follows.
+that have done nothing for ``quiet_s``. This rule decides which of these tasks the status names. It gives no orders.
 
-    a worker, or the chief, is named    of a program under ``command:``, also while others work. Workers of a job wait
-                                        for each other, as for a long evaluation: they are named where no worker works,
-                                        and ``hang_detection`` finds a single frozen task
-    a ps or an evaluator is named too   where no worker works: while one works, it waits for the workers by its nature
-    no further task is named            while a task restarts or a host is silent, for which others may wait; between
-                                        two formations of an elastic run; before the run trains
-    names remain as they are            once the run has its result: the status shows what stood still before its end
+    a worker or the chief is named      in a program under ``command:``, even while others work. Workers of a job wait
+                                        for each other, as for a long evaluation. So they are named only if no worker
+                                        works; ``hang_detection`` finds a single frozen task
+    a ps or an evaluator is named       only if no worker works: otherwise it may simply wait for the workers
+    no further task is named            before the run trains, and between two formations of an elastic run; also while
+                                        a task restarts or a host is silent, since others may wait for it
+    names remain unchanged              once the run has its result: the status shows what stood still before the end
 
-A task is not named any more when it works again, or when its next attempt starts.
+A task is no longer named when it works again, or when its next attempt starts.
 
-For programs under ``command:``, whose workers end by themselves, ``Remaining`` names the workers that are still there
-``REMAIN_S`` after another worker has exited with code 0.
+The workers of a program under ``command:`` end by themselves. ``Remaining`` names the workers that are still there
+``REMAIN_S`` seconds after another worker has exited with code 0.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -40,7 +40,7 @@ class _Report(NamedTuple):
 
 
 class Quietness(SupervisionRule):
-    """The tasks of one run that do nothing."""
+    """The rule that names the tasks of one run that do nothing."""
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
@@ -50,7 +50,7 @@ class Quietness(SupervisionRule):
         self._has_named = False
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the measurements of a host, and name the tasks that do nothing; no order follows."""
+        """Record the measurements of a host, and name the tasks that do nothing; return no orders."""
         if isinstance(event, Measured):
             for name, usage in event.tasks.items():
                 self._take(name, usage, now)

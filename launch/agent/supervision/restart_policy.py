@@ -1,8 +1,8 @@
-"""The next attempts of tasks, and their times.
+"""Rule: restart the tasks that wait for their next attempt, each at its time, while the run trains.
 
-While the run trains, each waiting task restarts at its time. A task that failed waits for a pause, which doubles with
-each failure of the task. ``failures`` decides which failures count, and which are not tried again. Tasks that do not
-wait cost nothing here, whatever their number.
+A task that failed first waits for a pause, which doubles with each failure of the task. ``failures`` decides which
+failures count, and after which failures a task is not restarted. The cost does not depend on the number of tasks that
+do not wait.
 """
 
 import heapq
@@ -20,7 +20,7 @@ MOST_DOUBLINGS = 20  # of that pause; 2 to the power of thousands is no float
 
 
 class Restarts(SupervisionRule):
-    """The next attempts of tasks. Times are seconds on the clock of the supervisor."""
+    """The rule that restarts waiting tasks at their times, in seconds on the clock of the supervisor."""
 
     def __init__(self, run: SupervisedRun, formations: Formations) -> None:
         super().__init__(run)
@@ -41,7 +41,7 @@ class Restarts(SupervisionRule):
         return orders
 
     def recall(self, names: Collection[str], now: float) -> List[Order]:
-        """Restart the tasks ``names``: order running ones to end; let waiting ones or a failed evaluator start now."""
+        """Restart ``names``: order running tasks to end; let waiting tasks and a failed evaluator start now."""
         if not self._run.trains:
             return []
         chosen = [self._run.tasks[name] for name in names if name in self._run.tasks]

@@ -1,14 +1,14 @@
-"""The first cause: of a task's repeated failures, of a lost connection, and of the run's failure.
+"""The first cause of a task's repeated failures, of a lost connection, and of the run's failure.
 
 These rules decide whether one event causes another:
 
-    a task fails again before it trains again, or, for a   the second failure is a consequence of the first
-      program that reports no progress, soon after
-    a task loses a connection while the task that it       the failure is a consequence of the other task's incident
-      could not reach, or any other, is gone
-    the lost connection is reported first, and the         the later report is the cause: the clocks and the
-      other task's end within ``WINDOW_S``, or a host's    network delays of hosts differ
-      end within ``HOST_WINDOW_S``
+    a task fails again before it trains again; or soon     the second failure is a consequence of the first
+      after, in a program that reports no progress
+    a task loses a connection while its peer, or any       the failure is a consequence of the other task's incident
+      other task, is gone
+    a task reports a lost connection, and then another     the end is the cause: it is only reported later, since
+      task ends within ``WINDOW_S``, or a host within      the clocks and the network delays of hosts differ
+      ``HOST_WINDOW_S``
 """
 
 import re
@@ -29,7 +29,7 @@ _TASK = re.compile(r"\b(?:job:)?(ps|chief|worker|evaluator)(?:/replica:\d+/task)
 
 
 class Relapses:
-    """The newest incident of each task, and the first of the task's incidents that led up to it in quick succession.
+    """The newest incident of each task, and the incident that began the quick series leading to it.
 
     Times are seconds since the run began.
     """
@@ -39,7 +39,7 @@ class Relapses:
         self._first: Dict[str, Incident] = {}
 
     def add(self, incident: Incident, at_s: float) -> None:
-        """Record at ``at_s`` an incident of a task; it may be the task's newest incident again."""
+        """Record an incident of a task at the time ``at_s``; the newest incident may be recorded again."""
         task = incident.task or ""
         before = self._newest.get(task)
         if before is None or not is_recent(before, at_s):
@@ -51,7 +51,7 @@ class Relapses:
         return self._newest.get(task or "")
 
     def first(self, task: str, newest: Incident) -> Incident:
-        """Return the first of the incidents that led up to a task's newest incident."""
+        """Return the incident that began the quick series leading to a task's newest incident."""
         return self._first.get(task, newest)
 
 
@@ -65,7 +65,7 @@ def is_recent(incident: Incident, at_s: float) -> bool:
 
 
 class Cuts:
-    """The incidents that may have cost other tasks their connections."""
+    """The incidents that may have cut connections of other tasks."""
 
     def __init__(self) -> None:
         self._newest: Optional[Incident] = None
@@ -73,9 +73,9 @@ class Cuts:
         self._unexplained: Optional[Incident] = None  # the newest lost connection whose cause is not known
 
     def cause_of(self, incident: Incident, open_incidents: Mapping[str, Incident], now: float) -> Optional[Incident]:
-        """Return the cause of ``incident``, a task's lost connection; None where no such cause is known.
+        """Return the incident that caused ``incident``, a task's lost connection; None if no cause is known.
 
-        The result is None for an incident of another kind, too. ``open_incidents`` has the open incidents by task.
+        For an incident of another kind the result is None, too. ``open_incidents`` has the open incidents by task.
         """
         if incident.kind != LOST_CONNECTION:
             return None
@@ -86,7 +86,7 @@ class Cuts:
         return self._newest if recent else self._unexplained_before(incident)
 
     def add(self, incident: Incident) -> Optional[Incident]:
-        """Record ``incident``, a first cause; return the earlier lost connection that is its consequence, or None."""
+        """Record ``incident``, which has no known cause; return the earlier lost connection that it caused, or None."""
         if incident.kind == LOST_CONNECTION:
             self._unexplained = incident
             return None
@@ -111,14 +111,14 @@ class Cuts:
 
 
 class Blame(NamedTuple):
-    """The incident that fails a run, and the cause as one line."""
+    """The incident that made a run fail, and the cause of the failure as one line."""
 
     incident: Incident
     line: str
 
 
 def blame(task: TaskRecord, event: Exited, incident: Incident, first: Incident, attempts: int) -> Blame:
-    """Return the first cause of a run's failure, where a task has no further attempt.
+    """Return the first cause of a run's failure, after a task has failed that may not restart.
 
     Args:
       event: the task's last failure.
@@ -141,8 +141,8 @@ def blame_root(root: Incident, consequence: Incident) -> Blame:
 
 
 def peers(text: str) -> List[str]:
-    """Return the names of the tasks that a text names: ``ps:0``, ``/job:ps/replica:0/task:0``.
+    """Return the names of the tasks that a text mentions.
 
-    The text may name a task in the launcher's form or in TensorFlow's.
+    The text may name a task as the launcher does (``ps:0``), or as TensorFlow does (``/job:ps/replica:0/task:0``).
     """
     return [name_of(role, int(index)) for role, index in _TASK.findall(text)]

@@ -7,7 +7,7 @@ module with one class, and a line in that list.
 Phases of a run, and the phases that may follow each phase:
 
     gathering   agents join; ends when all have joined and the launcher has sent go     training, closing
-    training    tasks run; a failed task restarts, with backoff, while it may           re-forming, closing
+    training    tasks run; failed tasks restart with backoff, within ``restart.max``    re-forming, closing
     re-forming  an elastic run has lost hosts, or takes hosts back: the processes of    training, closing
                 the old formation end, then the processes of the next one start
     closing     the result is known (succeeded, failed or stopped): workers exit or     ended
@@ -58,7 +58,7 @@ TURNS: Mapping[Phase, FrozenSet[Phase]] = {
 
 
 class IllegalTurn(AgentError):
-    """An attempt to enter a phase that cannot follow the current phase: a mistake in the supervisor."""
+    """An attempt to enter a phase that cannot follow the current phase: a bug in the supervisor."""
 
 
 class RunState:
@@ -94,17 +94,17 @@ class RunState:
         return "running" if self.was_up else "starting"
 
     def turn(self, phase: Phase) -> None:
-        """Enter a phase that needs no result; ``close`` enters closing.
+        """Enter any phase except closing, which ``close`` enters.
 
         Raises:
-          IllegalTurn: the phase cannot follow the current one, or needs a result.
+          IllegalTurn: the phase cannot follow the current one, or is closing.
         """
         if phase is Phase.CLOSING:
             raise IllegalTurn("closing: expected a result, found none; call close")
         self._enter(phase)
 
     def close(self, result: str, cause: Optional[str]) -> None:
-        """Enter closing, with the result of the run.
+        """Enter the phase closing, with the result of the run.
 
         Raises:
           IllegalTurn: the run already has a result.
@@ -121,15 +121,15 @@ class RunState:
 
 
 class SupervisedRun:
-    """The knowledge of one run. Times are seconds on any clock that does not jump.
+    """The state of one run that all rules share. Times are seconds on any monotonic clock.
 
     Attributes:
-      outcome: the chief's outcome; empty before the chief's end.
+      outcome: the chief's report of its result; empty until the chief has ended.
       checkpoint_step: the step of the newest checkpoint that any of the chief's processes has reported; None before the
         first.
       silent: the hosts from which the lead receives nothing now; the lead maintains this list.
       closed_at: the time at which the result became known.
-      remaining: the workers that are still there once another worker has succeeded, by the rule ``quietness``.
+      remaining: the workers that still run after another worker has succeeded; the rule ``quietness`` sets it.
       warnings: mistakes of a program that end no run.
       curve: the learning curve; the rule ``learning_curve`` records it.
     """
@@ -151,12 +151,12 @@ class SupervisedRun:
 
     @property
     def trains(self) -> bool:
-        """Return whether a formation trains now."""
+        """Return whether the run is in the phase training."""
         return self.state.phase is Phase.TRAINING
 
     @property
     def misses_a_host(self) -> bool:
-        """Return whether a silent host has tasks for which others may wait; the tasks of a lost host have ended."""
+        """Return whether a silent host has tasks for which others may wait; a lost host has no tasks any more."""
         return any(task.process for host in self.silent for task in self.roster.by_host[host])
 
     def close(self, result: str, cause: Optional[str], now: float) -> None:
@@ -172,7 +172,7 @@ class SupervisedRun:
             self.roster.turn(task, "stopped", process=False)
 
     def fail(self, incident: Incident, now: float, missing: Optional[str] = None) -> None:
-        """Close the run as failed for an incident; ``missing`` describes what the run lacks to continue."""
+        """Close the run as failed because of an incident; ``missing`` describes what the run lacks to continue."""
         cause = incident.line if missing is None else f"{incident.line}; {missing}"
         self.close("failed", self.incidents.blame_incident(incident, cause), now)
 
@@ -190,5 +190,5 @@ class SupervisionRule:
         self._run = run
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Process one event, and return the orders that follow from it by this rule."""
+        """Process one event, and return the orders that this rule gives."""
         raise NotImplementedError

@@ -7,9 +7,9 @@ A request to save goes through these states:
     done        the chief's progress reports that the save is done
 
 The caller waits while a request is pending. The wait is over when the save is done, or when the chief's process has
-ended. The wait takes at most ``SAVE_S``, or ``LIVE_S`` where training continues during the save. The wait is also over
-when the chief has not begun to save within ``TAKE_S`` and three steps. A synchronous step may never end when a worker
-is gone.
+ended. The wait takes at most ``SAVE_S``, or ``LIVE_S`` if training continues during the save. The wait is also over if
+the chief has not begun to save within ``TAKE_S`` plus the time of three steps: a synchronous step may never end when a
+worker is gone.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Request:
 
 
 class Saving:
-    """The successive requests to the chief of a run to save.
+    """The requests to the chief of a run to save a checkpoint, one after the other.
 
     ``chief`` is None for programs that save by themselves.
     """
@@ -65,7 +65,7 @@ class Saving:
     def ask_live(self, now: float) -> Tuple[List[Order], Optional[Request]]:
         """Return the order to save while training continues, and the request; no task's end waits for this request.
 
-        Both are empty where the chief cannot save, or must save before a planned end.
+        The result is ([], None) if the chief cannot save, or must save before a planned end.
         """
         request = None if self.is_pending(now) else self._new(now, LIVE_S)
         return ([], None) if request is None else ([request.order(LIVE)], request)

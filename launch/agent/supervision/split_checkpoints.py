@@ -1,13 +1,13 @@
-"""Rule: name checkpoints of programs that no restart can read, since each host has a folder of its own.
+"""Rule: warn of a program's checkpoint that no restart can read, because each host saves into its own folder.
 
 Each host reports the checkpoints that its programs save (``launch.agent.tasks.saved_checkpoints``). The rule only adds
-a warning to the status: no order follows.
+a warning to the status, and gives no orders.
 
     with ps       The chief's host has the list of a checkpoint, and not its values: a ps has written them on its own
-                  host. The rule names the checkpoint while training still goes on, since otherwise only a restart
-                  shows that nothing was saved.
+                  host. The rule warns while training still goes on, since otherwise only a restart shows that
+                  nothing was saved.
     without ps    Some hosts have checkpoints, and others have none. This may be right, where one rank restores and
-                  sends the values to the others. So the rule names the checkpoint only when a restarted worker fails.
+                  sends the values to the others. So the rule warns only when a restarted worker fails.
 """
 
 from typing import Dict, List, Mapping, Set
@@ -22,7 +22,7 @@ MEND = "name a folder that all hosts share"
 
 
 class SplitCheckpoints(SupervisionRule):
-    """The checkpoints of one run's programs, as the hosts of workers see them."""
+    """The rule that compares the checkpoints that the hosts of workers have of one run's programs."""
 
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
@@ -33,7 +33,7 @@ class SplitCheckpoints(SupervisionRule):
         self._named: Set[bool] = set()  # with values missing, or on some hosts alone
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the report of a host, and warn of a checkpoint that no restart can read; no order follows."""
+        """Record the report of a host; warn of a checkpoint that no restart can read; return no orders."""
         if self._run.plan.judge != "exit" or self._run.state.is_closing:
             return []
         if isinstance(event, Measured):
@@ -62,7 +62,7 @@ class SplitCheckpoints(SupervisionRule):
         mend = f"{MEND}, or run every ps on {host}" if self._ps_hosts != [host] else "name an absolute folder"
         self._warn(
             True,
-            f"{host}: {path} names {name}, whose values are not beside it: each ps writes into its own folder, "
+            f"{host}: {path} names {name}, but its values are not there: each ps writes into its own folder, "
             f"and no restart can read them; {mend}",
         )
 

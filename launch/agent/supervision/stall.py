@@ -3,10 +3,10 @@
 Training *stands* while no worker reports a step newer than all before. Workers report about once a second, so times are
 accurate to a second. A worker that lost a ps reports its last step again before the worker joins again.
 
-Each worker reports a *fall*, the return to a checkpoint, at a different time. By then other workers may be past the
-newest step. So a worker's first report of a fall after a counted fall means the same fall, unless the worker has passed
-that fall's top. On a slow network, a worker's report from before a fall may arrive after another worker's report of it.
-Such a *late* report may have a step beyond the top, though nobody has trained up to it again.
+A *fall* is a return to a checkpoint, and its *top* is the step before it. Each worker reports the fall at a different
+time, when others may already have passed the top. So a worker's next report of a fall means the fall that is counted
+already, unless this worker has passed its top. On a slow network, a worker's report from before a fall may arrive after
+another worker's report of it. Such a *late* report may have a step beyond the top, though no worker has passed it.
 """
 
 from collections import deque
@@ -41,7 +41,7 @@ class Fall(NamedTuple):
 
 
 class Stalls:
-    """Follow the newest global step; ``newest`` is None before the first step."""
+    """The newest global step, and the stalls and falls of training; ``newest`` is None before the first step."""
 
     def __init__(self) -> None:
         self.newest: Optional[int] = None
@@ -80,8 +80,8 @@ class Stalls:
     ) -> bool:
         """Record a worker's progress; return whether the worker took a step since its last report.
 
-        ``is_old`` means that a report from before a pause arrives during the pause: the report has a step, but training
-        stands.
+        ``is_old`` is True for a report from before a pause that arrives during the pause: it has a step, but training
+        stands still.
         """
         self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or progress.get("reports") or 0
@@ -127,7 +127,7 @@ class Stalls:
         return self._shared.get(task, 0) < self._fall.number
 
     def pass_over(self, newest: int, restored: int, now: float) -> None:
-        """Record that training continues from ``restored``, and that an earlier run had reached the step ``newest``.
+        """Record that training continues from the step ``restored``, though an earlier run had reached ``newest``.
 
         A step that this run has reached itself counts as lost only when a worker reports an earlier step.
         """

@@ -1,12 +1,12 @@
 """The status of a run, from its supervisor's knowledge, and the workers that slow the run down.
 
 All workers of a synchronous step take equally long: a worker that finishes early waits. So the step time does not show
-which workers are slow. The time that each worker needs to send its gradient does. A worker is a *straggler* when it
+which workers are slow; the time that each worker needs to send its gradient does. A worker is a *straggler* when it
 needs more than ``SLOW`` times as long as the median worker. Every worker waits for the gradients to be applied, and for
-the network. So the slowest worker causes only the waiting beyond its own.
+the network. So only the waiting that exceeds the slowest worker's own waiting is caused by that worker.
 
-Of a program under ``command:`` only the examples per second are known, where it reports them. There a worker is a
-straggler when the median worker computes more than ``SLOW`` times as many.
+A program under ``command:`` reports at most its examples per second. A worker of a program is a straggler when the
+median worker computes more than ``SLOW`` times as many.
 """
 
 import math
@@ -27,10 +27,10 @@ EVIDENCE_S = 5.0  # of reports: the first steps of a process are slow everywhere
 
 
 class Judgement(NamedTuple):
-    """The stragglers of a run, and the waiting that they cause.
+    """The stragglers (slow workers) of a run, and the waiting that they cause.
 
     ``stragglers`` has names, the slowest first. ``waiting_share`` is the mean part of a step, from 0 to 1, for which
-    the other workers wait for the slowest worker. ``waiting_share`` is None with fewer than two known paces.
+    the other workers wait for the slowest worker. ``waiting_share`` is None if fewer than two paces are known.
     """
 
     stragglers: Tuple[str, ...]
@@ -38,9 +38,9 @@ class Judgement(NamedTuple):
 
 
 def run_status(run: SupervisedRun, formations: Formations, now: float, **more: Any) -> RunStatus:
-    """Return the status of a run; ``more`` are other fields.
+    """Return the status of a run; ``more`` has fields that the run does not know.
 
-    Where the run, its plan or the chief's outcome has a field of the status, the status takes the value from there.
+    Fields that the run, its plan or the chief's outcome has under the same name are taken from there.
     """
     plan, state, tasks, incidents, outcome = run.plan, run.state, run.tasks, run.incidents, run.outcome
     formation = _formation(run, formations)
@@ -125,7 +125,7 @@ def _judge(tasks: Mapping[str, TaskRecord]) -> Judgement:
 
 
 def judge_rates(rates: Mapping[str, float]) -> Tuple[str, ...]:
-    """Return the stragglers of a program by the examples per second of its workers, the slowest first."""
+    """Return a program's slow workers, the slowest first; ``rates`` has each worker's examples per second."""
     middle = median_high(rates.values()) if rates else 0.0
     slow = [name for name, rate in rates.items() if rate * SLOW < middle]
     return tuple(sorted(slow, key=lambda name: rates[name])) if len(rates) > 1 else ()
@@ -146,7 +146,7 @@ def _evaluation(tasks: Mapping[str, TaskRecord]) -> Optional[Dict[str, Optional[
 
 
 def judge(paces: Mapping[str, Pace]) -> Judgement:
-    """Return the stragglers of a run, and the waiting that they cause; ``paces`` has each worker's pace by name."""
+    """Return the stragglers of a run, and the waiting that they cause; ``paces`` has the pace of each worker."""
     if len(paces) < 2:
         return Judgement((), None)
     middle_ms = median_low(pace.own_ms for pace in paces.values())

@@ -88,7 +88,7 @@ class Supervisor(SupervisedRun):
 
 
 class Requests(SupervisionRule):
-    """Carry out the requests of an operator, and of an expired lease: a restart, a drain, the end of the run."""
+    """The rule for requests to restart or drain tasks or to end the run, by an operator or an expired lease."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, departures: Departures, restarts: Restarts):
         super().__init__(run)

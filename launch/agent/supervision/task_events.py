@@ -15,10 +15,10 @@ from launch.agent.supervision.task_records import TaskRecord
 
 
 class TaskEvents(SupervisionRule):
-    """Record the start, the progress and the resource use of tasks."""
+    """The rule that records the start, the progress and the resource use of tasks."""
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the start, progress, resource use or signs of life that an event reports; no order follows."""
+        """Record the start, progress, resource use or signs of life that an event reports; return no orders."""
         if isinstance(event, Started):
             self._record_start(event, now)
         elif isinstance(event, Advanced):
@@ -54,10 +54,10 @@ class TaskEvents(SupervisionRule):
 
 
 class CheckpointProblems(SupervisionRule):
-    """Record ``checkpoint_problem`` of the chief's progress as incidents of the run.
+    """The rule that turns the checkpoint problems that the chief reports into incidents of the run.
 
-    Each problem is one incident, however often the chief reports the problem. Checkpoints that a restore passed over
-    are one incident, too: the steps from the restored checkpoint to the newest checkpoint are lost.
+    Each problem is one incident, however often the chief reports it. Unreadable checkpoints that a restore skipped are
+    one incident, too: the steps from the restored checkpoint to the newest checkpoint are lost.
     """
 
     def __init__(self, run: SupervisedRun):
@@ -67,7 +67,7 @@ class CheckpointProblems(SupervisionRule):
         self._incident: Optional[Incident] = None
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Record the chief's progress; no order follows."""
+        """Record the checkpoint problems in the chief's progress; return no orders."""
         if isinstance(event, Advanced):
             task = self._run.roster.find(event)
             if task is not None and task.plan.chief:
@@ -97,7 +97,7 @@ class CheckpointProblems(SupervisionRule):
 
 
 class GpuFailures(SupervisionRule):
-    """Record each failed GPU once, and continue without the GPU's tasks where the run can."""
+    """The rule that records each failed GPU once, and continues without the GPU's tasks if the run can."""
 
     def __init__(self, run: SupervisedRun, formations: Formations):
         super().__init__(run)
@@ -105,7 +105,7 @@ class GpuFailures(SupervisionRule):
         self._known: Set[Tuple[str, str]] = set()  # (host, what)
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Return the orders that end the formation with the tasks of a failed GPU."""
+        """Return the orders that end the current formation, so that the next one omits the failed GPU's tasks."""
         if not isinstance(event, GpuFailed):
             return []
         host = self._run.tasks[event.tasks[0]].plan.host
@@ -122,7 +122,7 @@ class GpuFailures(SupervisionRule):
 
 
 class TaskEnds(SupervisionRule):
-    """Interpret the end of a task: success, an ordered restart, the run's own end, or a failure."""
+    """The rule that interprets the end of a task: success, an ordered restart, the run's own end, or a failure."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, restarts: Restarts, ending: Ending):
         super().__init__(run)

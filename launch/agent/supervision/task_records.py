@@ -1,7 +1,7 @@
 """The lead's records of the tasks of a run, by name, host and state.
 
-A run may have thousands of tasks, and each task reports its progress every second. So the roster updates the numbers
-that the rules need at each change. A task's report never reads the records of other tasks.
+A run may have thousands of tasks, and each task reports its progress every second. So the roster keeps the
+counts that the rules need up to date. To process one task's report, no rule has to read the records of other tasks.
 """
 
 from collections import Counter, deque
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """A worker's mean step: the milliseconds of its own work, and of its waiting for other workers."""
+    """A worker's mean time per step, in milliseconds: its own work, and its waiting for other workers."""
 
     own_ms: float
     wait_ms: float
@@ -123,13 +123,13 @@ class TaskRecord:
 
     @property
     def reported_s(self) -> float:
-        """Return the time that the kept progress reports span, in seconds."""
+        """Return the seconds between the oldest and the newest of the stored progress reports."""
         return self.samples[-1].time - self.samples[0].time if self.samples else 0.0
 
     def pace(self) -> Optional[Pace]:
-        """Return the mean step of the last ``RATE_WINDOW_S`` seconds.
+        """Return the mean times per step over the last ``RATE_WINDOW_S`` seconds.
 
-        The result is None where the task's steps or waits are not known.
+        The result is None if the task's steps or waits are not known.
         """
         if len(self.samples) < 2:
             return None
@@ -143,7 +143,7 @@ class TaskRecord:
     def status(self, straggler: bool = False) -> TaskStatus:
         """Return the task's status; ``straggler`` is the result of a comparison with other tasks.
 
-        Where this record, the host's measurement or the task's report has a field of the status, that value counts.
+        Fields that this record, the host's measurement or the task's report has under the same name come from there.
         """
         pace, usage = self.pace(), self.usage if self.process else {}
         return part_of(
@@ -166,7 +166,7 @@ def record_of(plan: TaskPlan) -> TaskRecord:
 
 
 class Roster:
-    """The tasks of one run.
+    """The records of all tasks of one run.
 
     ``processes`` counts, by role, the tasks that may have a process. With ``restart.together`` the workers share one
     count of failures.
@@ -217,7 +217,7 @@ class Roster:
                 self.by_name[name].usage = usage
 
     def record_signs(self, event: Signs) -> None:
-        """Record for each task of a host which part of its start the task is in."""
+        """Record what each task of a host is doing at present, if the task is starting."""
         for name, sign in event.tasks.items():
             if sign["attempt"] == self.by_name[name].attempt:
                 self.by_name[name].doing = sign.get("doing") or None
@@ -256,7 +256,7 @@ class Roster:
 
 
 def decisive_tasks(plan: RunPlan) -> Set[str]:
-    """Return the tasks that must all succeed for the run to succeed, by the key ``success``."""
+    """Return the names of the tasks that must all succeed for the run to succeed, by the key ``success``."""
     if plan.success not in (None, "chief", "all"):
         return {task.name for task in plan.tasks if task.name == plan.success}
     if plan.success == "all":

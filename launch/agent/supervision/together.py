@@ -1,7 +1,7 @@
-"""Rule: restart all workers together, for programs whose ranks meet only at the start (``restart.together``).
+"""Rule: restart all workers together, for programs whose workers connect only at the start (``restart.together``).
 
-Where a worker restarts for any reason, the others are ordered to end. The next attempt of each begins at one moment,
-once no process of the former attempt is left. A worker that has succeeded trains again with the others.
+When any worker restarts, for any reason, the others are ordered to end. Their next attempts all begin at one moment,
+once no process of the former attempts is left. A worker that has succeeded trains again with the others.
 """
 
 import math
@@ -17,7 +17,7 @@ from launch.agent.supervision.task_records import TaskRecord
 
 
 class Together(SupervisionRule):
-    """The common restarts of the workers of one run."""
+    """The rule that restarts all workers of one run together."""
 
     def __init__(self, run: SupervisedRun, formations: Formations, restarts: Restarts):
         super().__init__(run)
@@ -25,7 +25,7 @@ class Together(SupervisionRule):
         self._at = -math.inf  # when the next attempts begin, at the earliest
 
     def handle(self, event: Event, now: float) -> List[Order]:
-        """Return the orders that end all workers where one restarts; hold the next attempts until all have ended."""
+        """Return the orders that end all workers when one restarts; delay the next attempts until all have ended."""
         may_restart = isinstance(event, (Exited, Joined, RestartRequested))  # no other event lets a task wait
         if not may_restart or not self._run.plan.restart_together or not self._run.trains:
             return []

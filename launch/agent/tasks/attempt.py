@@ -1,10 +1,10 @@
-"""One attempt of a task, while a process of the attempt exists, and its processes in any group or session.
+"""One attempt (one start) of a task, and its processes in any process group or session.
 
-A process belongs to an attempt if the process is in the leader's group or session, or descends from the leader. A
-process that the agent has adopted belongs to the attempt in two cases: an earlier look found the process below the
-leader, or its environment has the attempt's folder and number. Descendants of such a process belong to the attempt,
-too. A process that clears its environment and outlives its parents within ``NOTE_S`` of its start is not found. Its
-owner is unknown, so the process runs until the agent ends.
+The leader is the process that the agent started. A process belongs to an attempt if it is in the leader's group or
+session, or descends from the leader. An orphan that the agent has adopted also belongs, with its descendants, in two
+cases: an earlier search found it below the leader, or its environment has the attempt's folder and number. A process
+that clears its environment and loses its parents within ``NOTE_S`` of its start is not found, and runs until the agent
+ends.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ class Kin:
     """The processes of one attempt.
 
     Args:
-      agent: pid of the process that started the leader and adopts orphans.
+      agent: pid of the agent, which started the leader and adopts orphans.
       folder: the task's folder, which is in the environment of all its processes.
-      container: the name of its container; None for none.
+      container: the name of its container; None without a container.
     """
 
     def __init__(self, agent: int, leader: int, folder: Path, attempt: int, container: Optional[str] = None):
@@ -45,17 +45,17 @@ class Kin:
 
     @property
     def first(self) -> Optional[Process]:
-        """Return the first process of the attempt's container, which may have ended; None without a container."""
+        """Return the first process in the attempt's container, which may have ended; None without a container."""
         return None if self._contained is None else self._contained.first
 
     @property
     def inside(self) -> List[Process]:
-        """Return the processes in the attempt's container that the last ``find_living`` has found."""
+        """Return the processes in the attempt's container that the last call of ``find_living`` has found."""
         return [] if self._contained is None else self._contained.found
 
     @property
     def pids(self) -> List[int]:
-        """Return the pids of the processes that the last ``find_living`` has found."""
+        """Return the pids of the processes that the last call of ``find_living`` has found."""
         return [pid for pid, _ in self._seen]
 
     def find_living(self, table: Sequence[Process]) -> List[Process]:
@@ -87,12 +87,12 @@ class Kin:
 
 
 class Contained:
-    """The processes in a container, whatever their parents are.
+    """The processes in a container, independent of their parents.
 
-    These are the processes with the container's name in their environment, and the descendants of these processes.
+    These are the processes with the container's name in their environment, and their descendants.
 
     Args:
-      leader: pid of the runtime's program, which is older than the processes.
+      leader: pid of the container runtime's program, which started before the processes.
     """
 
     def __init__(self, container: str, leader: int):
@@ -103,7 +103,7 @@ class Contained:
         self.first: Optional[Process] = None
 
     def find_living(self, table: Sequence[Process]) -> List[Process]:
-        """Return the living processes, the eldest first."""
+        """Return the living processes, the oldest first."""
         roots = [each for each in table if each.start >= self._began and self._has_name(each)]
         below = descendants(table, *(root.pid for root in roots))
         self.found = sorted({*roots, *below}, key=lambda each: (each.start, each.pid))
@@ -125,17 +125,17 @@ def signal_all(members: Sequence[Process], number: "signal.Signals") -> None:
 
 @dataclass
 class Attempt:
-    """One attempt of a task. Times are seconds on the agent's clock.
+    """One attempt (one start) of a task. Times are seconds on the agent's clock.
 
     Attributes:
       number: the number of the attempt within its task, from 0.
-      wants_term: whether the next look sends TERM to its processes.
-      kill_at: the time of KILL for its processes; None where the attempt was not ordered to end.
-      stacks: the stacks that the attempt writes before it is killed; None where stacks were not requested.
-      excess_bytes: the memory of the attempt when the agent stopped it for its limit; 0 where the agent did not.
+      wants_term: whether SIGTERM must be sent to its processes next.
+      kill_at: the time at which to send SIGKILL to its processes; None if it was not ordered to end.
+      stacks: the stack traces that the attempt writes before it is killed; None if they were not requested.
+      excess_bytes: the memory that it used when the agent stopped it at its limit; 0 if the agent did not.
       progress_ns: modification time of its newest progress file.
-      container: the name of its container; None for none.
-      bound: the bound on the size of its log; None in tests.
+      container: the name of its container; None without a container.
+      bound: limits the size of its log; None in tests.
     """
 
     task: str
@@ -154,30 +154,30 @@ class Attempt:
 
     @property
     def pid(self) -> int:
-        """Return the pid of the task's living process; in a container, of the container's first process."""
+        """Return the pid of the task's process, which in a container is the container's first process."""
         first = self.kin.first
         return first.pid if first and is_same(first.pid, first.start) else self.process.pid
 
     @property
     def was_pid(self) -> int:
-        """Return the value that ``pid`` had while the task lived."""
+        """Return the value that ``pid`` had while the task was alive."""
         return self.kin.first.pid if self.kin.first else self.process.pid
 
     def note_log(self, now: float) -> None:
-        """Record the length of the attempt's log, and keep the log within its bound."""
+        """Record the length of the attempt's log, and keep the log below its size limit."""
         self.times.note(now)
         if self.bound is not None:
             self.bound.look(now)
 
     def end_by(self, deadline: float, term: bool) -> None:
-        """Schedule KILL for ``deadline``, unless an earlier time is set; with ``term`` also TERM for the next look."""
+        """Schedule SIGKILL for ``deadline``, or for an earlier time if one is set; with ``term`` also SIGTERM."""
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.wants_term = self.wants_term or term
 
     def next_signal(self, now: float) -> Optional["signal.Signals"]:
         """Return the signal that is due for the attempt now; None for no signal.
 
-        The method returns each due signal once. KILL is due when the attempt has written its stacks, or at ``kill_at``.
+        Each due signal is returned once. SIGKILL is due when the attempt has written its stacks, or at ``kill_at``.
         """
         wants_term, self.wants_term = self.wants_term, False
         if self.killed_at is not None:
@@ -189,14 +189,14 @@ class Attempt:
         return signal.SIGTERM if wants_term else None
 
     def hangs(self, now: float) -> bool:
-        """Return whether the attempt was killed at least ``HANG_S`` ago; the caller has found it alive.
+        """Return whether the attempt, which the caller has found alive, was killed at least ``HANG_S`` ago.
 
-        An attempt that is alive so long after KILL is not expected to end any more.
+        An attempt that is alive so long after SIGKILL is not expected to end.
         """
         return self.killed_at is not None and now >= self.killed_at + HANG_S
 
     def send(self, number: "signal.Signals", table: Sequence[Process]) -> None:
-        """Send the signal ``number`` to the attempt's leader, which is not reaped yet, and to its other processes.
+        """Send the signal ``number`` to the attempt's leader, which must not be reaped yet, and to its other processes.
 
         In an attempt with a container, SIGTERM goes only to the processes in the container.
         """
@@ -207,7 +207,7 @@ class Attempt:
         signal_all([*leader, *rest], number)
 
     def end_rest(self, now: float, table: Sequence[Process]) -> List[Process]:
-        """Kill the processes that outlive the attempt's leader, and return them."""
+        """Kill the processes that are still alive after the attempt's leader has ended, and return them."""
         rest = self.kin.find_living(table)
         if rest and not self.hangs(now):
             self.killed_at = now if self.killed_at is None else self.killed_at

@@ -1,11 +1,11 @@
-"""The progress of programs under ``command:``, from their logs and from the files ``$LAUNCH_PROGRESS``.
+"""The progress of programs under ``command:``, as their logs and their files ``$LAUNCH_PROGRESS`` show it.
 
-The agent makes the record that the tasks of a job write themselves, so the lead handles both alike. The files belong to
-the program, which may truncate, remove or fill them. So a look reads at most the newest ``PIECE`` bytes of each file.
+The agent reports it in the same form as a job's tasks, so the lead handles both alike. The files belong to the program,
+which may truncate, remove or fill them. So ``look`` reads at most the newest ``PIECE`` bytes of each file.
 
-A regular expression may search for a time that doubles with each character. Python can interrupt a search only by a
-signal. So a timer, which counts the agent's processor time, ends a search that takes too long. After ``MOST_LATE`` such
-searches the agent searches no more.
+The search time of a regular expression may double with each character. Python can interrupt a search only by a signal.
+So a timer of the agent's processor time ends a search that takes too long. After ``MOST_LATE`` such searches, the agent
+stops searching.
 """
 
 import contextlib
@@ -38,11 +38,11 @@ MANY = 1000  # lines of a log: where none of so many matches, the operator shoul
 
 
 class TooLong(AgentError):
-    """A search that took too much time, and was ended."""
+    """The error that a search took too much time, and was ended."""
 
 
 class Tail:
-    """Read the lines that a program appends to a file; the program may do anything with the file."""
+    """A reader of the lines that a program appends to a file. The program may also truncate or replace the file."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -54,13 +54,13 @@ class Tail:
         self.count = 0  # of lines so far
 
     def keep(self, lines: Sequence[str]) -> None:
-        """Let the next call of the method ``lines`` return these lines first."""
+        """Make the next call of the method ``lines`` return these lines first."""
         self._kept = [*lines]
 
     def lines(self, to_end: bool = False) -> List[str]:
-        """Return the newest whole lines since the last call, from at most ``PIECE`` bytes.
+        """Return the newest complete lines since the last call, from at most ``PIECE`` bytes.
 
-        With ``to_end`` the method also returns a last line that has no end.
+        With ``to_end``, the method also returns a last line that has no newline.
         The carriage return of a progress bar ends a line, too.
         """
         kept, self._kept = self._kept, []
@@ -95,14 +95,14 @@ class Tail:
 
 @dataclass
 class Followed:
-    """The files of one attempt, and the values that they have shown so far.
+    """The progress file and the log of one attempt, and the values found in them so far.
 
     Attributes:
-      warnings: the remarks of the newest report.
-      problems: {name of a value: the text of the first problem with this value}.
-      reports: the number of changes of the step since the start of the attempt.
-      steps: (time, step) of each of the newest changes of the step.
-      has_matched: whether a line of the log has matched.
+      warnings: the warnings in the newest report.
+      problems: {name of a value: text of the first problem with it}.
+      reports: how often the step has changed since the start of the attempt.
+      steps: (time, step) for the newest changes of the step.
+      has_matched: whether a line of the log has matched the regular expression.
     """
 
     attempt: int
@@ -120,7 +120,7 @@ class Followed:
     has_ended: bool = False
 
     def read(self, tail: Tail, read: Callable[[Sequence[str]], Read]) -> Read:
-        """Return the values of a file's newest lines.
+        """Return the values in a file's newest lines.
 
         Before the first report, the method reads only up to the first line with a step. The next call reads the other
         lines.
@@ -156,17 +156,17 @@ class Followed:
 
     @property
     def step_time_ms(self) -> Optional[float]:
-        """Return the mean time of a step, in milliseconds; None before the second change of the step."""
+        """Return the mean duration of a step, in milliseconds; None before the second change of the step."""
         (since, first), (until, last) = self.steps[0], self.steps[-1]
         return round(1000 * (until - since) / (last - first), 3) if last > first and until > since else None
 
 
 class ForeignProgress:
-    """Report the progress of this host's attempts that write no ``progress.json`` themselves.
+    """A reporter of the progress of this host's attempts that write no ``progress.json`` themselves.
 
     Args:
-      expression: the key ``progress`` of the hosts file; None where only the files count.
-      secrets: variables of the tasks, whose values no message shows.
+      expression: the key ``progress`` of the hosts file; None to read only the files ``$LAUNCH_PROGRESS``.
+      secrets: variables of the tasks, whose values are hidden in messages.
     """
 
     def __init__(
@@ -188,9 +188,9 @@ class ForeignProgress:
         self._late = 0
 
     def look(self, now: float, task: str, attempt: int, has_ended: bool = False) -> None:
-        """Report the newest values of an attempt, every ``LOOK_S``, and once after its end.
+        """Report an attempt's newest values at most every ``LOOK_S``, and once more after its end.
 
-        The first step of an attempt has a report of its own, at once: it shows where the attempt continues.
+        The first step of an attempt is reported separately, at once: it shows from which step the attempt continues.
         """
         followed = self._of(task, attempt)
         if followed.has_ended or (now < followed.look_at and not has_ended):
@@ -237,7 +237,7 @@ class ForeignProgress:
         if read.values:
             followed.has_matched = True
         many = not followed.has_matched and followed.log.count >= MANY
-        return read, [f"no line of its log matches, of {MANY} or more"] if many else []
+        return read, [f"none of {MANY} or more lines of its log matches"] if many else []
 
     def _problems(self, followed: Followed, read: Read) -> List[str]:
         """Return the problems of the newest values; of each kind, always the text of the first one."""
@@ -274,7 +274,7 @@ class ForeignProgress:
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise TooLong in the block once this process has used ``seconds`` of processor time in it.
+    """Raise TooLong in the block as soon as the block has used ``seconds`` of processor time.
 
     Use this function only in the main thread.
     """

@@ -32,10 +32,10 @@ LINGER_S = 5.0  # how long a process may live after it has written its outcome, 
 
 
 class HostTasks:
-    """Start, watch and end the tasks of this host, whose paths ``launch.agent.service.located`` has filled in.
+    """A manager of this host's tasks, which starts, watches and ends their processes.
 
-    ``emit`` receives the events. Call ``poll`` often: ``poll`` detects exits and progress, and kills tasks that have
-    not stopped in time.
+    ``tasks`` have the paths that ``launch.agent.service.located`` has filled in. ``emit`` receives the events. Call
+    ``poll`` often: it detects exits and progress, and kills tasks that have not stopped in time.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class HostTasks:
         return mask(text, self._secrets.values())
 
     def restore_code(self) -> None:
-        """Restore missing and changed files of the launcher's code."""
+        """Restore missing or changed files of the launcher's code on this host."""
         self._spawner.restore_code()
 
     def obey(self, order: Union[Start, Prepare, Dismiss, Save, Stop], now: float) -> None:
@@ -81,10 +81,10 @@ class HostTasks:
             self.stop(order.task, order.grace_s, now, order.stack)
 
     def start(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
-        """Start a task in the run's cluster, or at ``index`` in ``cluster``; emit the result.
+        """Start a task as planned, or as the task ``index`` of another ``cluster``; emit the result.
 
-        The result is ``Started``, or ``Exited`` where the process cannot start. No process starts while another attempt
-        of the task runs here. A repeated order for the running attempt has no effect.
+        The result is ``Started``, or ``Exited`` if the process cannot start. No process starts while another attempt of
+        the task is running here. An order for the attempt that is already running has no effect.
         """
         running = self.running.get(name)
         if running is not None:
@@ -104,7 +104,7 @@ class HostTasks:
         self._emit(Started(name, attempt, begun.process.pid, list(self._gpus[name]), log))
 
     def prepare(self, name: str, attempt: int, cluster: str, index: int) -> None:
-        """Start a process that waits for a task's next attempt; emit ``Prepared`` when it is ready, or cannot start."""
+        """Start a process in advance for a task's next attempt; emit ``Prepared`` when it is ready or cannot start."""
         task, place = self._tasks[name], self._place(name, cluster, index)
         try:
             self._standbys.add(
@@ -136,7 +136,7 @@ class HostTasks:
         return begun
 
     def save(self, name: str, attempt: int, number: int, manner: str = NOW) -> None:
-        """Ask a task for a checkpoint; the task's progress reports the checkpoint once it exists."""
+        """Ask a task to save a checkpoint. The task's progress reports the checkpoint once it exists."""
         running = self.running.get(name)
         if running is None or running.number != attempt:
             return
@@ -146,9 +146,9 @@ class HostTasks:
             say(f"{name} cannot be asked to save: {error}")
 
     def stop(self, name: str, grace_s: float, now: float, stack: bool = False) -> None:
-        """End every process of a task: TERM at the next ``poll``, KILL after ``grace_s`` (at once for 0).
+        """End every process of a task: SIGTERM at the next ``poll``, SIGKILL after ``grace_s`` (0: SIGKILL only).
 
-        With ``stack`` the task's process first writes its stacks; the agent then sends no TERM.
+        With ``stack``, the task's process first writes its stack traces, and gets no SIGTERM.
         """
         attempt = self.running.get(name)
         if attempt is None:
@@ -164,18 +164,18 @@ class HostTasks:
             self.stop(name, grace_s, now)
 
     def is_hanging(self) -> bool:
-        """Return whether a process still exists of an attempt that the agent gave up, since it survived KILL."""
+        """Return whether any process still exists that survived SIGKILL, and whose attempt was given up."""
         self._hanging = [each for each in self._hanging if processes.is_same(each.pid, each.start)]
         return bool(self._hanging)
 
     def record(self, leader: int) -> None:
-        """Record a process that belongs to no task, so that the end of the run also ends the process."""
+        """Record a process that belongs to no task, so that it is ended with the run."""
         self._record.began(leader)
 
     def poll(self, now: float) -> None:
         """Detect progress and exits, and signal the tasks that must end.
 
-        One read of the process table serves all tasks. The read follows the detection of exits, so the table has all
+        The process table is read once for all tasks. It is read after the detection of exits, so that it has all
         processes that an exited leader has started.
         """
         self._note_processes(now)
@@ -254,10 +254,10 @@ class HostTasks:
         self._emit(exited)
 
     def sweep(self, kept: Sequence[int] = ()) -> int:
-        """Kill the living orphans that this process has adopted, except ``kept``; return the number of killed ones.
+        """Kill the orphans that this process has adopted, except the pids ``kept``; return how many were killed.
 
-        The method also reaps ended orphans; call it until it returns 0. While containers are being removed, the method
-        only returns the number of the removing processes, which end by themselves.
+        The method also reaps ended orphans; call it until it returns 0. While containers are being removed, it only
+        returns the number of processes that remove them, which end by themselves.
         """
         removing = self._spawner.removing()
         if removing:

@@ -1,17 +1,17 @@
-"""The attempts of this host that do nothing: the measurement behind the key ``quiet_s``.
+"""The detection of attempts that do no work, for the key ``quiet_s``. An attempt is one start of a task.
 
-An attempt does nothing while all of this holds for all of its processes together:
+An attempt does no work while all of this holds for all of its processes together:
 
-    lines      its log has no new line. A line that repeats a recent one, but for times of day, is not new:
-               "still waiting" each ten seconds
+    lines      its log has no new line. A repeated line, such as "still waiting" every ten seconds, is not new, even if
+               its time of day differs
     processor  the processes use less than 1 % of a processor
-    traffic    they send and receive less than 100 bytes a second over TCP, as where nothing but keep-alives move;
-               other networks are not counted
+    traffic    they send and receive less than 100 bytes a second over TCP, as with keep-alives alone; other networks
+               are not counted
     files      they read and write less than 64 KiB a second
-    GPUs       the driver reports no use of the task's GPUs
+    GPUs       the driver reports that the task's GPUs compute nothing
 
-Each rate is the mean since the last sign of work, so a rare burst of a sleeping thread is no sign of work. Seconds in
-which the agent itself did not run do not count.
+Each rate is the mean since the attempt last worked, so a rare burst of a sleeping thread does not count as work.
+Seconds in which the agent itself did not run do not count.
 """
 
 import os
@@ -35,7 +35,7 @@ _TIME = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]?|\d{1,2}:\d\d:\d\d(?:[.,]\d+)?|\b
 
 
 class Used(NamedTuple):
-    """The work of an attempt's processes so far: seconds of processor time, and bytes of files and of traffic."""
+    """The work of an attempt's processes so far: processor seconds, and bytes of file and network traffic."""
 
     processor_s: float = 0.0
     files: float = 0.0
@@ -47,17 +47,17 @@ MARGIN = Used(0.1, 64 << 10, 1000.0)  # in addition, since the last sign of work
 
 
 def is_work(earlier: Used, later: Used, seconds: float) -> bool:
-    """Return whether an attempt has worked in the ``seconds`` between its counts ``earlier`` and ``later``."""
+    """Return whether an attempt has worked in the ``seconds`` between the counts ``earlier`` and ``later``."""
     return any(new - old > idle * seconds + more for old, new, idle, more in zip(earlier, later, IDLE, MARGIN))
 
 
 class Observed(NamedTuple):
-    """An attempt at one look.
+    """The observed values of an attempt at one moment.
 
     Attributes:
       pids: its processes, the leader first.
       traffic: its bytes over TCP so far; 0 where the kernel does not count them.
-      gpu_percent: the use of its GPUs; 0 where it is not known.
+      gpu_percent: the load of its GPUs; 0 where it is not known.
     """
 
     attempt: int
@@ -69,7 +69,7 @@ class Observed(NamedTuple):
 
 
 class Lines:
-    """The lines of one log, as the log grows; ``last`` is the newest line, even where a program writes it in parts."""
+    """A reader of a growing log. ``last`` is the newest line, even if the program has not finished writing it."""
 
     def __init__(self, log: Path):
         self._log, self._size = log, 0
@@ -78,7 +78,7 @@ class Lines:
         self.last: Optional[str] = None
 
     def look(self) -> Optional[bool]:
-        """Return whether any line since the last look is new; None where the log has not grown."""
+        """Return whether any line since the last call is new; None if the log has not grown."""
         try:
             size = os.lstat(str(self._log)).st_size
             if size == self._size:
@@ -133,11 +133,11 @@ class _Watched:
 
 
 class Idleness:
-    """Measure for how long each attempt of this host has done nothing.
+    """A measurement of how long each attempt of this host has done no work.
 
     Args:
       quiet_s: the seconds after which an attempt is reported.
-      every_s: the usual seconds between two looks.
+      every_s: the usual number of seconds between two calls of ``look``.
       mask: hides secrets in a text.
     """
 
@@ -148,9 +148,9 @@ class Idleness:
         self._looked_at: Optional[float] = None
 
     def look(self, now: float, tasks: Mapping[str, Observed]) -> Dict[str, Dict[str, Any]]:
-        """Return the attempts that have done nothing for ``quiet_s``, by task.
+        """Return {task: values} for the attempts that have done no work for ``quiet_s``.
 
-        Each has {"for_s", "line", "line_s", "stack", "held"}: seconds without work, the last line and its age in
+        The values are {"for_s", "line", "line_s", "stack", "held"}: seconds without work, the last line and its age in
         seconds, the stacks of Python threads, and the reason why the process is stopped. An unknown value is None.
         """
         since = now if self._looked_at is None else self._looked_at
@@ -194,10 +194,10 @@ class Idleness:
 
 
 def look_every_s(usual_s: float, quiet_s: Optional[float]) -> float:
-    """Return the seconds between two looks: ``usual_s``, or less for a short ``quiet_s``."""
+    """Return the seconds between two calls of ``look``: ``usual_s``, or less for a short ``quiet_s``."""
     return usual_s if quiet_s is None else min(usual_s, quiet_s / LOOKS)
 
 
 def pids_of(leader: int, *others: Sequence[int]) -> List[int]:
-    """Return ``leader`` and the pids in ``others``, each once, the leader first."""
+    """Return ``leader`` and then the pids in ``others``, without duplicates."""
     return list(dict.fromkeys([leader, *(pid for each in others for pid in sorted(each))]))

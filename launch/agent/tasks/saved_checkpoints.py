@@ -1,13 +1,13 @@
-"""The checkpoints that programs under ``command:`` save on this host, as TensorFlow's file ``checkpoint`` names them.
+"""The checkpoints that programs under ``command:`` save on this host, found by TensorFlow's file ``checkpoint``.
 
-The chief writes this file last, next to the values. In a run of several hosts, a ps writes its values on its own host,
-and no process can restore from the chief's file alone. So the chief's host looks whether the values of the named
-checkpoint are here.
+The chief writes this file last, next to the data files. In a run on several hosts, a ps writes its data on its own
+host, and no process can restore from the chief's files alone. So the chief's host checks whether it has all data files
+of the newest checkpoint.
 
-The agent searches the working folder, and the folders that the words of the command name. Files that were there before
-the agent began do not count: the launcher has copied them, or an earlier run has written them.
+The agent searches the working folder and each folder named in the command. Files from before the agent's start do not
+count: the launcher has copied them, or an earlier run has written them.
 
-A folder may be on a file server that hangs. So a thread looks, and the agent takes the result of its last look.
+A folder may be on a file server that hangs. So a thread searches, and the agent uses the result of the last search.
 """
 
 import os
@@ -32,7 +32,7 @@ _DATA = re.compile(r"\.data-\d+-of-(\d+)")
 
 
 class SavedCheckpoints:
-    """The newest checkpoints of this host's programs.
+    """A search for the newest checkpoints of this host's programs.
 
     Args:
       tasks: the tasks of this host, with the host's own paths.
@@ -53,9 +53,9 @@ class SavedCheckpoints:
         return name in self._tasks
 
     def newest(self, wait_s: float = 0.0) -> Dict[str, Dict[str, str]]:
-        """Return the result of the last look that has ended, and begin the next look if none is under way.
+        """Return the result of the last completed search; start the next search if none is running.
 
-        The method waits at most ``wait_s`` for a look under way, and then at most ``wait_s`` for the next look.
+        The method waits at most ``wait_s`` for a running search, and then at most ``wait_s`` for the next one.
         """
         if not self._tasks:
             return {}
@@ -71,7 +71,7 @@ class SavedCheckpoints:
         self._newest = self.look()
 
     def look(self) -> Dict[str, Dict[str, str]]:
-        """Return {task: {path of a file ``checkpoint``: name of its newest checkpoint, "" if the values are here}}.
+        """Return {task: {path of a file ``checkpoint``: its newest checkpoint if that is incomplete here, else ""}}.
 
         A path below the working folder is relative to it. Tasks without such a file are left out.
         """

@@ -1,4 +1,4 @@
-"""The start of an attempt's process, with limits and in a container, and the cleanup of both at its end."""
+"""The start of an attempt's process, with its limits and its container, and their removal after its end."""
 
 import os
 import subprocess
@@ -23,13 +23,13 @@ from launch.agent.wire.run_request import TaskRequest
 
 
 class TaskShare(NamedTuple):
-    """The part of this host's resources that a run's tasks may use.
+    """The GPUs, limits, containers, code and settings that a run's tasks have on this host.
 
     Attributes:
       gpus: the GPUs of each task, by index.
       terms: the limits of the tasks.
       container: the containers of the tasks; None where they run on this host itself.
-      shipped: the launcher's code for restarts of tasks; None without such code.
+      shipped: the launcher's code, restored before a task starts; None without such code.
       settings: the keys of the hosts file for each host.
     """
 
@@ -41,10 +41,10 @@ class TaskShare(NamedTuple):
 
 
 class Spawner:
-    """Start the processes of this host's attempts; remove the control group and the container of each afterwards.
+    """A starter of this host's attempts, which also removes the control group and the container of an ended attempt.
 
     Args:
-      secrets: variables of every task.
+      secrets: secret environment variables of every task.
     """
 
     def __init__(self, folder: RunFolder, share: TaskShare, secrets: Mapping[str, str]):
@@ -54,7 +54,7 @@ class Spawner:
         self._containers = TaskContainers(folder, share.container)
 
     def restore_code(self) -> None:
-        """Restore missing and changed files of the launcher's code."""
+        """Restore missing or changed files of the launcher's code on this host."""
         if self._share.shipped is not None:
             self._share.shipped.restore()
 
@@ -93,7 +93,7 @@ class Spawner:
     def look(self, now: float, running: Iterable[Attempt]) -> None:
         """End the attempts that exceed their memory limit, and continue the removal of containers.
 
-        The method also keeps the code and the temporary folders young, so that a cleanup by age spares them.
+        The method also renews the times of the code and temporary folders, so that no cleanup by age removes them.
         """
         if self._limits.due(now):
             for attempt in running:
@@ -115,21 +115,21 @@ class Spawner:
             attempt.end_by(now, term=False)
 
     def is_gone(self, attempt: Attempt) -> bool:
-        """Remove the container of an ended attempt; return whether it is gone. Call this method until it is."""
+        """Remove the container of an ended attempt; return whether it is gone. Call this until it returns True."""
         return self._containers.is_gone(attempt.container)
 
     def removing(self) -> List[int]:
-        """Return the pids of the processes that remove containers of ended attempts."""
+        """Return the pids of the processes that are removing containers of ended attempts."""
         self._containers.look()
         return self._containers.pids
 
     def ended(self, attempt: Attempt) -> Optional[Excess]:
-        """Remove an ended attempt's temporary folder and control group; return the limit that it reached, or None."""
+        """Remove an ended attempt's temporary folder and control group; return the limit that it exceeded, or None."""
         temporary.forget(self._folder.task(attempt.task), attempt.number)
         return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
 
     def forget(self, standby: Attempt) -> None:
-        """Remove the temporary folder, the control group and the container of a standby that ended before its turn."""
+        """Remove the temporary folder, control group and container of a standby process that was not used."""
         self.ended(standby)
         self._containers.remove(standby.container)
 

@@ -1,4 +1,4 @@
-"""The stacks of a process's threads, from the process itself and from the kernel."""
+"""The stack traces of a process's threads, from the process itself and from the kernel."""
 
 import contextlib
 import os
@@ -21,9 +21,9 @@ PROGRAM_STACKS, PROGRAM_STACKS_BY = "program_stacks.txt", signal.SIGRTMAX - 5
 
 
 class Stacks:
-    """The stacks that one process writes, if it can, before the caller kills the process.
+    """The stack traces that a process writes, if it can, before the caller kills it.
 
-    The constructor asks the process for its stacks. It also continues a stopped process, so that the process can write.
+    The constructor asks the process for its stacks. It also sends SIGCONT, so that a stopped process can write them.
     """
 
     def __init__(self, pid: int, folder: Path):
@@ -41,20 +41,20 @@ class Stacks:
     def text(self) -> str:
         """Return the kernel's stacks, then the text that the process has written.
 
-        Of a long text of the process, the result has only the end.
+        If the process has written a long text, the result has only its end.
         """
         return "\n".join(filter(None, [self._of_kernel, self._written.text()]))
 
 
 class Written:
-    """The stacks that a task's processes write from now on, without stacks from earlier requests."""
+    """The stack traces that a task's processes write from now on, without those from earlier requests."""
 
     def __init__(self, folder: Path, name: str = STACKS):
         self._file = folder / name
         self._began = self._size = self._length()
 
     def is_at_rest(self) -> bool:
-        """Return whether stacks were written, but no more since the last call."""
+        """Return whether stacks have been written, and nothing more since the last call."""
         before, self._size = self._size, self._length()
         return self._began < self._size == before
 
@@ -75,9 +75,9 @@ class Written:
 
 
 def request_stacks(pid: int, folder: Path) -> str:
-    """Let a process write the stacks of its Python threads, and return them; "" where the process cannot write them.
+    """Ask a process for the stacks of its Python threads, and return them; "" if it cannot write them.
 
-    The process continues. The function waits at most ``WRITE_S``.
+    The process keeps running. The function waits at most ``WRITE_S``.
     """
     written, until = ask([pid], folder), time.monotonic() + WRITE_S
     if written is None:
@@ -90,10 +90,10 @@ def request_stacks(pid: int, folder: Path) -> str:
 def ask(pids: Iterable[int], folder: Path) -> Optional[Written]:
     """Ask one process for the stacks of its Python threads: the first of ``pids`` that can write them.
 
-    The result is None where no process can write its stacks.
+    The result is None if no process can write its stacks.
 
-    The process continues. The agent asks only a process that has announced that it writes stacks, and that catches the
-    signal. The agent does not ask a process that is stopped, or hangs in the kernel: the process would write too late.
+    The process keeps running. The function asks only a process that has announced that it writes stacks, and that
+    catches the signal. It does not ask a process that is stopped or hangs in the kernel, which would write too late.
     """
     for process in filter(None, map(processes.inspect, pids)):
         number = None if process.state in "TtDZ" else _asked_by(process.pid, folder)
@@ -123,7 +123,7 @@ def _holds(pid: int, file: Path) -> bool:
 
 
 def main_first(text: str) -> str:
-    """Return stacks that faulthandler has written, with the main thread first; faulthandler writes it last."""
+    """Reverse the order of stacks that faulthandler has written, because it writes the main thread last."""
     return "\n\n".join(reversed(text.strip().split("\n\n")))
 
 

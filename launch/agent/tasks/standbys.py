@@ -1,8 +1,8 @@
-"""Processes that wait for the next cluster while the tasks run.
+"""Standby processes: started in advance for the next cluster of an elastic run, while the tasks still run.
 
-A waiting process has loaded TensorFlow and built its graph when its task's next attempt begins
-(``cluster.protocol.standby``). Where a process is not ready by then, or was prepared for another cluster, the agent
-ends it and starts a new one.
+When its task's next attempt begins, a standby has already loaded TensorFlow and built its graph
+(``cluster.protocol.standby``). If a standby is not ready by then, or was prepared for another cluster, the agent ends
+it and starts a new process.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ class _Waiting:
 
 
 class Standbys:
-    """The waiting processes of one host's tasks, at most one per task.
+    """The standby processes of one host's tasks, at most one per task.
 
     Args:
-      ended: receives each attempt whose process was ended, or has ended by itself.
+      ended: called with the attempt of each standby that was ended, or has ended by itself.
     """
 
     def __init__(self, folder: RunFolder, ended: Callable[[Attempt], None]):
@@ -43,14 +43,14 @@ class Standbys:
 
     @property
     def pids(self) -> List[int]:
-        """Return the pids of the waiting processes."""
+        """Return the pids of the standby processes."""
         return [each.attempt.process.pid for each in self._waiting.values()]
 
     def add(self, task: str, place: Mapping[str, str], start: Callable[[], Attempt]) -> None:
-        """Start a waiting process of a task, after ending an earlier one of the task.
+        """Start a standby process of a task, after ending an earlier one of the task.
 
         Args:
-          place: the environment variables of the process's cluster.
+          place: the environment variables that describe the process's cluster.
           start: starts the process, with a pipe as its standard input.
 
         Raises:
@@ -61,9 +61,9 @@ class Standbys:
         self._waiting[task] = _Waiting(start(), place)
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
-        """Let the process that waits for a task's attempt begin, and return the attempt.
+        """Make the standby of a task begin its attempt, and return the attempt.
 
-        The result is None where no process is ready for this attempt in this place; a process that waits is then ended.
+        The result is None if no standby is ready for this attempt in this cluster; a standby of the task is then ended.
         """
         found = self._waiting.get(task)
         if found is None:
@@ -75,7 +75,7 @@ class Standbys:
         return self._waiting.pop(task).attempt
 
     def look(self) -> List[Prepared]:
-        """Return the new events: one for each process, when the process is ready or has ended."""
+        """Return the new events: one for each standby that has become ready, or has ended before that."""
         found: List[Prepared] = []
         for task, each in list(self._waiting.items()):
             has_ended = processes.has_exited(each.attempt.process.pid)
@@ -87,7 +87,7 @@ class Standbys:
         return found
 
     def end(self, *tasks: str) -> None:
-        """End the processes that wait for attempts of these tasks."""
+        """End the standby processes of these tasks."""
         ending = [self._waiting.pop(task).attempt for task in tasks if task in self._waiting]
         for attempt in ending:
             processes.signal_group(attempt.process.pid, signal.SIGKILL)
@@ -100,7 +100,7 @@ class Standbys:
             self._ended(attempt)
 
     def end_all(self) -> None:
-        """End every process that waits."""
+        """End all standby processes."""
         self.end(*self._waiting)
 
 

@@ -1,9 +1,9 @@
-"""The folder that the programs of one ``name`` keep from run to run: the placeholder ``{state_folder}``.
+"""The folder in which programs keep files from run to run, one for each ``name``: placeholder ``{state_folder}``.
 
     WORKDIR/state/NAME
 
-Only the program knows its files there, such as checkpoints. So no verb removes the folder, and a run begins beside the
-files of an earlier run only with ``--resume``: otherwise a new run would continue an old one unnoticed.
+Only the program knows the files there, such as checkpoints. So no verb removes the folder. A run starts with files of
+an earlier run there only with ``--resume``: otherwise a new run would continue an old one unnoticed.
 """
 
 import os
@@ -16,18 +16,18 @@ from launch.agent.wire.run_request import RunRequest, TaskRequest
 
 
 def path(workdir: Path, name: str) -> Path:
-    """Return the folder that the programs of a name keep from run to run."""
+    """Return the folder in which the programs of runs with this name keep files."""
     return workdir / "state" / name
 
 
 def create(asked: RunRequest, folder: RunFolder) -> List[str]:
-    """Create the folder if a task of this host uses it; return notes for the launcher.
+    """Create the state folder if a task of this host uses it; return notes for the user.
 
     Args:
-      asked: the request with its placeholders.
+      asked: the request, with placeholders not yet replaced.
 
     Raises:
-      ValueError: the folder has files of an earlier run, and the request is not to resume.
+      ValueError: the folder has files of an earlier run, and the run is started without ``--resume``.
       OSError: the folder cannot be created or read.
     """
     users = list(_users(asked))

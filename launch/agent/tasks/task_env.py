@@ -39,18 +39,18 @@ def own_variables(
     gpus: Sequence[int],
     outside: Mapping[str, str],
 ) -> Dict[str, str]:
-    """Return the variables of one attempt, in addition to the variables of its agent.
+    """Return the environment variables of one attempt, in addition to those of its agent.
 
     Args:
-      planned: the variables of the plan, which may name others (``env_values``).
-      further: values that the plan lacks: secrets, the cluster of a later formation. Nothing in them is replaced.
+      planned: the variables of the plan, which may refer to other variables (``env_values``).
+      further: variables that the plan lacks, such as secrets or another cluster; their values stay unchanged.
       folder: the task's folder.
       gpus: the indices of the task's GPUs.
-      outside: the variables that the task has in any case: the agent's, or none in a container, since the variables of
-        its image are not known.
+      outside: the variables that the task inherits: the agent's, or none in a container, whose image's variables are
+        not known.
 
     Raises:
-      OSError: a value becomes longer than Linux allows.
+      OSError: a value is longer than Linux allows.
     """
     attempts = {
         "LAUNCH_ATTEMPT": str(attempt),
@@ -67,7 +67,7 @@ STACKS_FOLDER = Path(__file__).parent / "program_stacks"  # its module lets a Py
 
 
 def writes_stacks(argv: Sequence[str]) -> bool:
-    """Return whether a task writes its stacks by itself, as each job does."""
+    """Return whether a task writes its stacks by itself, as every job does."""
     return "jobs.main" in argv[:3]
 
 

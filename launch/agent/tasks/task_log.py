@@ -1,14 +1,14 @@
-"""The log of an attempt: the times of its lines, and its bound.
+"""The log of an attempt: the times of its lines, and the limit on its size.
 
 A task writes directly into its log, with no process between the task and the disk. So the log itself has no times. The
 agent writes the log's size to ``attempt_0.log.times`` next to the log, as ``TIME SIZE``: one line a second while the
 log grows. A line that begins at byte p was written by the first time with a size above p.
 
-No other file could replace the log without a loss of lines. So a log above its bound keeps its first and its newest
-bytes, and the kernel frees the blocks between. The log keeps its length, and the freed part reads as zeros. Every line
-keeps its offset, as the index of times and each reader require. ``attempt_0.log.gap`` next to the log has the two ends
-of the gap as ``BEGIN END``; the agent writes this file before it frees the blocks. Both ends are beginnings of lines,
-if lines begin nearby.
+A task holds its log open, so another file could not replace the log without a loss of lines. Instead, a log above its
+limit keeps its first and its newest bytes, and the kernel frees the blocks between. The log keeps its length, and the
+freed part, the gap, reads as zeros. Every line keeps its offset, as the times and each reader require. The agent first
+writes the ends of the gap to ``attempt_0.log.gap``, as ``BEGIN END``. Both are beginnings of lines, if lines begin
+nearby.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def index_of(log: Path) -> Path:
 
 
 class LogTimes:
-    """Write the times of one log; ``clock`` returns the time of day."""
+    """A writer of the times of one log's lines; ``clock`` returns Unix time."""
 
     def __init__(self, log: Path, clock: Callable[[], float] = time.time):
         self._log, self._clock = log, clock
@@ -42,7 +42,7 @@ class LogTimes:
     def note(self, now: float, at_once: bool = False) -> None:
         """Record the log's size if the log has grown.
 
-        The method looks at the log once every ``EVERY_S``; with ``at_once`` it looks in any case.
+        The method checks the log at most once every ``EVERY_S``; with ``at_once`` it always checks.
         """
         if now < self._look_at and not at_once:
             return
@@ -54,11 +54,11 @@ class LogTimes:
                 with open_to_append(index_of(self._log)) as index:
                     index.write(f"{self._clock():.1f} {size}\n".encode())
         except OSError as error:
-            say_once(f"the times of {self._log} are not kept: {error.strerror}")
+            say_once(f"the times of {self._log} are not recorded: {error.strerror}")
 
 
 class Times:
-    """Read the times of one log, which may still grow."""
+    """A reader of the times of one log's lines; the log may still grow."""
 
     def __init__(self, log: Path):
         self._log, self._read = log, 0
@@ -91,15 +91,15 @@ class Times:
         return bool(whole)
 
     def time_of(self, offset: int) -> float:
-        """Return the time by which the byte at ``offset`` was written.
+        """Return the Unix time by which the byte at ``offset`` was written.
 
-        A byte beyond every recorded size is as old as the log's last change.
+        For a byte beyond every recorded size, the result is the time of the log's last change.
         """
         entry = bisect_right(self._sizes, offset)
         return self._times[entry] if entry < len(self._times) else self._log.stat().st_mtime
 
     def written_before(self, moment: float) -> int:
-        """Return the number of bytes that were written before this time of day."""
+        """Return the number of the log's bytes that were written before this Unix time."""
         entry = bisect_left(self._times, moment)
         return self._sizes[entry - 1] if entry else 0
 
@@ -147,12 +147,12 @@ NO_GAP = LogGap(0, 0)
 
 
 def gap_file_of(log: Path) -> Path:
-    """Return the path of the file with a log's gap."""
+    """Return the path of the file that records a log's gap."""
     return log.with_name(f"{log.name}.gap")
 
 
 def gap_of(log: Path) -> LogGap:
-    """Return the gap of a log; a gap without bytes where the log is whole."""
+    """Return the gap of a log; ``NO_GAP`` if the log is complete."""
     try:
         begin, end = map(int, read_at_most(gap_file_of(log), 100).split())
     except (OSError, ValueError):  # missing, or replaced by the task
@@ -161,7 +161,7 @@ def gap_of(log: Path) -> LogGap:
 
 
 class LogBound:
-    """Keep one log within its bound while its task writes."""
+    """A limit on the size of one log, which is enforced while its task writes."""
 
     def __init__(self, log: Path, first: int = FIRST, newest: int = NEWEST, step: int = STEP):
         self._log, self._first, self._newest, self._step = log, first, newest, step
@@ -170,7 +170,7 @@ class LogBound:
         self._is_possible = True
 
     def look(self, now: float) -> None:
-        """Free a middle part of the log if the log exceeds its bound; look at the log once every ``BOUND_S``."""
+        """Free a middle part of the log if the log exceeds its limit; check it at most once every ``BOUND_S``."""
         if now < self._look_at or not self._is_possible:
             return
         self._look_at = now + BOUND_S
@@ -182,7 +182,7 @@ class LogBound:
             self._is_possible = False
             with contextlib.suppress(OSError):
                 gap_file_of(self._log).unlink()
-            say_once(f"{self._log} has no bound: {os.strerror(error.errno or 0)}")
+            say_once(f"the size of {self._log} is not limited: {os.strerror(error.errno or 0)}")
 
     def _free(self, size: int) -> None:
         known = gap_of(self._log) if self._gap is None else self._gap

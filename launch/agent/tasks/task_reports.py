@@ -1,15 +1,12 @@
-"""The reports about the running tasks of this host: their progress, their signs of life, and their use of the host.
+"""Reports about the running tasks of this host: their progress, their heartbeats, and their network and GPU load.
 
-The use of the host is the use of its network card, and of the tasks' GPUs.
+``Vitals`` finds tasks that may be frozen, by their heartbeats and by the kernel's states of their processes. It does
+not report a healthy task, except when a starting task reports a new ``doing``.
 
-``Vitals`` finds tasks that may be frozen by their signs of life and their processes' kernel states. ``Vitals`` does not
-report a healthy task, with one exception: each new ``doing`` of a task's start.
-
-``Vitals`` counts time in looks: seconds in which the whole machine stands still count against no task. Seconds in which
-the kernel does not serve a task do not count either (``launch.agent.linux.procfs``). For a task that computes, its
-share of a processor counts. For a task that reads or writes, a tenth of its time counts. For a task that does nothing,
-all of its time counts. Where several tasks give signs of life and all signs are late, the machine is slow: ``Vitals``
-then counts a fifth of the silence.
+``Vitals`` does not count seconds in which the whole machine stood still, or in which the kernel did not serve a task
+(``launch.agent.linux.procfs``). For a task that computes, its share of a processor counts. For a task
+that reads or writes, a tenth of the time counts. For a task that does nothing, all of the time counts. If several tasks
+send heartbeats and all of these are late, the machine is slow: then a fifth of the delay counts.
 """
 
 import os
@@ -37,7 +34,7 @@ SAVED_S = 0.25  # to wait for what a program that has ended saved last
 
 
 class Usage:
-    """Measure the use of this host by its tasks, every ``every_s``.
+    """A measurement of the tasks' network and GPU load, every ``every_s`` seconds.
 
     Args:
       gpus: {task: the indices of its GPUs}
@@ -50,7 +47,7 @@ class Usage:
         self.pids: Dict[str, List[int]] = {}  # of each task at the last look, the leader first
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due; after True, the result is False for ``every_s``."""
+        """Return whether to call ``look`` now. After True, the result is False for ``every_s``."""
         if now < self._look_at:
             return False
         self._look_at = now + self._every_s
@@ -63,12 +60,12 @@ class Usage:
         table: Sequence[Process],
         more: Optional[Mapping[str, Sequence[int]]] = None,
     ) -> Dict[str, Dict[str, Any]]:
-        """Return each task's use in the terms of ``status --json``, without unknown values.
+        """Return {task: load}, with the field names of ``status --json`` and without unknown values.
 
         Args:
           leaders: {task: pid of the leader, whose session and group belong to the task}
           table: the processes of this host.
-          more: further processes of each task: in other sessions, in a container.
+          more: {task: pids of its further processes}, in other sessions or in a container.
         """
         sessions = {process.pid: process.session for process in table}
         marks = {task: {leader, sessions.get(leader, leader)} for task, leader in leaders.items()}
@@ -98,9 +95,9 @@ class Reports:
 
     Args:
       gpus: {task: the indices of its GPUs}
-      quiet_s: the seconds without work after which a task is quiet; None for no measurement.
+      quiet_s: the seconds without work after which a task is reported as quiet; None for no measurement.
       mask: hides secrets in a text.
-      saved: the checkpoints of programs.
+      saved: the search for checkpoints of programs.
     """
 
     def __init__(
@@ -119,7 +116,7 @@ class Reports:
         self._failures = Failures() if any(gpus.values()) else None
 
     def look(self, now: float, running: Mapping[str, Attempt]) -> None:
-        """Report the use of the host, tasks that are unwell, and GPUs that have failed, where a look is due."""
+        """Report the load, tasks that may be frozen, and GPUs that have failed, each as often as it is due."""
         leaders = {name: attempt.pid for name, attempt in running.items()}
         if leaders and self._usage.due(now):
             self._emit(Measured(self._measure(now, leaders, running)))
@@ -133,7 +130,7 @@ class Reports:
             self._report_failures(self._failures.look(now), running)
 
     def look_at_end(self, attempt: Attempt) -> None:
-        """Report the checkpoints of a program that has ended: it may have saved its only checkpoint at its end."""
+        """Report the checkpoints of a program that has ended. It may have saved its only checkpoint just before."""
         if attempt.task in self._saved:
             saved = self._saved.newest(SAVED_S).get(attempt.task, {})
             self._emit(Measured({attempt.task: {"attempt": attempt.number, "saved": saved, "ended": True}}))
@@ -172,7 +169,7 @@ class Reports:
                 self._emit(GpuFailed(users, what))
 
     def look_at_progress(self, attempt: Attempt) -> None:
-        """Report the progress of a task if it has written a newer one."""
+        """Report the progress of a task if the task has written a newer progress file."""
         folder = self._folder.task(attempt.task)
         try:
             written_ns = os.lstat(f"{folder}/{PROGRESS}").st_mtime_ns
@@ -198,7 +195,7 @@ LASTING = (*STEPS, "saving")  # all other phases may take any time
 
 
 class Seen(NamedTuple):
-    """A task as the agent records it: its attempt, its leader's pid, and its folder."""
+    """A running task: its attempt, the pid of its leader, and its folder."""
 
     attempt: int
     pid: int
@@ -207,7 +204,7 @@ class Seen(NamedTuple):
 
 @dataclass
 class Watched:
-    """The state of one attempt of a task; seconds are counted in looks."""
+    """The observed state of one attempt of a task. Seconds are counted between calls of ``Vitals.look``."""
 
     attempt: int
     beat: Optional[int] = None  # the beat of its newest sign
@@ -222,10 +219,10 @@ class Watched:
 
 
 class Vitals:
-    """Check the signs of life of this host's tasks, every ``LOOK_S``.
+    """A check of the heartbeats of this host's tasks, every ``LOOK_S``.
 
     Args:
-      work_of: returns the work so far of the process with a given pid.
+      work_of: returns the work that the process with a given pid has done so far.
     """
 
     def __init__(self, work_of: Callable[[int], Optional[Work]] = work_of) -> None:
@@ -235,15 +232,15 @@ class Vitals:
         self._slow = False  # whether all signs were late at the last look
 
     def due(self, now: float) -> bool:
-        """Return whether the next look is due."""
+        """Return whether to call ``look`` now."""
         return now - self._looked_at >= LOOK_S
 
     def look(self, now: float, tasks: Mapping[str, Seen]) -> Dict[str, Dict[str, Any]]:
-        """Return the signs of tasks that are unwell, have just recovered, or are starting.
+        """Return {task: values} for tasks that may be frozen, have just recovered, or are starting.
 
-        Each task has {"attempt", "state", "stopped_s", "silent_s", …}. ``state`` is the kernel's state of the task's
-        leader, and ``silent_s`` the delay of the task's sign of life. ``counted_s`` is the part of the task's phase
-        that counts; the other keys come from the sign, where there is one.
+        The values are {"attempt", "state", "stopped_s", "silent_s", …}. ``state`` is the kernel's state of the task's
+        leader, and ``silent_s`` the delay of its heartbeat. ``counted_s`` is the time in the task's phase that counts.
+        The other keys come from the heartbeat, if there is one.
         """
         counted_s, self._looked_at = min(now - self._looked_at, 2 * LOOK_S), now
         self._watched = {name: self._watch(name, task.attempt) for name, task in tasks.items()}

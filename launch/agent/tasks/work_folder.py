@@ -1,17 +1,17 @@
-"""The code and the files of tasks: copies of the job's folder, and the launcher's own code.
+"""The working folders of tasks, which are copies of the job's folder; and the launcher's own code.
 
-    HOME/work/                      the working folder of a program under ``command:``, or a job with its ``job.py``
+    HOME/work/                      the working folder of a program under ``command:``, or of a job with its ``job.py``
     HOME/work.json                  the copied files, {name: modification time in ns}
     RUN/ROLE.INDEX/work             for a job with ``folder: run`` a link to the folder of the host
 
 The key ``folder`` decides what HOME is. With ``task``, HOME is RUN/ROLE.INDEX: each task of each run has a separate
 copy. With ``run``, HOME is RUN/hosts/HOST: the tasks of a host share one copy, as on an author's own machine. All
-attempts of a task share a copy, so a restarted task finds the files of the earlier attempt. Once the host's part of the
-run is over, the agent removes the unchanged copies; the files that the tasks wrote stay.
+attempts of a task share a copy, so a restarted task finds the files of the earlier attempt. When the run has ended on
+the host, the agent removes the unchanged copies; the files that the tasks wrote stay.
 
-All runs share the folder of the launcher's code, and a cleanup by age may remove files from the folder. So the agent
-keeps the code in memory while it may start a task. The agent restores missing or changed files, and keeps the run's
-files young.
+All runs share the folder of the launcher's code, from which a cleanup by age may remove files. So the agent keeps the
+code in memory as long as it may start a task. It restores missing or changed files, and renews the times of the run's
+files.
 """
 
 import contextlib
@@ -39,14 +39,14 @@ _CLONE = 0x40049409  # FICLONE of Linux: both files share their blocks until one
 
 
 def homes(request: RunRequest, folder: RunFolder) -> List[Path]:
-    """Return the folders that contain this host's working folders, each once."""
+    """Return the folders that contain this host's working folders, without duplicates."""
     return list(dict.fromkeys(folder.home(request.folder, task.name) for task in request.tasks))
 
 
 def create(request: RunRequest, folder: RunFolder, shipped: Optional[Path]) -> None:
     """Create the working folders of this host's tasks, with copies of the shipped files.
 
-    A job starts in the launcher's code, and finds its working folder in its own folder.
+    A job is started in the folder of the launcher's code, and finds its working folder in its task's folder.
 
     Raises:
       OSError: a folder cannot be created; the error names it.
@@ -65,7 +65,7 @@ def _link(task: Path, home: Path) -> None:
 
 
 def fill(home: Path, shipped: Optional[Path]) -> None:
-    """Create the working folder of ``home``, and copy the files of the folder ``shipped`` into it, once.
+    """Create the working folder in ``home``, and copy the files of the folder ``shipped`` into it, once.
 
     Without ``shipped``, the working folder is empty.
     Existing files stay unchanged: a restarted agent continues with the existing folder.
@@ -84,7 +84,7 @@ def fill(home: Path, shipped: Optional[Path]) -> None:
 
 
 def unchanged(home: Path) -> List[str]:
-    """Return the unchanged copies of ``home``, as paths relative to the working folder."""
+    """Return the copied files in ``home`` that no task has changed, as paths relative to the working folder."""
     return [name for name, time_ns in _times(home).items() if _is_of(home / WORK / name, time_ns)]
 
 
@@ -97,7 +97,7 @@ def _is_of(path: Path, time_ns: int) -> bool:
 
 
 def tidy(home: Path) -> None:
-    """Remove the unchanged copies, and then the empty folders."""
+    """Remove the copied files that no task has changed, and then the empty folders."""
     times = _times(home)
     for name in unchanged(home):
         with contextlib.suppress(OSError):
@@ -110,7 +110,7 @@ def tidy(home: Path) -> None:
 
 
 def tidy_all(request: RunRequest, folder: RunFolder) -> None:
-    """Remove the unchanged copies of this host's part of a run, and the links to folders that are then gone."""
+    """Remove the unchanged copies of a run on this host, and the links to folders that are then gone."""
     for each in homes(request, folder):
         tidy(each)
     for task in request.tasks:
@@ -121,7 +121,7 @@ def tidy_all(request: RunRequest, folder: RunFolder) -> None:
 
 
 def touch(home: Path, now: float) -> None:
-    """Renew the access times of the copies, so that a cleanup by age keeps them."""
+    """Renew the access times of the copied files, so that no cleanup by age removes them."""
     for name, time_ns in _times(home).items():
         with contextlib.suppress(OSError):
             os.utime(str(home / WORK / name), ns=(int(now * 1e9), time_ns))
@@ -177,7 +177,7 @@ class Shipped:
     """The launcher's code in ``folder``, which the constructor reads into memory.
 
     Args:
-      own: the agent's folder of the run.
+      own: this host's folder of the run.
       homes: the folders that contain the working folders of the agent's tasks.
 
     Raises:
@@ -192,7 +192,7 @@ class Shipped:
         self._files = {f"{folder}/{name}": _File(mode, _read(f"{folder}/{name}")) for name, mode in modes.items()}
 
     def restore(self) -> None:
-        """Restore missing and changed files; log a failure once, without ending the run."""
+        """Restore missing or changed files of the code. A failure is logged once, and does not end the run."""
         self._drop_cut_bytecode()
         for path, file in self._files.items():
             if not _has(path, file.content):
@@ -200,7 +200,7 @@ class Shipped:
                     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
                     _write(Path(path), file)
                 except OSError as error:
-                    say_once(f"cannot put {path} back: {os.strerror(error.errno or 0)}")
+                    say_once(f"cannot restore {path}: {os.strerror(error.errno or 0)}")
 
     def _drop_cut_bytecode(self) -> None:
         """Remove new bytecode that a full disk has cut short: a restarted task could not import it."""
@@ -213,7 +213,7 @@ class Shipped:
                     self._complete[path] = written
 
     def look(self, now: float) -> None:
-        """Restore the code, and keep the code and the run's files young, once an hour.
+        """Once an hour, restore the code, and renew the times of the code's and the run's files.
 
         ``now`` is the time by the agent's clock.
         """

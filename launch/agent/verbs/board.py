@@ -1,7 +1,7 @@
-"""TensorBoard on a run's summaries and its learning curve, for as long as the launcher shows it.
+"""TensorBoard for a run's summaries and learning curve, until the launcher ends.
 
-TensorBoard listens on this host's own loopback, on a port that the system chooses. This process ends TensorBoard when
-the launcher ends or is silent for ``LEASE_S``; the kernel ends TensorBoard if this process dies.
+TensorBoard listens on this host's loopback address, on a port that the system chooses. This process ends TensorBoard if
+the launcher ends, or sends nothing for ``LEASE_S``. The kernel ends TensorBoard if this process dies.
 """
 
 import os
@@ -33,7 +33,7 @@ Send = Callable[[Dict[str, Any]], None]
 def board(reference: RunReference, send: Send) -> None:
     """Serve TensorBoard for the newest run of a name.
 
-    ``send`` receives {"run", "port"} when TensorBoard listens, and {"error"} when TensorBoard cannot run.
+    ``send`` is called with {"run", "port"} when TensorBoard listens, or with {"error"} if it cannot run.
     """
     folder = newest(reference)
     problem = _hindrance(folder) if folder else f"no run of the name {reference.name} has been on this host"

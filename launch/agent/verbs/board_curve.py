@@ -1,10 +1,10 @@
-"""The program of ``launch board`` on the chief's host: it runs TensorBoard, and writes a learning curve as summaries.
+"""The program of ``launch board`` on the chief's host: it runs TensorBoard, and writes the learning curve as summaries.
 
     python board_curve.py STATUS FOLDER [options of TensorBoard]
 
-STATUS is the run's ``status.json``. The program writes the points of its ``history`` to FOLDER, and every few seconds
-the new points. So a run without summaries of its own has a curve, and a resumed run also has the earlier part of its
-curve. The Python is the tasks' Python: it needs only TensorBoard, and nothing of this project.
+STATUS is the run's ``status.json``. The program writes the points of its ``history`` to FOLDER, and adds new points
+every few seconds. So a run without its own summaries has a curve, and a resumed run also has the earlier part of its
+curve. The Python is the tasks' Python: the program needs only TensorBoard, and nothing of this project.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ Point = Tuple[int, str, float]  # step, name, value
 
 
 def points(status: Dict[str, Any]) -> Iterator[Point]:
-    """Yield the points of a status, but not the newest loss and speed of a running run.
+    """Yield the points of a run's status, except the newest loss and speed while the run is running.
 
-    The range of steps of these two points still grows.
+    These two points are means over a range of steps that still grows.
     """
     history, is_over = status["history"], status["state"] != "running"
     rows = list(zip(history["step"], history["loss"], history["steps_per_second"]))
@@ -35,9 +35,9 @@ def points(status: Dict[str, Any]) -> Iterator[Point]:
 
 
 def follow(path: str, folder: str, turns: Iterable[float]) -> None:
-    """Write the points of the status at ``path`` to ``folder``; in every turn, write only the new points.
+    """Write the points of the status file ``path`` to ``folder``, and in later turns only the new points.
 
-    ``turns`` are the seconds to wait after each turn. Without TensorBoard, the function writes no point.
+    ``turns`` are the seconds to wait after each turn. If TensorBoard is not installed, nothing is written.
     """
     try:
         from tensorboard.compat.proto.event_pb2 import Event

@@ -1,8 +1,8 @@
-"""This host's part of ``launch check``: it opens ports, dials other hosts, and reports findings.
+"""This host's part of ``launch check``: it opens ports, connects to other hosts, and reports what it finds.
 
-The first request opens this host's ports, and the answer names taken ports. From then on the launcher may ask for the
-time. Once every host's ports are open, the launcher may ask for a look: all facts about this host and its connections
-to other hosts. The ports close when the launcher closes the connection, or at the deadline, whichever comes first.
+The first request opens this host's ports, and the answer lists the ports that are taken. After that, the launcher may
+ask for this host's time. Once every host's ports are open, it may ask for a look: everything about this host and its
+connections to other hosts. The ports close when the launcher closes the connection, or at the deadline.
 """
 
 import os
@@ -34,7 +34,7 @@ Values = Dict[str, Any]
 
 
 def check(receive: Callable[[], Values], send: Callable[[Values], None]) -> None:
-    """Answer the launcher's requests until the launcher closes the connection; ``receive`` then ends the process.
+    """Answer the launcher's requests until it closes the connection; ``receive`` then ends the process.
 
     The first request is a ``CheckRequest``. Further requests are {"do": "time"}, and {"do": "look", "within_s"}.
     """
@@ -60,7 +60,7 @@ def _answer(request: CheckRequest, values: Values, send: Callable[[Values], None
 
 
 def look(request: CheckRequest, within_s: float) -> CheckFacts:
-    """Return all facts about this host and its connections to other hosts, as far as the time allows."""
+    """Return all that a check can find out about this host and its connections within ``within_s`` seconds."""
     found: Values = {
         "versions": None, "gpus": None, "disks": {}, "gaps": [], "clock": None, "names": {}, "unreached": [],
         "unguarded": [], "missing_programs": [], "limits": None, "container": [], "run": None, "ports": {},

@@ -1,9 +1,9 @@
-"""The end of this host's part of a run by an operator: with the help of a living agent, or without an agent.
+"""This host's part of ``launch down``: it ends the run here, with or without a living agent, in these steps:
 
-asked to stop      the agent ends its tasks in order; the lead ends the whole run, workers before ps
-asked to kill      the agent did not stop in time
-killed             the agent did not answer, or still lives: its tasks die with it
-and then           the other processes in the run's records are killed, and the run's lock and socket are removed
+stop      the agent is asked to end its tasks in order; the lead ends the whole run, workers before ps
+kill      an agent that did not stop in time is asked to kill its tasks
+SIGKILL   an agent that did not answer, or is still alive, is killed, and its tasks die with it
+cleanup   the other processes in the run's records are killed, and the run's lock and socket are removed
 """
 
 import contextlib
@@ -27,9 +27,9 @@ HUNG_S = 10.0  # an agent that does not answer for this long never will
 
 
 def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
-    """Return the remains of the newest run on this host.
+    """Return what the newest run has left on this host.
 
-    ``gone`` are pids of the run's processes that ended a moment ago.
+    ``gone`` are pids of the run's processes that have just ended.
     """
     folder = newest(reference)
     left = nothing() if folder is None else leftovers.look(folder, gone)
@@ -37,7 +37,7 @@ def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
 
 
 def down(request: DownRequest) -> RunEnded:
-    """End this host's part of the newest run; return its remains, and the errors of the commands ``after``."""
+    """End the newest run on this host; return what is left of it, and the errors of the commands ``after``."""
     folder = newest(request.run)
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
@@ -48,9 +48,9 @@ def down(request: DownRequest) -> RunEnded:
 
 
 def record_end(folder: RunFolder, reason: str) -> None:
-    """Record the end of a run whose lead on this host is dead and has recorded no end.
+    """Record the end of a run if its lead was on this host, is dead, and has not recorded the end.
 
-    So the run's launcher does not restart the run when the launcher wakes.
+    So the run's launcher, which may be suspended, does not restart the run when it wakes.
     """
     recorded = folder.read_whole("status.json")
     if described(folder)["lead"] != folder.host or is_over(recorded) or not gone(folder):
@@ -61,12 +61,12 @@ def record_end(folder: RunFolder, reason: str) -> None:
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
-    """Ask a run's agent to stop its tasks, and then to kill them; at last send SIGKILL to the agent and its keeper.
+    """Ask a run's agent to stop its tasks, then to kill them; at last send SIGKILL to the agent and its keeper.
 
     The function waits at most ``timeout_s`` after each request.
 
-    An agent that exists ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. ``look`` then
-    reports the agent among the remaining processes.
+    An agent that still exists ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. ``look``
+    then reports it among the remaining processes.
     """
     for verb in ("stop", "kill"):
         if not _answers(folder, min(HUNG_S, timeout_s)):
@@ -79,7 +79,7 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
 
 
 def gone(folder: RunFolder) -> bool:
-    """Return whether no agent and no keeper of the run live here."""
+    """Return whether neither an agent nor a keeper of the run is alive on this host."""
     return not process_records.agent_of(folder) and leftovers.agent_pid(folder) is None
 
 

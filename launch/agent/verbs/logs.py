@@ -1,6 +1,6 @@
-"""The lines of task logs on this host, in the order of writing.
+"""The lines of tasks' logs on this host, in the order in which they were written.
 
-A task's lines are read one attempt after the other, and no log is held in memory.
+A task's lines are read one attempt after the other. No log is held in memory as a whole.
 """
 
 import heapq
@@ -21,15 +21,15 @@ BLOCK = 1 << 16
 LONGEST = 1 << 16  # the shown bytes of a line
 REST = 1000  # characters that each further part of a line may add: the newest state of a progress bar
 CUT = " … (this line is longer than 64 KiB; its rest is in the log)"
-CLOSED = "(this log cannot be read: something, perhaps the task, has changed its mode)"
+CLOSED = "(this log cannot be read: something, perhaps the task, has changed its permissions)"
 
 
 class TaskLog:
     """A reader of a task's logs, which continues where it stopped.
 
     Args:
-      since, until: only lines written from ``since`` to before ``until``, times of day in seconds.
-      tail: only this number of last lines at the first reading.
+      since, until: read only lines that were written from ``since`` to before ``until``, Unix times in seconds.
+      tail: skip all lines but the last ``tail`` at the first reading.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class TaskLog:
         self._cut: Dict[Path, bool] = {}  # whether the next bytes continue a line that was already shown
 
     def lines(self, last: bool) -> Iterator[Dict[str, Any]]:
-        """Yield {"task", "attempt", "line", "time"} for each new whole line.
+        """Yield {"task", "attempt", "line", "time"} for each complete line since the last call.
 
-        With ``last``, the method also yields a last line without newline.
+        With ``last``, the method also yields a last line that has no newline.
         """
         found = self._folder.logs(self._task)
         logs = [log for log in found if os.access(str(log), os.R_OK)]
@@ -136,8 +136,8 @@ class TaskLog:
 def show(line: bytes, goes_on: bool = False) -> Optional[str]:
     """Return a line as a terminal finally shows it.
 
-    With ``goes_on``, ``line`` is a part that continues a line. The result is then None unless a carriage return in the
-    part begins a new state of the line.
+    With ``goes_on``, ``line`` continues a line that was already shown. The result is then None, unless a carriage
+    return in it begins a new state of the line, as in a progress bar.
     """
     if goes_on:
         return plain(line.decode(errors="replace"))[-REST:] if b"\r" in line.rstrip(b"\r\n") else None
@@ -157,7 +157,7 @@ def line_start(file: BinaryIO, offset: int) -> int:
 
 
 def start_of_last(file: BinaryIO, begin: int, end: int, count: int) -> int:
-    """Return the offset at which the last ``count`` lines between ``begin`` and ``end`` begin.
+    """Return the offset of the first of the last ``count`` lines between ``begin`` and ``end``.
 
     The function reads backwards, and only as much as necessary.
     """
@@ -204,7 +204,7 @@ def logs(
 ) -> None:
     """Send {"task", "attempt", "line", "time"} for every line that this host's tasks wrote.
 
-    ``gone`` waits a given number of seconds, or until the listener ends; it returns whether the listener has ended.
+    ``gone`` waits a given number of seconds, or until the launcher ends; it returns whether the launcher has ended.
     """
     folder = newest(request.run)
     if folder is None:
@@ -221,7 +221,7 @@ def logs(
             return
     elsewhere = _elsewhere(folder, request.tasks)
     if elsewhere:
-        send({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the file has changed since"})
+        send({"error": f"{', '.join(elsewhere)} of {folder.run} ran on another host: the hosts file has changed since"})
 
 
 def _elsewhere(folder: RunFolder, tasks: Sequence[str]) -> List[str]:

@@ -1,7 +1,7 @@
-"""The runs of every name that this host took part in, as the host's files describe the runs.
+"""The runs of every name in which this host took part, as the files on this host describe them.
 
-The verb reads only files, and asks no agent. The state, the times and the steps of a run are in the lead's own files.
-So only the lead's host reports these facts, with times of its own clock.
+The verb reads only files, and asks no agent. The state, the times and the steps of a run are only in the files of the
+chief's host. So only that host reports them, with times of its own clock.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The status of a run, from its living agent, or else from the run's own files."""
+"""The status of a run, from its living agent, or else from the run's files."""
 
 import os
 import time
@@ -20,11 +20,11 @@ LOOK_S = 0.05
 
 
 def status(reference: RunReference) -> Dict[str, Any]:
-    """Return the status of the newest run on this host: {"status": …}, with None without a run.
+    """Return the status of the newest run on this host, as {"status": …}; the value is None if there is no run.
 
-    Only the lead's host has the status of the whole run.
-    The other keys are the keys of ``runs.described``, ``agent`` and ``died``. ``agent`` is whether the agent answered.
-    ``died`` is whether the agent ended before the run's result was known.
+    Only the chief's host has the status of the whole run.
+    The other keys are those of ``runs.described``, ``agent`` (whether the agent answered) and ``died`` (whether the
+    agent ended before the run's result was known).
     """
     folder = newest(reference)
     if folder is None:
@@ -55,12 +55,12 @@ def _is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
 
 
 def restart(request: RestartRequest) -> Dict[str, Any]:
-    """Let the newest run's lead restart tasks; return {"asked": True} or {"error": …}."""
+    """Ask the lead of the newest run to restart tasks; return {"asked": True} or {"error": …}."""
     return _ask(request.run, {"do": "restart", "tasks": list(request.tasks)})
 
 
 def drain(request: DrainRequest) -> Dict[str, Any]:
-    """Let the newest run's lead drain tasks; return {"wrong": reasons against it} or {"error": …}."""
+    """Ask the lead of the newest run to drain tasks; return {"wrong": reasons why it cannot} or {"error": …}."""
     return _ask(request.run, {"do": "drain", "tasks": list(request.tasks), "back": request.back})
 
 
@@ -75,9 +75,9 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """Return ``status``, the last status of an agent that has ended, with the state ``failed`` for its run.
+    """Return ``status``, which an agent wrote before it ended, with the state of the run changed to ``failed``.
 
-    Tasks that were alive have the state ``lost``. The status of an ended run, or of a member, stays as it is.
+    Tasks that were alive get the state ``lost``. The status of an ended run, or of a member, is returned unchanged.
     """
     if status is None or status.get("state") in (None, *ENDED):  # a member reports only its own tasks, and no state
         return status
@@ -85,5 +85,5 @@ def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Di
     tasks = [replace(task, state="lost") if task.state in ALIVE else task for task in known.tasks]
     since = utc(os.stat(str(folder.own / "status.json")).st_mtime)
     advice = ADVICE.format(file=plan_file.read(folder).file)
-    gone = f"the agent on {folder.host} is gone since {since}, and the run with it; {advice}"
+    gone = f"the agent on {folder.host} ended after {since}, and the run with it; {advice}"
     return to_values(replace(known, state="failed", ended=since, cause=known.cause or gone, tasks=tasks))

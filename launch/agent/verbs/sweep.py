@@ -1,8 +1,8 @@
-"""The leftovers of earlier runs of any name on this host, and their removal.
+"""The search for leftovers of earlier runs of any name on this host, and their removal.
 
-``sweep`` finds a run by its folder below the working folder. ``sweep`` only reports a run with a living agent. For any
-other run, everything on its records is a leftover. Leftovers are also locks of runs without a folder, incomplete code,
-and unfinished environments. The logs and checkpoints of a run, which the run had to leave, are no leftovers.
+``sweep`` finds a run by its folder below the working folder. A run whose agent is alive is only reported. For any other
+run, everything in its records that still exists is a leftover. Leftovers are also locks of runs without a folder,
+incomplete code, and unfinished environments. Logs and checkpoints are not leftovers: a run is meant to leave them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ UNFINISHED_S = 3600.0  # a folder that is unchanged for this long is no longer b
 
 
 def sweep(request: SweepRequest) -> SweepAnswer:
-    """Return the live runs, and the leftovers of other runs; if the request has ``kill``, end the leftovers."""
+    """Return the live runs, and the leftovers of other runs; if the request has ``kill``, remove the leftovers."""
     workdir = expand(request.workdir)
     first = request.machine[:1] in ((), (request.host,))
     running, ended = _runs(workdir, request, first)

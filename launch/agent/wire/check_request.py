@@ -22,7 +22,7 @@ class CheckRequest:
       targets: [address, host] of each task and agent to dial.
       knock_s: seconds within which one address must answer.
       programs: by program, the PATH on which to search for the program; None for this host's own PATH.
-      guard: whether the run will have a guard.
+      guard: whether the run will have a guard, a set of firewall rules.
       limits: the limits of each task of this host that has limits.
       within_s: seconds after which the host ends its part by itself.
     """
@@ -58,14 +58,14 @@ class PortHolder:
 
 @dataclass(frozen=True)
 class OpenedPorts:
-    """The answer to ``CheckRequest``: by port, why the port cannot be opened; None where the host has opened it."""
+    """The answer to ``CheckRequest``: for each port the reason why the host cannot open it, or None if it is open."""
 
     ports: Mapping[str, Optional[PortHolder]]
 
 
 @dataclass(frozen=True)
 class Unreached:
-    """A target that this host cannot reach; ``kind`` is a kind of ``launch.agent.network.doors``."""
+    """A target that this host cannot reach; ``kind`` is one of those in ``launch.agent.network.doors``."""
 
     address: str
     host: str
@@ -93,7 +93,7 @@ class RunUp:
 class LimitFacts:
     """Texts about the limits of a host's tasks.
 
-    ``problems`` names the limits that the host cannot enforce, ``notes`` those that it enforces without the kernel.
+    ``problems`` has the limits that the host cannot enforce, ``notes`` the limits that it enforces without the kernel.
     """
 
     problems: List[str]

@@ -1,4 +1,4 @@
-"""The newest spans of the tasks of a host, for the verb ``flight`` and for a diagnosis."""
+"""The newest spans (timed phases and steps) of a host's tasks, for the verb ``flight`` and for a diagnosis."""
 
 from dataclasses import dataclass, field
 from typing import List, Optional
@@ -16,8 +16,8 @@ class Exchanged:
 class Current:
     """The activity of a task, as its newest sign of life shows it; this sign is ``age_s`` seconds old.
 
-    ``asked_s`` is the number of seconds for which the task has asked the ps whether the step waits for the task. The
-    number is 0 before the task asks.
+    ``asked_s`` is the number of seconds for which the task has asked the ps whether the step waits for this task; 0
+    before it asks.
     ``cluster.protocol.heartbeat.Sign`` documents the other fields.
     """
 
@@ -41,7 +41,7 @@ class Flight:
       longest_ps, longest_s: the two parts of ``longest`` in ``cluster.protocol.flight_records.Span``.
       attempt, phase, step, waited_s, whole: see the same class; ``whole`` is its ``is_whole``.
       exchanged: the exchange of every step with each ps, in the order of the indices of ps.
-      torn: the number of torn records.
+      torn: the number of records that are damaged or only partly written.
       earlier: the number of records from before the host's last boot.
       now: the task's current activity; None where it gives no sign of life.
     """

@@ -22,7 +22,7 @@ class FactsRequest:
       python: the tasks' Python, where the tasks have no environment.
       environment: the hash of the tasks' Python environment; None for the host's own Python.
       env: the tasks' own variables that may affect an import.
-      folders: the folders whose disks matter.
+      folders: the folders whose disks the host reports.
       trial: whether a run will start here. If so, the host imports numpy and TensorFlow, and writes a sample to each
         folder. Else the host lists the packages, and changes nothing.
       container: the tasks' container, which has another Python; None for no container.

@@ -34,7 +34,7 @@ class LeadAddress:
           ValueError: the run has no members.
         """
         if self.address is None:
-            raise ValueError(f"lead.address: expected the address at which {self.host} leads, found null")
+            raise ValueError(f"lead.address: expected the address of the lead agent on {self.host}, found null")
         return host_of(self.address), port_of(self.address)
 
 
@@ -114,8 +114,8 @@ class RunPlan:
       grace_s: seconds between TERM and KILL.
       leave_s: seconds that the other tasks have to leave by themselves once the run has succeeded.
       min_workers: the fewest workers with which a run continues after losing hosts; None if a lost host ends the run.
-      patience: by host, for hosts whose boot restarts their agent: seconds of silence after which the host is lost.
-      rejoin_s: seconds that members have to dial a lead whose host has booted; None for ``join_s``.
+      patience: seconds of silence after which a host is lost, by host, if a boot of the host restarts its agent.
+      rejoin_s: seconds that members have to dial a lead whose host has booted; None means ``join_s``.
       quorum: the fewest hosts with which the run begins.
       frozen_s: the least seconds without progress after which a task counts as frozen; None for never.
     """
@@ -246,7 +246,7 @@ class RunRequest(HostSettings, RunPart):
     hooks: Tuple[Hook, ...] = ()
 
     def programs_beside_tasks(self) -> Iterator[Tuple[str, str]]:
-        """Yield each key whose command this host may run in addition to the tasks, and the command's program."""
+        """Yield keys of the hosts file, each with the program that this host may run for it besides the tasks."""
         for hook in self.hooks:
             if hook.command:
                 yield f"on.{hook.event}", hook.command[0]

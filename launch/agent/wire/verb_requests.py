@@ -202,7 +202,7 @@ class HandoverRequest:
 
 @dataclass(frozen=True)
 class LockText:
-    """The packages of an environment, as pip reads them.
+    """The packages of an environment, as the text of requirements files for pip.
 
     Attributes:
       all: every requirement.
@@ -245,7 +245,7 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """Export a checkpoint; for the host of the run's chief.
+    """Export a checkpoint of a run, on the host of its chief.
 
     Answers are {"stage": words} during the export, {"file": name, "bytes": size} for each file of the SavedModel, then
     {"data": base64} for its content. The last answer is {"done": contents, "checkpoint": name}.

@@ -38,7 +38,7 @@ from typing import Any, Callable, Dict, Tuple
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb.
+    """A verb of an agent, and the function that runs it.
 
     Attributes:
       name: the name of the verb, in argv.

@@ -43,7 +43,7 @@ def test_patience_ends_after_so_many_measurements_that_were_not_better() -> None
     assert is_patient(AUC, after(AUC, [0.5, 0.7, 0.7, 0.6]))
     over = after(AUC, [0.5, 0.7, 0.7, 0.6, 0.1])
     assert not is_patient(AUC, over)
-    assert reason(over) == "auc was not above 0.7, of step 2, in 3 measurements"
+    assert reason(over) == "auc was not above its best value, 0.7 of step 2, in 3 measurements"
     assert is_patient(Best(max="auc"), over)
     assert not is_patient(AUC, after(AUC, [math.nan] * 3))
     assert reason(after(AUC, [math.nan] * 3)) == "auc was undefined in 3 measurements"

@@ -24,7 +24,7 @@ def test_a_chief_that_started_again_takes_the_folder_from_the_one_before_which_t
         old.check()
     assert str(raised.value) == (
         f"checkpoint folder {tmp_path}: expected no other writer than r-1 (attempt 0, pid 42 on a), found that"
-        " r-1 (attempt 1, pid 42 on b) has taken it since; end one of the two runs, or give each a"
+        " r-1 (attempt 1, pid 42 on b) has taken the folder since; end one of the two runs, or give each a"
         " train.checkpoint.dir of its own"
     )
 

@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_again_when_it_works(
     folder.unlink()
     written.save_if_due(session, 4)
     assert written.progress_fields() == {"checkpoint_step": 4, "checkpoint_problem": None}
-    assert "checkpoints are written again into" in capsys.readouterr().out
+    assert "checkpoints can be written again into" in capsys.readouterr().out
 
 
 def test_a_checkpoint_stays_that_cannot_be_listed_once_older_ones_are_gone(
@@ -294,7 +294,7 @@ def test_a_disk_with_no_room_is_told_once_with_its_reason_and_nothing_is_left_on
     where = f"{tmp_path} on {socket.gethostname()}"
     assert told.splitlines() == [
         f"checkpoints cannot be written into {where}: File too large",
-        f"checkpoints are written again into {where}, step 4",
+        f"checkpoints can be written again into {where}, since step 4",
     ]
     assert kept(tmp_path) == ["model-1", "model-4"]
     assert len([path for path in tmp_path.iterdir() if path.name.startswith("model")]) == 4

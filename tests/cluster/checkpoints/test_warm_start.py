@@ -195,14 +195,14 @@ def test_a_name_that_is_none_of_the_models_is_refused_with_the_nearest(path: str
     )
     assert cause(warm_start(path, only=["global_step"]), TrainingError).startswith("train.warm_start.only: expected")
     assert cause(warm_start(path, only=["norm/*"], rename={"deep/": "x/"}), TrainingError) == (
-        "train.warm_start.rename: expected beginnings of names of this model's chosen variables and tables, found"
-        " 'deep/', with which no such name begins; chosen are norm/mean"
+        "train.warm_start.rename: expected prefixes of the names of this model's chosen variables and tables, found"
+        " 'deep/', which is a prefix of none; chosen are norm/mean"
     )
 
 
 def test_a_variable_that_the_checkpoint_lacks_is_refused_with_the_nearest(path: str) -> None:
     assert cause(warm_start(path, only=["norm/*"], rename={"norm/m": "norm/n"}), CheckpointError) == (
-        f"train.warm_start: expected 'norm/nean', here 'norm/mean' in the checkpoint {path}, found none;"
+        f"train.warm_start: expected 'norm/nean' (in this model 'norm/mean') in the checkpoint {path}, found none;"
         " the nearest is norm/mean; correct train.warm_start.rename, or choose other names in train.warm_start.only"
     )
 
@@ -214,8 +214,8 @@ def test_another_shape_or_type_is_refused_with_both(tmp_path: Path) -> None:
     ]):  # fmt: skip
         path = write({"rows/all": value}, str(tmp_path / f"model{number}"))
         assert cause(warm_start(path, only=["rows/*"]), CheckpointError) == (
-            f"train.warm_start: 'rows/all' in the checkpoint {path}: expected float32 of shape {shape}, as 'rows/all'"
-            f" is here, found {found}; choose other names in train.warm_start.only, or change the model"
+            f"train.warm_start: 'rows/all' in the checkpoint {path}: expected float32 of shape {shape}, like 'rows/all'"
+            f" in this model, found {found}; choose other names in train.warm_start.only, or change the model"
         )
 
 
@@ -274,8 +274,8 @@ def test_an_optimizer_whose_variables_would_be_copies_of_cold_values_is_refused(
     with pytest.raises(JobError) as refused:
         begun({"seed": 0, "optimizer": "beside", "rate": 0.1}, warm_start(path), 1)
     assert str(refused.value).endswith(
-        "optimizer returned one that begins with the model's values, as 'beside/copy'; expected variables of its own"
-        " that do not copy the model's, with train.warm_start"
+        "optimizer returned one whose 'beside/copy' begins as a copy of the model's values; expected variables of its"
+        " own that do not copy the model's, with train.warm_start"
     )
     monkeypatch.setattr(Beside, "copies", False)
     servers, _ = begun({"seed": 0, "optimizer": "beside", "rate": 0.1}, warm_start(path), 1)

@@ -60,7 +60,7 @@ def test_metrics_of_more_examples_than_memory_holds_are_of_the_first_and_the_los
     monkeypatch.setattr(process, "memory_left", lambda: 4 * 4 * 7)  # a float32 for each of seven
     evaluation = built(lambda x: (x, {"last": metrics.mean(x)}))
     assert run(evaluation) == [{"loss": 4.5, "last": 1.5}]
-    assert "last: of the first 4 of 10 held-out examples" in capsys.readouterr().out
+    assert "last: measured on the first 4 of 10 held-out examples" in capsys.readouterr().out
     assert run(evaluation, batches=1) == [{"loss": 1.5, "last": 1.5}] and not capsys.readouterr().out
 
 

@@ -39,5 +39,5 @@ def test_the_parts_of_a_batch_get_the_names_of_the_models_parameters(model: Any,
 def test_an_optimizer_of_keras_is_named_with_the_one_to_make_in_its_place(kind: str, instead: str) -> None:
     with tf.Graph().as_default():
         found = getattr(tf.keras.optimizers, kind)(0.1)
-    assert optimizer_of_tf_train([found]) == f"; make a tf.train.{instead} in the place of Keras's {kind}"
+    assert optimizer_of_tf_train([found]) == f"; use tf.train.{instead} instead of Keras's {kind}"
     assert optimizer_of_tf_train([tf.train.AdamOptimizer(0.1)]) == ""

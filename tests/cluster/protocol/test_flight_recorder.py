@@ -147,14 +147,14 @@ def test_a_disk_that_fails_ends_the_recording_and_nothing_else(
     monkeypatch.setattr(flight_recorder, "pwrite", full)
     for step in range(1, 4):
         recorder.end(step)
-    assert capsys.readouterr().out.count("the last steps are not recorded any more: Input/output error") == 1
+    assert capsys.readouterr().out.count("the times of steps are no longer recorded: Input/output error") == 1
     assert steps_in(tmp_path) == [0]
 
 
 def test_something_else_of_the_files_name_ends_the_recording_and_nothing_else(tmp_path: Path, capsys: Any) -> None:
     os.mkfifo(str(tmp_path / FILE))
     record(tmp_path, [0, 1])
-    assert "not recorded any more" in capsys.readouterr().out
+    assert "are no longer recorded" in capsys.readouterr().out
 
 
 def test_without_a_folder_nothing_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ CASES: List[Any] = [
     (_many, "expected parameters with names of inputs"),
     (lambda hour: [hour], "expected a tensor, or {name: tensor}"),
     (lambda hour: {}, "expected a tensor, or {name: tensor}"),
-    (_fresh, "one that it does not make, 'fresh'"),
+    (_fresh, "'fresh', which model does not make"),
     (_other_layer, "expected 'dense/kernel' of shape [10, 1], as in model"),
     (_python, "expected operations of TensorFlow, found Python code"),
 ]

@@ -172,8 +172,8 @@ def test_a_few_lines_that_aliases_blow_up_are_refused_at_once(tmp_path: Path, bo
     text = refused(tmp_path / "hosts.yaml")
     assert text.startswith(f"hosts.yaml:{line}:"), text
     expected = (
-        "expected at most 300,000 values, found more, with the values that aliases repeat — "
-        "write less with aliases and merges"
+        "expected at most 300,000 values, found more, counting the values that aliases repeat — "
+        "use fewer aliases and merges"
     )
     assert expected in text
 

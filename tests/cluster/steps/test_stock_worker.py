@@ -156,7 +156,7 @@ def test_it_trains_as_one_process_does_and_every_worker_stops_at_the_last_step(o
     assert together(*(worker.train(STEPS) for worker in made)) == [STEPS] * workers
     near(made[0].values(), STEPS)
     assert made[0].global_steps() == STEPS
-    assert made[0].stepper.account(made[0].session).startswith(f"steps: {STEPS}, of {workers} gradients each")
+    assert made[0].stepper.account(made[0].session).startswith(f"steps: {STEPS}, each with the first {workers} ")
 
 
 def test_with_a_backup_worker_the_others_need_not_wait_for_it(opened: Make) -> None:

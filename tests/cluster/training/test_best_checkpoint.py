@@ -57,7 +57,8 @@ def test_all_workers_end_at_one_step_and_a_resumed_run_has_no_more_patience(tmp_
         assert f"gradients given by each worker: {first.step} {first.step}\n" in cluster.log("worker", 0)
         other = cluster.outcome("worker", 1)
         assert other is not None and other.succeeded and other.step == first.step
-        ended = f"age was not below {first.best['age']:.4g}, of step {first.best['step']:.0f}, in 2 measurements"
+        best = f"{first.best['age']:.4g} of step {first.best['step']:.0f}"
+        ended = f"age was not below its best value, {best}, in 2 measurements"
         assert first.ended_early == ended
         cluster.start_all(settings(2), ARGS)
         again = cluster.finish()

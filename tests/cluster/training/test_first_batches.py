@@ -27,8 +27,8 @@ def warned(folder: Path, capsys: Any, args: Dict[str, Any], **settings: Any) -> 
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
     place = Job.from_module(parts).place("inputs")
     assert lines in ([], [
-        f"warning: {place}: expected inputs to begin with another batch on each worker, found the same on worker:0,"
-        " worker:1; give each its part: data.shard(task.num_workers, task.worker_index)"
+        f"warning: {place}: expected inputs to begin with a different batch on each worker, found the same on worker:0,"
+        " worker:1; give each worker its part: data.shard(task.num_workers, task.worker_index)"
     ])  # fmt: skip
     return bool(lines)
 

@@ -84,7 +84,7 @@ def test_a_misspelt_key_is_named_with_the_near_one_that_was_looked_for(tmp_path:
     assert warnings(tmp_path, {"learnig_rate": 0.1, "optimizer": "sgd"}) == [
         f"args.learnig_rate: {head}; did you mean args.learning_rate?"
     ]
-    assert warnings(tmp_path, {"xyz": 0.1}) == [f"args.xyz: {head}; correct its name, or take it out"]
+    assert warnings(tmp_path, {"xyz": 0.1}) == [f"args.xyz: {head}; correct the name, or remove the key"]
 
 
 def test_a_key_that_the_file_names_may_be_read_later(tmp_path: Path) -> None:

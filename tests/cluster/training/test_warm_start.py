@@ -95,9 +95,7 @@ def test_a_server_that_dies_before_the_first_checkpoint_gets_these_values_again(
         cluster.kill("ps", 1)
         cluster.start("ps", 1, train)
         outcome = cluster.finish()
-        line = (
-            f"warm start: {len(values) - 1} variables from {path}; 1 other of the model begins with its first value\n"
-        )
+        line = f"warm start: {len(values) - 1} variables from {path}; 1 other of the model keeps its initial value\n"
         assert cluster.log("worker", 0).count(line) == 2
     found = saved(outcome.checkpoint)
     for name in set(values) - {warm.MOVING}:

@@ -463,7 +463,7 @@ class Nothing(Adam):  # type: ignore[misc]
         (Twice, "asks for one variable's gradient more than once"),
         (ByLoss, "uses the loss for more than its gradient"),
         (ByCollectedLoss, "needs the model's entries of the collection 'regularization_losses'"),
-        (Nothing, "expected an operation of apply_gradients, found None"),
+        (Nothing, "expected apply_gradients to return an operation, found None"),
     ],
 )
 def test_what_cannot_be_done_with_the_mean_gradients_is_refused_by_name(kind: Any, told: str) -> None:

@@ -172,7 +172,7 @@ def test_a_step_that_counts_although_the_optimizer_skips_it_is_named() -> None:
     still = Author(plain, lambda args: tf.train.GradientDescentOptimizer(0.0))
     found = fault(Author(plain, lambda args: Skips(0.1)), still)
     assert found.text.startswith("step 1: servers' global_step differs")
-    assert "this step adds 1 to the global step, and in plain TensorFlow 0;" in found.text
+    assert "this step adds 1 to the global step, and plain TensorFlow adds 0;" in found.text
 
 
 # -- examples that depend on each other, and numbers that are never alike

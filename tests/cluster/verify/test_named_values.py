@@ -32,7 +32,7 @@ def test_one_bit_is_a_difference(one: float, other: float) -> None:
 
 def test_another_shape_or_type_is_a_difference() -> None:
     assert difference(2, {"w": floats(1)}, {"w": floats(1, 1)}) == (
-        "step 2: servers' w is float32 [1], that of one process float32 [2]"
+        "step 2: servers' w is float32 [1], and float32 [2] in one process"
     )
     assert difference(2, {"w": floats(1)}, {"w": np.array([1.0])}) is not None
 
@@ -48,10 +48,10 @@ def test_the_first_worker_whose_batch_differs_is_named() -> None:
 
 
 def test_a_gradient_that_differs_is_told_from_a_sum_that_does() -> None:
-    assert "worker 1 gave another gradient" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
+    assert "worker 1 computed other gradients" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
     assert "the sum or the update differs" in unlike_gradient([1, 2], [1, 2], ["a", "b"])
 
 
 def test_the_processor_of_the_chief_s_own_host_is_not_blamed() -> None:
     assert "compare the processor" in unlike_gradient([1, 5], [1, 2], ["a", "b"])
-    assert "this is the chief's own host" in unlike_gradient([1, 5], [1, 2], ["a", "a"])
+    assert "this worker is on the chief's own host" in unlike_gradient([1, 5], [1, 2], ["a", "a"])

@@ -52,7 +52,7 @@ def test_all_have_one_time_together_and_what_they_have_started_ends(
     monkeypatch.setattr(module, "WITHIN_S", 0.5)
     problem = problem_of(folder, "sleep 1000 & echo $! > child; wait", "touch never")
     over = "the 0 s for all commands were over"
-    assert (problem or "").endswith(f"wait`: killed: {over}; `touch never`: not begun: {over}")
+    assert (problem or "").endswith(f"wait`: killed: {over}; `touch never`: not started: {over}")
     child = int((folder.own / "child").read_text())  # the kernel ends it on its own time, after the shell
     eventually("the end of what the command has started", lambda: not lives(child))
     assert not (folder.own / "never").exists()

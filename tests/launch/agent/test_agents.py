@@ -259,7 +259,7 @@ def test_a_request_with_a_wrong_value_is_refused_and_its_field_named(run: Run, t
     agents.requests[LEAD]["tasks"][0]["port"] = "many"
     assert agents.start() == {
         "error": "expected a request of this version, found tasks[0].port: expected a whole number, found a text; "
-        "start again with the launcher that this code came with"
+        "start again with the launcher version that sent this code"
     }
     assert not list(tmp_path.rglob("r-*"))
 
@@ -422,7 +422,7 @@ def test_when_the_lead_dies_the_members_end_their_tasks_and_leave(run: Run, tmp_
     agents.up()
     agents.kill(LEAD)
     status = agents.ended()
-    assert status["state"] == "failed" and status["cause"].startswith("the agent on localhost is gone since ")
+    assert status["state"] == "failed" and status["cause"].startswith("the agent on localhost ended after ")
     assert {task["state"] for task in status["tasks"]} == {"lost"}
     assert not living_under(tmp_path)
 
@@ -444,7 +444,7 @@ def test_a_member_that_cannot_reach_the_lead_fails_the_run_and_leaves(run: Run, 
     agents.tell({"do": "go"})
     status = agents.ended()
     assert (status["state"], [task["pid"] for task in status["tasks"]]) == ("failed", [None] * 4)
-    assert status["cause"].startswith("127.0.0.1: its agent has not reached the lead at ")
+    assert status["cause"].startswith("127.0.0.1: its agent has not reached the lead agent at ")
 
 
 def test_a_member_that_does_not_know_the_token_is_no_member(run: Run, tmp_path: Path) -> None:
@@ -453,7 +453,7 @@ def test_a_member_that_does_not_know_the_token_is_no_member(run: Run, tmp_path: 
     agents.start(MEMBER, token="another")
     agents.tell({"do": "go"})
     assert agents.ended()["state"] == "failed"
-    assert "a caller without the run's token" in (agents.folder().own / "agent.log").read_text()
+    assert "the caller does not know the run's token" in (agents.folder().own / "agent.log").read_text()
 
 
 def test_a_lead_is_reached_by_an_address_of_ipv6_too(run: Run) -> None:

@@ -351,7 +351,7 @@ def test_a_planted_folder_of_another_user_is_not_run_and_its_owner_is_named(tmp_
         os.chown(str(path), 12345, 12345)
     os.chown(str(tmp_path / "code"), 12345, 12345)
     assert refused(tmp_path, launcher) == (
-        f"{tmp_path}/code: expected a folder of root (uid 0), found one of uid 12345; "
+        f"{tmp_path}/code: expected a folder owned by root (uid 0), found one owned by uid 12345; "
         "give the key workdir a folder of your own"
     )
     assert not (tmp_path / "ran").exists()

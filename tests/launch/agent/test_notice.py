@@ -40,7 +40,7 @@ def test_a_host_leaves_once_with_the_last_line_when_the_command_ends_with_exit_c
 
 
 def test_a_command_without_a_word_is_the_reason_itself(tmp_path: Path) -> None:
-    assert left_by(tmp_path, "true") == ["notice: true has left with exit code 0"]
+    assert left_by(tmp_path, "true") == ["notice: true has ended with exit code 0"]
 
 
 @pytest.mark.parametrize(

@@ -173,11 +173,11 @@ def test_ways_that_are_closed_are_told_apart_and_a_wrong_clock_is_found(hosts: F
         found = finds(hosts, tmp_path, h2=", python: /opt/fast")
     said = sentences(found)
     assert said["timed-out"] == [f"h1: h3 → h1:2222: no answer ({h1.address}, 5 s): a firewall may drop it"]
-    assert said["refused"][0].startswith("h1: h4 → h1:2222: refused although our listener was up")
-    assert said["other"][0].startswith("h1: h8 → h1:2222: answered by something that is not our listener")
+    assert said["refused"][0].startswith("h1: h4 → h1:2222: refused although the check listened there")
+    assert said["other"][0].startswith("h1: h8 → h1:2222: answered by something other than the check")
     assert "'HTTP/1.1 400 Bad Request'" in said["other"][0]
     assert said["wrong-host"] == ["h5: h5 → h1:2222: answered by h2 port 2222: the address is not that of h1"]
-    assert said["loopback"][0].startswith("h5: h5 → h2:2222: there the name means that host itself (127.0.1.1)")
+    assert said["loopback"][0].startswith("h5: h5 → h2:2222: the name means the dialling host itself (127.0.1.1)")
     assert said["unresolved"][0].startswith("h5: h5 → h3:2223: the name has no address there")
     assert said["host-key"][0].startswith("h7: its host key is not in ")
     assert said["clock"][0].startswith("h2: its clock is 90.0 s ahead of this machine's")

@@ -25,7 +25,7 @@ def test_a_firewall_that_many_meet_is_one_finding_about_the_host_behind_it() -> 
     one = only(ways, evidence(PLAN, told))
     assert (one.kind, one.hosts) == ("timed-out", ("p1",))
     assert one.what == "w[1-3] → p1:2222: no answer (10.0.0.1): a firewall may drop it"
-    assert one.mend == ("let tcp port 2222 in from w[1-3]; `ssh p1 sudo nft list ruleset` shows what p1 keeps out")
+    assert one.mend == ("allow TCP port 2222 from w[1-3]; `ssh p1 sudo nft list ruleset` shows what p1 blocks")
 
 
 def test_a_host_that_reaches_nobody_is_the_one_to_look_at() -> None:

@@ -60,7 +60,7 @@ def test_a_folder_in_which_no_checkpoint_would_be_whole_is_a_note() -> None:
         (ProblemKind.AUTHENTICATION, "try `ssh p1`", "unreachable", "try `ssh p1`"),
         (ProblemKind.SSHD, "see MaxStartups", "unreachable", "see MaxStartups; see `ssh p1 true`"),
         (ProblemKind.NOISE, "", "unreachable", "see `ssh p1 true`"),
-        (ProblemKind.SLOW, "", "slow", "see `ssh p1 uptime`, or give it longer with --deadline-s"),
+        (ProblemKind.SLOW, "", "slow", "see `ssh p1 uptime`, or raise --deadline-s"),
     ],
 )
 def test_a_host_that_did_not_answer_has_a_kind_and_something_to_do(

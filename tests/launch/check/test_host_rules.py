@@ -114,7 +114,7 @@ def test_a_gpu_whose_memory_fails_is_a_finding_and_one_that_is_slowed_a_note() -
     assert isinstance(slowed, Note) and slowed.what.startswith("GPU 0 of worker:0 runs at a reduced clock")
     assert not isinstance(failing, Note)
     assert failing.what == (
-        "GPU 1 of worker:0: expected sound memory, found 2 uncorrectable memory errors since the driver was loaded"
+        "GPU 1 of worker:0: expected intact memory, found 2 uncorrectable memory errors since the driver loaded"
     )
     assert "`ssh w sudo nvidia-smi --gpu-reset -i b`" in failing.mend
 
@@ -138,8 +138,8 @@ def test_the_limits_of_a_run_that_is_up_are_no_finding_of_a_check() -> None:
 @pytest.mark.parametrize(
     ("offset_s", "error_s", "what"),
     [
-        (90.0, 0.001, "its clock is 90.0 s ahead of this machine's (known to 0.001 s)"),
-        (-2.5, 0.5, "its clock is 2.5 s behind this machine's (known to 0.500 s)"),
+        (90.0, 0.001, "its clock is 90.0 s ahead of this machine's (± 0.001 s)"),
+        (-2.5, 0.5, "its clock is 2.5 s behind this machine's (± 0.500 s)"),
     ],
 )
 def test_a_clock_that_is_off_is_named_with_how_well_that_is_known(offset_s: float, error_s: float, what: str) -> None:
@@ -155,7 +155,7 @@ def test_a_folder_that_is_full_or_closed_is_named() -> None:
     told = {"disks": {"~/w": disk(free_bytes=10**8), "/c": {"error": "Read-only"}, "/d": disk(writable=False)}}
     assert found(host_rules.disks, evidence(PLAN, {"w": told})) == [
         "w: disk: /c cannot be used: Read-only",
-        "w: disk: /d cannot be used: it cannot be written to",
+        "w: disk: /d cannot be used: it is not writable",
         "w: disk: ~/w: expected at least 1000 MB free, found 100 MB free",
     ]
 
@@ -181,8 +181,8 @@ def test_a_fact_that_did_not_come_is_a_finding_and_hides_no_other() -> None:
     told: Any = {"versions": None, "gpus": None, "disks": {}, "gaps": gaps, "proxies": ["http_proxy"]}
     of = evidence(PLAN, {"w": told})
     assert found(host_rules.gaps, of) == [
-        "w: slow: section gpus is missing: not done within 9 s",
-        "w: unreachable: section run is missing: ValueError: no",
+        "w: slow: its answer lacks section gpus: not done within 9 s",
+        "w: unreachable: its answer lacks section run: ValueError: no",
     ]
     verdict = judge(of)
     assert not verdict.ok and verdict.healthy == ("p",)
@@ -191,7 +191,7 @@ def test_a_fact_that_did_not_come_is_a_finding_and_hides_no_other() -> None:
 
 def test_a_program_that_is_not_there_is_named() -> None:
     assert found(host_rules.programs, evidence(PROGRAM, {"w": {"missing_programs": ["train"]}})) == [
-        "w: program: no program train there"
+        "w: program: no program train on this host"
     ]
     along = plan_of("worker:0@a", command=("bin/train",))
     assert found(host_rules.programs, evidence(along, {})) == [
@@ -202,7 +202,8 @@ def test_a_program_that_is_not_there_is_named() -> None:
 def test_a_program_of_a_hook_that_is_not_there_is_named_with_its_own_key() -> None:
     plan = plan_of("ps:0@p", "worker:0@w", hooks=(Hook("failed", ("page",)), Hook("failed", ("bin/tell",))))
     own, shipped = host_rules.programs(evidence(plan, {"w": {"missing_programs": ["page"]}}))
-    assert (own.hosts, own.what, own.mend) == (("w",), "no program page there", "install it, or write its path into on")
+    assert (own.hosts, own.what) == (("w",), "no program page on this host")
+    assert own.mend == "install it, or write its path into on"
     assert (shipped.hosts, shipped.mend) == (("w",), "put it there, or write its path on the hosts into on")
     assert shipped.what == "bin/tell is not in the shipped folder of the job"
     asking = plan_of("ps:0@p", "worker:0@w", notice=Notice(("ask",)))
@@ -233,6 +234,6 @@ def test_a_container_that_cannot_run_is_named_with_the_next_step() -> None:
 def test_what_the_python_of_an_image_lacks_is_to_be_added_to_the_image() -> None:
     plan = plan_of("ps:0@p", "worker:0@w", container=Container("tf"))
     one = only(host_rules.python, evidence(plan, {"w": {"versions": versions(numpy="no module")}}))
-    assert one.mend == "add it to the image tf, or name another Python there with the key container.python"
+    assert one.mend == "add numpy to the image tf, or name another Python there with the key container.python"
     broken = {"versions": {**versions(), "python": {"error": "not found"}}}
     assert only(host_rules.python, evidence(plan, {"w": broken})).mend.endswith("with the key container.python")

@@ -32,7 +32,7 @@ def test_what_is_wrong_alike_on_many_hosts_is_one_finding_with_its_mend_on_a_lin
         "p1,w64: r-0 is up",
         "    see it with `launch status r.yaml`, end it with `launch down r.yaml`",
     ]
-    assert "note: w[1-59,62-63]: http_proxy set there; the tasks run without a proxy" in shown
+    assert "note: w[1-59,62-63]: proxy set there: http_proxy; tasks run without a proxy" in shown
 
 
 def test_commands_reach_hosts_as_the_launcher_does() -> None:

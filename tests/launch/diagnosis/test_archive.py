@@ -50,12 +50,12 @@ def test_the_summary_tells_the_run_what_looks_wrong_and_every_host(found: Diagno
         "1. at 3.0 s worker:0@a: killed by SIGKILL",
         "",
         "# Symptoms",
-        "a: section gpus is missing: not done within 9 s",
+        "a: its answer lacks section gpus: not done within 9 s",
         "d: incomplete answer: is off",
         "",
         "# Hosts",
-        "a: its agent lives, 1 task lives; 1 symptom",
-        "b,c: its agent lives, 1 task lives; no symptom",
+        "a: its agent runs, 1 task runs; 1 symptom",
+        "b,c: its agent runs, 1 task runs; no symptom",
         "d: no answer: is off",
     ]
 
@@ -80,4 +80,4 @@ def test_the_json_has_every_host_and_what_looks_wrong_there(found: Diagnosis) ->
     values = as_values(found, "x.tar.gz", 9)
     assert (values["run"], values["archive"], values["bytes"]) == (RUN, "x.tar.gz", 9)
     assert [host["error"] for host in values["hosts"]] == [None, None, None, "is off"]
-    assert values["hosts"][0]["looks_wrong"] == ["section gpus is missing: not done within 9 s"]
+    assert values["hosts"][0]["looks_wrong"] == ["its answer lacks section gpus: not done within 9 s"]

@@ -70,7 +70,7 @@ def test_what_is_larger_than_the_room_that_is_left_is_named_and_not_kept() -> No
     for file, text in (("a.txt", "x" * 6), ("b.txt", "x" * 6), ("c.txt", "x" * 4)):
         assert not evidence.take({"file": file, "text": text}, Redaction())
     assert sorted(evidence.files) == ["a.txt", "c.txt"]
-    assert evidence.missing == {"b.txt": "6 bytes, with room for 4"}
+    assert evidence.missing == {"b.txt": "6 bytes, but only 4 bytes are left"}
 
 
 def test_the_last_piece_is_known() -> None:

@@ -51,7 +51,7 @@ def test_the_summary_names_the_task_that_others_wait_for_and_since_when(stalled:
     lines = text(found, "now").splitlines()
     at = lines.index("# Steps")
     assert lines[at + 1].endswith("(40 s): worker:0@gpu0 waits for worker:1@gpu1")
-    assert lines[at + 2].endswith("worker:1@gpu1: it has not given its gradient")
+    assert lines[at + 2].endswith("worker:1@gpu1: it has not sent its gradient")
     assert lines[at + 1] in spoken(found, "x", 1)
     assert as_values(found, "x", 1)["steps"][0] == lines[at + 1]
 

@@ -36,7 +36,7 @@ def test_where_all_is_right_nothing_is_told() -> None:
         ({"live": {"agent": None, "processes": [process()]}}, "its agent is gone, though the run has not ended"),
         (
             {"live": {"agent": 41, "processes": []}},
-            "no process of a task that the status reports as running: worker:0",
+            "no process of tasks that the status reports as running: worker:0",
         ),
         (
             {"live": {"agent": 41, "processes": [process(state="T")]}},
@@ -53,10 +53,10 @@ def test_where_all_is_right_nothing_is_told() -> None:
         ({"disks": {"/w": {"error": "Stale file handle"}}}, "/w cannot be used: Stale file handle"),
         ({"disks": {"/w": disk(free_bytes=5 * 10**6)}}, "/w: expected at least 1000 MB free, found 5 MB free"),
         ({"disks": {"/w": disk(free_inodes=1)}}, "/w: expected free inodes for new files, found 1 of 100"),
-        ({"disks": {"/w": disk(writable=False)}}, "/w cannot be used: it cannot be written to"),
+        ({"disks": {"/w": disk(writable=False)}}, "/w cannot be used: it is not writable"),
         (
             {"machine": {"memory": {"MemTotal": 100e9, "MemAvailable": 1e9}, "cores": 2, "load": [1.0]}},
-            "1.0 GB of memory available of 100 GB",
+            "only 1.0 GB of 100 GB of memory is available",
         ),
         ({"machine": {"memory": {}, "cores": 2, "load": [9.0]}}, "a load of 9 on 2 cores"),
         (
@@ -83,7 +83,7 @@ def test_processes_that_outlive_their_run_are_told() -> None:
 def test_a_clock_is_off_by_more_than_its_error() -> None:
     host = told("a")
     host.facts = replace(host.facts, clock=Clock(-90.0, 0.1))
-    assert only(host) == "its clock is 90.0 s behind this machine's (known to 0.100 s)"
+    assert only(host) == "its clock is 90.0 s behind this machine's (± 0.100 s)"
     host.facts = replace(host.facts, clock=Clock(-2.0, 1.5))
     assert signs([host]) == []
 
@@ -101,7 +101,7 @@ def test_a_host_that_was_not_in_the_newest_run_is_told_and_not_judged_by_it() ->
 def test_a_host_that_told_nothing_or_not_all_is_told() -> None:
     assert signs([HostReport("a", problem="is off")]) == [("a", "incomplete answer: is off")]
     assert signs([HostReport("a", missing={"gpus": "not done within 9 s"}, seconds=1.0)]) == [
-        ("a", "section gpus is missing: not done within 9 s")
+        ("a", "its answer lacks section gpus: not done within 9 s")
     ]
 
 
@@ -120,8 +120,8 @@ def test_a_python_that_does_not_start_is_told() -> None:
 def test_a_file_that_is_not_what_it_should_be_is_no_fact_and_is_named() -> None:
     odd = told("a", machine={"memory": 3}, kernel="odd")
     assert signs([odd]) == [
-        ("a", "section kernel.json is missing: kernel: expected a list, found a text"),
-        ("a", "section machine.json is missing: machine.memory: expected an object, found a whole number"),
+        ("a", "its answer lacks section kernel.json: kernel: expected a list, found a text"),
+        ("a", "its answer lacks section machine.json: machine.memory: expected an object, found a whole number"),
     ]
     assert "kernel.json" not in odd.files
 

@@ -11,7 +11,7 @@ from tests.support.hosts import FakeHosts
 from tests.support.hosts.fixture import hosts_here
 from tests.support.launch.over_ssh import HostsFile
 
-SPLIT = "train_logs/checkpoint names model.ckpt-20, whose values are not beside it: each ps writes into its own folder"
+SPLIT = "train_logs/checkpoint names model.ckpt-20, but its values are not there: each ps writes into its own folder"
 ON_ITS_OWN = "a ps reads and writes its part of a checkpoint on its own host: name a folder that all hosts share"
 
 
@@ -77,5 +77,5 @@ def test_with_every_ps_on_the_chief_s_host_a_killed_chief_continues_without_a_sh
 def test_ranks_that_find_their_checkpoint_on_one_host_alone_do_not_end_well(program: Made) -> None:
     run = program("ranks", "--save_dir=.", worker=["h1", "h2"])
     ran = run.launch("up")
-    assert "--save_dir=. is another folder on each host, and after a restart the workers find different" in ran.stdout
+    assert "--save_dir=. is a different folder on each host, and after a restart the workers find" in ran.stdout
     assert ran.returncode == 1 and "the ranks resume at different epochs" in run.status()["cause"]

@@ -107,7 +107,7 @@ def test_three_hosts_that_share_nothing_train_digits_to_the_end(fresh: Cluster) 
     fails_with_the_chief = "echo $LAUNCH_RUN > /root/after; test ! -e /root/.launch/runs/$LAUNCH_RUN/worker.0"
     ran = cluster.launch("up", "--set", f'after=["{fails_with_the_chief}"]')
     assert ran.returncode == 0, ran.stdout
-    assert f"\nh2: failed after its tasks: `{fails_with_the_chief}`: exit code 1\n" in ran.stdout
+    assert f"\nh2: failed commands of the key after: `{fails_with_the_chief}`: exit code 1\n" in ran.stdout
     run = cluster.status()["run"]
     assert [host.run(["cat", "/root/after"]).stdout for host in cluster.hosts] == [f"{run}\n"] * 3
     assert "succeeded: step 40" in ran.stdout
@@ -259,5 +259,5 @@ def test_a_firewall_between_the_agents_is_named_with_the_port_to_open(cluster: C
     ran = cluster.launch("up")
     assert cluster.hosts[1].run(["nft", "delete", "table", "inet", "wall"]).returncode == 0
     assert ran.returncode == 3, ran.stdout
-    assert "its agent has not reached the lead at h2:2223" in ran.stdout
+    assert "its agent has not reached the lead agent at h2:2223" in ran.stdout
     assert cluster.left() == []

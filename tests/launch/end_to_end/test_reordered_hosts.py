@@ -83,7 +83,7 @@ def test_a_diagnosis_of_reordered_hosts_has_the_leads_status(shared: Changed) ->
 def test_a_diagnosis_without_the_lead_tells_what_the_other_hosts_know(shared: Changed) -> None:
     with shared.fleet_of(MEMBER) as fleet:
         found = Diagnosis("r", gather(fleet, 60.0))
-    assert "no host reports its state" in summary(found, "now")
+    assert "no host reports the state of the run" in summary(found, "now")
     assert diagnosed(found, "a", 1)["run"] == RUN
 
 
@@ -94,7 +94,7 @@ def test_down_ends_the_run_through_its_lead_wherever_the_file_names_that(up: Cha
 
 
 def test_verbs_name_the_lead_that_the_file_does_not_name_any_more(shared: Changed) -> None:
-    text = f"r.yaml: expected {LEAD}, which leads {RUN}, among its hosts, found {MEMBER}; put it back"
+    text = f"r.yaml: expected {LEAD}, which leads {RUN}, among its hosts, found {MEMBER}; add it again"
     with shared.fleet_of(MEMBER) as fleet:
         for verb in (locate, refuse_part):
             with pytest.raises(UsageError, match=text):
@@ -105,8 +105,8 @@ def test_down_without_the_lead_of_a_run_that_lives_ends_nothing_and_is_not_clean
     left = up.down(MEMBER)
     assert not left.clean and not as_values(left)["clean"]
     assert in_lines(left) == [
-        f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so nothing was ended; "
-        "put it back, then run `launch down` again"
+        f"{LEAD}: it leads {RUN}, but {up.spec.path} does not name it, so nothing was ended; "
+        "add it again, then run `launch down` again"
     ]
     with up.fleet_of(*HOSTS) as fleet:
         assert {task.state for task in newest_status(fleet, "r.yaml").tasks} == {"running"}
@@ -117,7 +117,7 @@ def test_down_without_the_lead_of_a_run_that_is_over_says_that_nobody_looked_the
     left = up.down(MEMBER)
     assert not left.clean and list(left.reports) == [MEMBER]
     assert in_lines(left)[-1].startswith(
-        f"{LEAD}: leads {RUN}, and {up.spec.path} does not name it, so that host was not searched"
+        f"{LEAD}: it leads {RUN}, but {up.spec.path} does not name it, so that host was not searched"
     )
 
 
@@ -125,6 +125,6 @@ def test_down_without_a_member_ends_the_run_and_says_that_nobody_looked_there(up
     left = up.down(LEAD)
     assert not left.clean and list(left.reports) == [LEAD]
     assert in_lines(left)[-1] == (
-        f"{MEMBER}: took part in {RUN}, and {up.spec.path} does not name it, so that host was not searched; "
-        "put it back, then run `launch down` again"
+        f"{MEMBER}: it took part in {RUN}, but {up.spec.path} does not name it, so that host was not searched; "
+        "add it again, then run `launch down` again"
     )

@@ -43,7 +43,7 @@ def test_a_run_is_stopped_at_its_deadline_and_says_so(launch: Launcher) -> None:
     ended = launch("up")
     status = launch.status()
     assert (ended.returncode, status["state"]) == (1, "stopped")
-    assert status["cause"] == f"deadline_s: 2 s are over; continue with `launch up {launch.file}`"
+    assert status["cause"] == f"deadline_s of 2 s has passed; continue with `launch up {launch.file}`"
     assert status["cause"] in ended.stdout
 
 

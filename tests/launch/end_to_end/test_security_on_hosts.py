@@ -160,7 +160,7 @@ def test_a_name_that_means_a_public_address_is_refused_by_the_lead_unless_the_fi
     assert refused.returncode == 3, refused.stdout
     assert (
         "h2: ps:0: expected an address that the internet cannot reach, found far, which is 8.8.8.8; "
-        "give it a private address, or set guard: nftables, or allow_public: true" in refused.stdout
+        "give the task a private address, or set guard: nftables, or allow_public: true" in refused.stdout
     )
     cluster.write({"host": "h1", "address": "far"}, allow_public=True)
     with cluster.up():

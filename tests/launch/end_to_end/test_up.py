@@ -64,7 +64,7 @@ def test_commands_after_the_tasks_run_with_what_those_before_have_set_and_one_th
     ran = launch("up")
     assert ran.returncode == 0
     problem = "`ls /no/scratch`: exit code 2; ls: cannot access '/no/scratch': No such file or directory"
-    assert f"\nlocalhost: failed after its tasks: {problem}\n" in ran.stdout
+    assert f"\nlocalhost: failed commands of the key after: {problem}\n" in ran.stdout
     assert (tmp_path / "after").read_text() == "cuda\n"
     hosts = json.loads(launch("down", "--json").stdout)["hosts"]
     assert [each["after"] for each in hosts] == [problem]

@@ -180,7 +180,7 @@ def test_a_mistake_in_a_job_starts_no_task_and_is_named_by_the_authors_file(clus
     ended = cluster("up")
     assert ended.returncode == 1, ended.stderr
     own = f"{project}/my_job.py:1: ValueError: 4711, in `raise ValueError(open('data.csv').read())`"
-    assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build its graph: {own}"
+    assert ended.stderr.splitlines()[-1] == f"no task was started, because h1 cannot build the job's graph: {own}"
     assert not list(cluster.folder.rglob("attempt_0.log")) and not list(cluster.folder.rglob("graph.0"))
     eventually("nothing of the start is left", lambda: cluster.left() == [])
 

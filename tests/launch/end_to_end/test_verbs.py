@@ -66,8 +66,8 @@ def test_a_detached_up_returns_when_every_task_is_up_and_says_what_to_do_next(la
     assert ran.stdout.splitlines()[-3:] == [
         f"{launch.run_folder().name} is up; see it with `launch status {launch.file}`, "
         f"end it with `launch down {launch.file}`",
-        "a reboot of this machine ends it",
-        f"start it again then with `launch down {launch.file}` and `launch up {launch.file}`",
+        "a reboot of this machine ends the run",
+        f"then start it again with `launch down {launch.file}` and `launch up {launch.file}`",
     ]
     assert launch.status()["state"] == "running"
     launch.end()

@@ -75,7 +75,7 @@ SPLITS = (
 def test_a_run_that_succeeds_with_a_checkpoint_that_no_restart_can_read_says_so(launch: Launcher) -> None:
     launch.write(SPLITS, folder="task")
     ran = launch("up")
-    split = "localhost: logdir/checkpoint names m-9, whose values are not beside it: each ps writes into its own folder"
+    split = "localhost: logdir/checkpoint names m-9, but its values are not there: each ps writes into its own folder"
     assert ran.returncode == 0 and ran.stdout.count(f"warning: {split}") == 2  # when it was found, and at the end
     (warning,) = launch.status()["warnings"]
     assert warning.startswith(split) and warning.endswith("; name an absolute folder")

@@ -129,7 +129,7 @@ def test_a_host_that_falls_silent_is_given_up(
 ) -> None:
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     outcome = set_up(fleet(FakeChannel(MET, said(want=[]), Silence())), order, progress)
-    assert list(map(str, outcome.problems)) == ["a: no message from its build for 0 s"]
+    assert list(map(str, outcome.problems)) == ["a: the build sent no message for 0 s"]
 
 
 def test_a_signal_ends_the_builds_on_the_hosts_and_waits_until_they_have_ended(

@@ -109,7 +109,7 @@ def test_a_host_that_reaches_no_index_or_has_no_space_is_told_what_to_do(project
     project.write(index_url=f"http://{address}/simple")
     failed = project.launch("setup", "--include", "h1")
     assert failed.returncode == 3
-    assert f"h1: the package index {address} cannot be reached from there; name one" in failed.stdout
+    assert f"h1: the package index {address} cannot be reached from that host; name another" in failed.stdout
     assert "h2" not in failed.stdout
 
     # The wheels are sent, then; the disk fills up.

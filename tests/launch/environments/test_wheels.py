@@ -20,7 +20,7 @@ def test_only_what_the_lock_names_is_sent_whatever_it_is_called(tmp_path: Path) 
 def test_a_file_that_was_changed_since_is_not_the_one_that_the_lock_names(tmp_path: Path) -> None:
     (tmp_path / "my.lock").write_text(tiny_wheel(tmp_path / "w", "named"))
     (tmp_path / "w" / "named-1.0-py3-none-any.whl").write_bytes(b"other")
-    with pytest.raises(UsageError, match=r"my\.lock names in .*/w, found none among its 1 packages; fetch them with"):
+    with pytest.raises(UsageError, match=r"my\.lock in .*/w, found none among its 1 packages; fetch them with"):
         files_of(tmp_path / "w", {read_lock(tmp_path / "my.lock")})
 
 

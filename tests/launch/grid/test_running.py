@@ -232,7 +232,7 @@ def test_another_hosts_file_is_refused_with_what_differs(scene: Scene) -> None:
     scene.file.write_text(scene.file.read_text() + "# a comment alone changes nothing\n")
     scene.run()
     scene.file.write_text(scene.file.read_text().replace("command: [a]", "command: [b]"))
-    with pytest.raises(UsageError, match=r'(?s)put it back, or begin again with --fresh:\ncommand: .*"a".*found .*"b"'):
+    with pytest.raises(UsageError, match=r'(?s)restore it, or begin again with --fresh:\ncommand: .*"a".*found .*"b"'):
         scene.run()
     assert set(scene.run(fresh=True).values()) == {"succeeded"}
 

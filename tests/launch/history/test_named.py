@@ -64,7 +64,7 @@ def test_a_name_that_no_run_has_is_refused_with_the_nearest() -> None:
 
 
 def test_where_there_are_no_runs_that_is_the_reason() -> None:
-    with pytest.raises(UsageError, match="no run has been there"):
+    with pytest.raises(UsageError, match="no run has been on these hosts"):
         locate(fleet(OLD, host("h1", remembers())))
 
 

@@ -57,7 +57,7 @@ def test_a_variable_of_slurm_that_cannot_be_read_is_named(variable: str, text: s
 
 
 def test_outside_of_an_allocation_it_is_told_where_to_run() -> None:
-    with pytest.raises(SpecError, match="found nothing — run it inside of `salloc` or an sbatch script"):
+    with pytest.raises(SpecError, match="found nothing — run it in `salloc` or an sbatch script"):
         from_slurm({})
 
 
@@ -95,7 +95,7 @@ def test_another_number_of_groups_is_refused(change: Mapping[str, Optional[str]]
     environ = {key: text for key, text in {**FIRST, **HET, **change}.items() if text is not None}
     assert refused("slurm", environ) == (
         f"SLURM_HET_SIZE: expected two groups, the ps in group 0 and the workers in group 1, found {found} — "
-        "`salloc -N1 : -N4` has two; else write a host file, and import it"
+        "`salloc -N1 : -N4` makes two; else write a host file, and import it"
     )
 
 
@@ -140,10 +140,10 @@ def test_lsf_names_hosts_and_slots_in_one_variable() -> None:
     [
         (
             "pbs",
-            "PBS_NODEFILE: expected the file with a job's hosts, found nothing — run it in the script of a job, or",
+            "PBS_NODEFILE: expected the file with a job's hosts, found nothing — run this command in the script of a",
         ),
-        ("sge", "PE_HOSTFILE: expected the file with a job's hosts, found nothing — run it in the script of a job of "),
-        ("lsf", "LSB_MCPU_HOSTS: expected a job's hosts and their slots, found nothing — run it in the script of a jo"),
+        ("sge", "PE_HOSTFILE: expected the file with a job's hosts, found nothing — run this command in the script"),
+        ("lsf", "LSB_MCPU_HOSTS: expected a job's hosts and their slots, found nothing — run this command in the"),
     ],
 )
 def test_outside_of_a_job_each_reports_where_to_run(scheduler: str, message: str) -> None:

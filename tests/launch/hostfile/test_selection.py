@@ -83,7 +83,7 @@ def test_a_pattern_that_means_nothing_is_refused_with_what_there_is(pattern: str
 
 
 def test_a_pattern_that_cannot_be_read_is_refused_with_its_flag() -> None:
-    assert refusal("gpu[04-01]").startswith("--include: expected a range that ascends")
+    assert refusal("gpu[04-01]").startswith("--include: expected an ascending range")
     assert refusal("worker:a").startswith("--include: expected ROLE:*, ROLE:3 or ROLE:[0-3]; found 'worker:a'")
     assert "or a task such as worker:3; found 'boss:1'" in refusal("boss:1")
 

@@ -79,7 +79,7 @@ def test_equal_neighbours_are_one_line() -> None:
 
 
 def test_more_ps_than_hosts_are_refused() -> None:
-    with pytest.raises(UsageError, match="--ps: expected at most one for each of the 4 hosts, found 5; see --ps-hosts"):
+    with pytest.raises(UsageError, match="--ps: expected at most one ps on each of the 4 hosts, found 5; see"):
         written("hf", JOB, Hosts(FOUR), "gpus", 5)
 
 

@@ -124,12 +124,12 @@ def test_a_link_that_leads_back_or_nowhere_is_named(tmp_path: Path) -> None:
     write(tmp_path, "a/job.py", "b/lib/part.py")
     (tmp_path / "a" / "gone").symlink_to("nowhere")
     assert refusal_of(tmp_path / "a") == (
-        f"job: gone {IS_SHIPPED}; expected a link to something, found one to nowhere, which is not there; remove it"
+        f"job: gone {IS_SHIPPED}; expected an intact link, found one to nowhere, which does not exist; remove it"
     )
     (tmp_path / "b" / "lib" / "up").symlink_to("..")
     assert refusal_of(tmp_path / "b") == (
         f"job: lib/up {IS_SHIPPED}; expected a link to a file or to another folder, "
-        "found one to a folder that it is in; remove it"
+        "found one to a folder that contains it; remove it"
     )
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> 
     write(tmp_path, "job.py")
     (tmp_path / "x").symlink_to("/proc/self/mem")  # also root reads nothing at its beginning
     assert refusal_of(tmp_path).startswith(
-        f"job: x {IS_SHIPPED}; expected one that can be read, found input/output error; change its rights, or move"
+        f"job: x {IS_SHIPPED}; expected read access, found input/output error; change its permissions, or move"
     )
 
 
@@ -196,7 +196,7 @@ def test_what_the_user_may_not_read_is_named_with_what_to_do(tmp_path: Path, nam
     with as_nobody(tmp_path):
         text = refusal_of(tmp_path)
     assert text == (
-        f"job: {name} {IS_SHIPPED}; expected one that can be read, found permission denied; change its rights, or "
+        f"job: {name} {IS_SHIPPED}; expected read access, found permission denied; change its permissions, or "
         "move the job into a folder of its own, and data to where the hosts read it"
     )
     assert UsageError.exit_code == 2
@@ -318,9 +318,9 @@ def test_a_module_beside_the_job_that_this_projects_own_would_replace_is_refused
     with pytest.raises(UsageError) as caught:
         find_job("train.py", tmp_path, "hosts.yaml:1:6: job")
     assert str(caught.value) == (
-        "hosts.yaml:1:6: job: expected files and folders of other names than cluster, jobs, launch, found "
-        f"{tmp_path}/{hidden}; a task imports this project's package of that name in its place; rename yours, and its"
-        " imports"
+        "hosts.yaml:1:6: job: expected other names of files and folders than cluster, jobs, launch, found "
+        f"{tmp_path}/{hidden}; a task imports this project's package of that name instead; rename yours, and change"
+        " its imports"
     )
 
 

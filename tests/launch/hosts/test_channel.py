@@ -58,7 +58,7 @@ def test_what_a_terminal_would_obey_does_not_come_over_a_channel() -> None:
 
 def test_a_line_without_an_end_is_not_collected_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "LONGEST", 10)
-    with pytest.raises(Noise, match=r"^expected a line of JSON, found 12 bytes without an end$"):
+    with pytest.raises(Noise, match=r"^expected a line of JSON, found 12 bytes without a line end$"):
         heard(b"[[[[[[", b"[[[[[[", b"[[[[[[", times=1)
 
 

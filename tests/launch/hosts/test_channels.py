@@ -200,7 +200,7 @@ def test_a_line_of_100_mb_ends_in_bounded_time_and_memory(
     tracemalloc.start()
     try:
         began = time.process_time()
-        with pytest.raises(HostProblem, match="without an end") as caught:
+        with pytest.raises(HostProblem, match="without a line end") as caught:
             ask(FakeHost(HOST, endless), CODE, "/w", "status", {}, 60.0)
         took_s, (_, most) = time.process_time() - began, tracemalloc.get_traced_memory()
     finally:

@@ -172,9 +172,9 @@ def test_a_shell_that_asks_and_waits_is_told_with_its_question() -> None:
 @pytest.mark.parametrize(
     ("complaint", "told"),
     [
-        ("sh: module: not found", "py ended before it answered: sh: module: not found; the commands of the key before"),
+        ("sh: module: not found", "py ended before it answered: sh: module: not found; /bin/sh first runs the"),
         ("sh: exec: py: not found", "no py there (sh: exec: py: not found); install it"),
-        ("no such module", "py ended before it answered: no such module; the commands of the key before run first"),
+        ("no such module", "py ended before it answered: no such module; /bin/sh first runs the commands of the"),
     ],
 )
 def test_a_command_before_the_program_that_fails_is_told_and_not_taken_for_the_python(

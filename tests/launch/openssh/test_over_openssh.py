@@ -182,7 +182,7 @@ def test_a_host_is_known_by_the_certificate_of_its_authority(operator: Operator,
     operator.write(EACH + ALL)
     with sshd(h2, "HostCertificate /etc/ssh/host-cert.pub\n"), operator.host("h2") as host:
         assert ask(host)["highest"] == 0
-    assert operator.problem("h2").what == "ssh knows no host key of it, or of a gateway before it"
+    assert operator.problem("h2").what == "ssh knows no host key of this host, or of a gateway before it"
 
 
 def test_where_sshd_permits_one_session_each_program_has_its_own_login(operator: Operator, hosts: FakeHosts) -> None:
@@ -257,7 +257,7 @@ def test_a_program_that_reads_nothing_is_sent_to_in_bounds(operator: Operator, m
     operator.write(EACH + ALL)
     with operator.host("h1") as host:
         channel = host.open(["sleep", "1000"])
-        with pytest.raises(OSError, match="it has read nothing for 1 s"):
+        with pytest.raises(OSError, match="ssh has read nothing for 1 s"):
             channel.send(bytes(1 << 25))
         channel.close()
 
@@ -291,7 +291,7 @@ def test_an_unknown_key_is_refused_whatever_runs_and_the_command_to_accept_it_is
     operator.write(EACH + ALL)
     operator.known.write_text("")
     told = operator.problem("h1")
-    assert told.what == "ssh knows no host key of it, or of a gateway before it"
+    assert told.what == "ssh knows no host key of this host, or of a gateway before it"
     assert operator.known.read_text() == ""
     command = told.advice.split("`")[1]
     agreed = command.replace("StrictHostKeyChecking=ask", "StrictHostKeyChecking=accept-new")  # a person's yes

@@ -31,13 +31,13 @@ def problem(stderr: str) -> HostProblem:
          "login refused (me@gw: Permission denied (publickey)); try `ssh h1`; if that asks for a passphrase"),
         ("me@h1: Permission denied (gssapi-with-mic,keyboard-interactive).", ProblemKind.AUTHENTICATION,
          "login refused (me@h1: Permission denied (gssapi-with-mic,keyboard-interactive)); try `ssh h1`; if that asks "
-         "for a password or a code, set ControlPath for it and log in with `ssh -MNf h1` first"),
+         "for a password or a code, first set ControlPath and log in with `ssh -MNf h1`"),
         ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.1",
          ProblemKind.AUTHENTICATION, "login refused (Too many authentication failures)"),
         ("Host key verification failed.\r\n" + LOST, ProblemKind.HOST_KEY,
-         "ssh knows no host key of it, or of a gateway before it; verify the key, then accept it with `ssh -o Strict"),
+         "ssh knows no host key of this host, or of a gateway before it; verify the key, then accept it with `ssh "),
         ("No ED25519 host key is known for h1 and you have requested strict checking.\nHost key verification failed.",
-         ProblemKind.HOST_KEY, "ssh knows no host key of it"),
+         ProblemKind.HOST_KEY, "ssh knows no host key of this host"),
         (CHANGED, ProblemKind.HOST_KEY, "the host key of [gw]:2200 differs from the one in /home/me/known hosts: a re"),
         (REVOKED, ProblemKind.HOST_KEY, "the host key of gw is revoked: an intercepted connection, or an old key"),
         ("ssh: Could not resolve hostname h9: Name or service not known\r\n", ProblemKind.UNKNOWN_NAME,
@@ -61,9 +61,9 @@ def problem(stderr: str) -> HostProblem:
         ("/bin/sh: 1: exec: corkscrew: not found\n" + LOST, ProblemKind.UNREACHABLE,
          "its gateway or ProxyCommand ended before it was connected (/bin/sh: 1: exec: corkscrew: not found); try"),
         ("kex_exchange_identification: Connection closed by remote host\r\nConnection closed by 10.0.0.1 port 22\r\n",
-         ProblemKind.SSHD, "it drops every login (kex_exchange_identification: Connection closed by remote host); see"),
+         ProblemKind.SSHD, "sshd drops every login (kex_exchange_identification: Connection closed by remote host); "),
         ("Connection closed by 10.0.0.1 port 22\r\n", ProblemKind.AUTHENTICATION,
-         "it ended the login (Connection closed by 10.0.0.1 port 22); see sshd's log there"),
+         "sshd ended the login (Connection closed by 10.0.0.1 port 22); see sshd's log there"),
     ],
 )  # fmt: skip
 def test_a_text_of_ssh_is_a_problem_with_what_to_do_next(stderr: str, kind: ProblemKind, text: str) -> None:

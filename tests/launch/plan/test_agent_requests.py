@@ -85,7 +85,7 @@ def test_every_host_is_told_how_it_learns_that_its_machine_goes(read: Read) -> N
     plan = plan_of(read("job: digits" + TWO + "\nnotice: {command: [ask], every_s: 9}"))
     asked = requests(plan, CODE, "", {}, False)
     assert {request.notice for request in asked.values()} == {Notice(("ask",), 9)}
-    assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves when its exit code is 0"]
+    assert list(remarks(plan)) == ["notice: every host runs `ask` every 9 s, and leaves the run if the exit code is 0"]
 
 
 def test_every_host_is_told_what_to_run_after_its_tasks(read: Read) -> None:

@@ -67,7 +67,7 @@ def test_a_python_without_tensorflow_shows_the_tasks_and_says_what_is_missing(tm
     assert (ran.returncode, len(plan["tasks"]), plan["placement"]) == (0, 3, None)
     assert plan["remarks"] == [
         f"variables and network are not known: {without} has no TensorFlow to build the job's graph; "
-        "name a Python of this machine that has with --python"
+        "name another Python of this machine with --python"
     ]
 
 

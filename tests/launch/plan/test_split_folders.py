@@ -13,7 +13,8 @@ HERE = "\ncluster: {ps: [gpu01], worker: [gpu01, gpu02]}"
 
 def words(read: Read, command: List[str], cluster: str = TWO) -> List[str]:
     return [
-        each.what.split(" is another")[0] for each in split_folders(read(f"command: {json.dumps(command)}{cluster}"))
+        each.what.split(" is a different")[0]
+        for each in split_folders(read(f"command: {json.dumps(command)}{cluster}"))
     ]
 
 
@@ -50,7 +51,7 @@ def test_a_finding_names_the_hosts_and_the_way_out(read: Read) -> None:
     assert found.mend.startswith("name a folder that these hosts share, or run every ps on gpu01: ")
     assert "workdir on a disk" in found.mend
     (found,) = split_folders(read("command: {ps: [t, --logdir=a], worker: [t, --logdir=b]}" + TWO))
-    assert found.what.startswith("--logdir=b is another") and "workdir" not in found.mend
+    assert found.what.startswith("--logdir=b is a different") and "workdir" not in found.mend
 
 
 ALONE = "\ncluster: {worker: [gpu01, gpu01, gpu02]}"
@@ -62,9 +63,9 @@ def test_without_a_ps_a_folder_that_workers_of_other_hosts_do_not_see_is_named(r
     assert found.hosts == ("gpu01", "gpu02")
     assert (
         found.what
-        == f"{given} is another folder on each host, and after a restart the workers find different checkpoints"
+        == f"{given} is a different folder on each host, and after a restart the workers find different checkpoints"
     )
-    assert "unless every worker saves, or one restores for all" in found.mend
+    assert "unless every worker saves, or one worker restores for all" in found.mend
     assert ("workdir on a disk" in found.mend) == ("{" in given)
     assert words(read, ["t", given], "\ncluster: {worker: [gpu01, gpu01]}") == []
 

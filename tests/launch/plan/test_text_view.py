@@ -145,7 +145,7 @@ def test_in_graph_the_bytes_on_each_ps_are_shown_without_a_network_time(tmp_path
 def test_a_step_is_bound_by_a_card_that_is_named_with_what_it_carries() -> None:
     bound = {"host": "cpu01", "tasks": ["ps:0"], "direction": "out", "bytes": 876_000_000}
     assert said(network(bound, 1.4, 0.7)) == [
-        "variables: 438 MB with the optimizer's, on 2 ps; the fullest ps holds 1.00 times the mean",
+        "variables: 438 MB including the optimizer's, on 2 ps; the fullest ps holds 1.00 times the mean",
         "network: a step takes at least 1.40 s at 10 Gbit/s, limited by cpu01's network card: "
         "876 MB out, then 876 MB in, for ps:0",
         "balance: with 4 ps on hosts of their own, a step takes 700 ms; more ps do not shorten it",
@@ -201,9 +201,9 @@ def test_spares_have_a_line_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("container", "line"),
     [
-        (Container("/t.sif"), "each task runs in /t.sif by apptainer"),
-        (Container("tf"), "each task runs in tf by podman or docker, whichever has the image"),
-        (Container("tf", runtime="docker"), "each task runs in tf by docker"),
+        (Container("/t.sif"), "each task runs in the image /t.sif with apptainer"),
+        (Container("tf"), "each task runs in the image tf with podman or docker, whichever has the image"),
+        (Container("tf", runtime="docker"), "each task runs in the image tf with docker"),
     ],
 )
 def test_the_container_of_tasks_has_a_line(container: Container, line: str) -> None:

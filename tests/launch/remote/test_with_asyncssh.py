@@ -132,7 +132,7 @@ def test_a_key_that_is_not_authorized_is_a_refused_login(pair: SshHosts, tmp_pat
     config = tmp_path / "config"
     config.write_text(pair.config.read_text().replace(str(pair.key), str(new_key(tmp_path / "stranger"))))
     told = refusal(pair, "h1", config=str(config))
-    assert told.startswith("h1: login refused (") and "check the keys ssh.user and ssh.key" in told
+    assert told.startswith("h1: login refused (") and "check the values of ssh.user and ssh.key" in told
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ecdsa"])

@@ -155,8 +155,8 @@ def test_the_leads_agent_is_started_again_at_once_until_it_has_died_too_often() 
     with scene.fleet:
         *started, refused = [scene.revival.start_lead() for _ in range(MOST + 2)]
     assert started == [None] * (MOST + 1)
-    often = f"the lead agent ended {MOST + 1} times within {WINDOW_S:.0f} s, so this launcher restarts it no more"
-    assert refused == f"{often}; see agent.log of this run there"
+    often = f"the lead agent ended {MOST + 1} times within {WINDOW_S:.0f} s, so this launcher does not restart it"
+    assert refused == f"{often}; see the run's agent.log on that host"
     assert asked(channels[0])["again"]
 
 

@@ -22,7 +22,7 @@ def test_the_run_is_followed_until_it_trains_and_its_tasks_are_named() -> None:
     ]  # fmt: skip
     waits: List[int] = []
     found = follow(lambda: drained("r-1", looks.pop(0)), 60.0, lambda: waits.append(1), "does not train")
-    assert found == Change(["r-1 trains on, from step 7: 2 of 2 workers, 1 of 2 ps; drained: ps:1"], [], [])
+    assert found == Change(["r-1 continues to train, from step 7: 2 of 2 workers, 1 of 2 ps; drained: ps:1"], [], [])
     assert len(waits) == 3
 
 

@@ -84,7 +84,7 @@ def test_a_mistake_that_both_find_names_the_host_and_the_authors_line(tmp_path: 
     asked = Asked(MISTAKE)
     found = asked.mistake(check(tmp_path, "exit 3"))
     assert str(found) == (
-        "no task was started, because a cannot build its graph: /p/job.py:4: NameError: name 'x' is not defined"
+        "no task was started, because a cannot build the job's graph: /p/job.py:4: NameError: name 'x' is not defined"
     )
     assert found is not None and found.exit_code == 1
     assert asked.events == ["before asking"]

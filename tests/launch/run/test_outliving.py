@@ -79,7 +79,7 @@ def test_a_run_that_has_ended_by_itself_meanwhile_is_not_blamed_on_the_login() -
 def test_a_host_that_cannot_be_asked_is_named_and_the_run_stays() -> None:
     scene = Scene(LEADS, MEMBER)
     scene.hosts[1].channels.clear()
-    assert scene.prove() == ["gpu02: out of reach; it may have ended with its login"]
+    assert scene.prove() == ["gpu02: out of reach; the run may have ended there with the login"]
     assert len(scene.hosts[0].channels) == 1
 
 

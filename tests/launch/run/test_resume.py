@@ -114,7 +114,7 @@ def test_what_keeps_a_checkpoint_from_being_brought_is_told(tmp_path: Path) -> N
     save(folder(cluster, "127.0.0.1").replica, 20)
     folder(cluster, "localhost").own.mkdir(parents=True)
     folder(cluster, "localhost").replica.touch()  # where a folder is to be
-    with pytest.raises(CannotStart, match=r"the checkpoint was not brought: .*checkpoint"):
+    with pytest.raises(CannotStart, match=r"the checkpoint was not copied: .*checkpoint"):
         brought(cluster)
     assert from_there(cluster) is None
 

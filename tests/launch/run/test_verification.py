@@ -98,14 +98,14 @@ def test_what_was_compared_with_plain_tensorflow_and_what_was_not_has_a_line_eac
     *lines, last = ending(status(metrics={**COMPARED, **more, **names}))
     assert lines == [
         "equals plain TensorFlow, but for rounding, in 20 steps",
-        "batch statistics differ by design: each tower's part has its own on both sides",
+        "batch statistics differ by design: on both sides, each tower uses those of its own part",
         "not compared in 1 step: numbers that are not finite",
         "not compared in 3 steps: batches at the end of shards are not full",
         "norm/mean differs by design: the first tower's part of a batch updates it",
         *[f"{number} not compared: only one side has it" for number in range(5)],
         "and 2 more: launch status --json has their names",
-        "random numbers differ by design: both sides have those of the run",
-        "user not compared: both sides have the rows of the run's table",
+        "random numbers differ by design: both sides use the numbers of the run",
+        "user not compared: both sides use the rows of the run's table",
     ]
     assert all(len(line) <= 80 for line in lines) and "bit by bit" in last
 

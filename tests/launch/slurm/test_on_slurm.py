@@ -67,7 +67,7 @@ def test_a_run_in_a_batch_job_has_its_environment_and_ends_with_no_step_left(slu
 def test_a_run_outlives_its_launcher_in_the_job_and_is_seen_and_ended_from_outside(slurm: Slurm) -> None:
     write(slurm, STAY)
     job = slurm.submit(f"export TOKEN=hunter2222\n({LAUNCH} up -d {FILE}); sleep 1000")
-    eventually("the end of launch up -d", lambda: f"it ends with Slurm's job {job.number}" in job.output())
+    eventually("the end of launch up -d", lambda: f"the run ends with Slurm's job {job.number}" in job.output())
     eventually("the end of the launcher's own steps", lambda: len(slurm.steps()) == 2)
     assert [task["state"] for task in status(slurm, job)["tasks"]] == ["running"] * 3
     for host in slurm.hosts:

@@ -35,7 +35,7 @@ def test_a_detached_run_outlives_its_launcher_and_is_ended_without_a_trace(tmp_p
     job["PATH"] = f"{job['PATH']}:{os.environ['PATH']}"
     up = run_here("up", "-d", file, **job)
     try:
-        assert up.returncode == 0 and up.stdout.endswith("it ends with Slurm's job 7 at the latest\n"), up.stderr
+        assert up.returncode == 0 and up.stdout.endswith("the run ends with Slurm's job 7 at the latest\n"), up.stderr
         status = json.loads(run_here("status", "--json", file, **job).stdout)
         assert [f"{task['host']} {task['state']}" for task in status["tasks"]] == ["h1 running"] * 2 + ["h2 running"]
     finally:

@@ -90,7 +90,7 @@ def test_it_is_clean_when_every_host_answered_and_has_nothing_left(
 
 def test_commands_after_the_tasks_that_failed_are_told_and_leave_nothing() -> None:
     left = left_of({"a": {**NOTHING, "after": "`rm x`: exit code 1"}, "b": NOTHING}, [], {"a": SOMETHING})
-    line = "failed after its tasks: `rm x`: exit code 1"
+    line = "failed commands of the key after: `rm x`: exit code 1"
     assert left.clean and failures(left) == [f"a: {line}"] and failures(left_of({"b": NOTHING})) == []
     assert in_lines(left)[0].endswith(f"1 container; {NONE}; {line}")
     assert [each["after"] for each in as_values(left)["hosts"]] == ["`rm x`: exit code 1", None]

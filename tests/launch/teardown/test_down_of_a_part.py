@@ -28,7 +28,7 @@ def test_all_hosts_of_a_run_are_no_part_of_it() -> None:
 
 
 def test_a_run_with_further_hosts_is_refused_with_their_names() -> None:
-    with pytest.raises(UsageError, match=r"^r-1: expected all of its hosts, found that c\[1-2\] is left out; give"):
+    with pytest.raises(UsageError, match=r"^r-1: expected all of its hosts, found c\[1-2\] left out; give"):
         refuse_part(fleet(on("a", "c1", "c2")))
 
 

@@ -45,7 +45,8 @@ def test_a_tfjob_is_found_with_its_line(tmp_path: Path, text: str, name: str, re
     ("text", "name", "message"),
     [
         ("", "",
-         "tfjob.yaml: expected a document with kind: TFJob, found none — `kubectl get tfjob NAME -o yaml` prints one"),
+         "tfjob.yaml: expected a document with kind: TFJob, found none — `kubectl get tfjob NAME -o yaml` prints such "
+         "a document"),
         (f"{ONE}---\n{ONE.replace('one', 'two')}", "",
          "tfjob.yaml:7:7: kind: expected one TFJob, found 2: one, two — choose one by --name"),
         (f"kind: List\nitems:\n- {INDENTED}- {INDENTED.replace('one', 'two')}", "",
@@ -53,7 +54,7 @@ def test_a_tfjob_is_found_with_its_line(tmp_path: Path, text: str, name: str, re
         (ONE, "two", "tfjob.yaml: expected a TFJob named 'two', found one"),
         (ONE.replace("org/v1", "org/v1alpha2"), "",
          "tfjob.yaml:1:13: apiVersion: expected kubeflow.org/v1, found 'kubeflow.org/v1alpha2' — "
-         "convert the manifest: the fields of other versions have other names"),
+         "convert the manifest to this version: other versions name fields differently"),
         (f"{ONE}a: [\n", "", "tfjob.yaml:6:1: expected"),
         (f"x: 1\n---\n{ONE}kind: b\n", "", "tfjob.yaml:7:1: expected each key once, found a second 'kind'"),
     ],

@@ -31,8 +31,8 @@ def test_hosts_are_names_and_ranges() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "HOSTS: expected each host once, found none"),
-        ("a,b,a", "HOSTS: expected each host once, found a twice"),
+        ("", "HOSTS: expected hosts, each once, found none"),
+        ("a,b,a", "HOSTS: expected hosts, each once, found a twice"),
         ("a[1-", "HOSTS: expected a host such as gpu01"),
         ("me@a", "HOSTS: expected a host without a user, found 'me@a'; name the user in ssh.user"),
     ],

@@ -53,8 +53,8 @@ def test_the_entrypoint_of_the_image_stands_before_the_arguments(tmp_path: Path)
     assert (job.roles[0].command, reader.problems) == (("python", "/m.py", "--a"), [])
     assert problems(tmp_path, text) == [
         "tfjob.yaml:6:58: spec.tfReplicaSpecs.Worker.template.spec.containers[0].command: expected a command, "
-        "found args alone, which the entry point of the image receives — give the command of the image: "
-        '--entrypoint "python /opt/train.py", or --entrypoint "" where the image has none, and the command is `--a`'
+        "found only args, for the entry point of the image — give the command of the image: "
+        '--entrypoint "python /opt/train.py", or --entrypoint "" if it has none, so that the command is `--a`'
     ]
 
 
@@ -68,7 +68,7 @@ def test_args_are_the_command_of_an_image_without_an_entrypoint(tmp_path: Path) 
 def test_a_container_without_any_words_needs_an_entrypoint(tmp_path: Path, entrypoint: Optional[List[str]]) -> None:
     (problem,) = problems(tmp_path, tfjob(WORKER).replace(", command: [python, m.py]", ""), entrypoint)
     assert problem.endswith(
-        "expected a command, found none: the image's own — give the command of the image: "
+        "expected a command, found only the image's own — give the command of the image: "
         '--entrypoint "python /opt/train.py"'
     )
 
@@ -96,11 +96,11 @@ def one(more: str = "", container: str = "", spec: str = "", kind: str = "Worker
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (tfjob(WORKER, replicas("Leader")), "tfReplicaSpecs.Leader: expected each of PS, Chief or Master, Worker and"),
+        (tfjob(WORKER, replicas("Leader")), "tfReplicaSpecs.Leader: expected only PS, Chief or Master, Worker and"),
         (tfjob(replicas("Chief"), replicas("Master")), "found a second chief, 'Master'"),
         (tfjob(replicas("PS")), "spec.tfReplicaSpecs: expected a Worker or a Chief with at least one replica"),
         (f"{HEAD}spec: {{}}\n", "spec.tfReplicaSpecs: expected a Worker or a Chief"),
-        (f"{HEAD}spec: {{tfReplicaSpecs: [a]}}\n", "expected a mapping with PS, Chief, Worker or Evaluator, foun"),
+        (f"{HEAD}spec: {{tfReplicaSpecs: [a]}}\n", "expected a mapping with the keys PS, Chief, Worker or Evalu"),
         (one("replicas: 20000, "), "Worker.replicas: expected a number of replicas from 0 to 10000, found 20000"),
         (one("replicas: true, "), "Worker.replicas: expected a number of replicas, found true"),
         (one("replicas: 2, ", kind="Chief"), "Chief.replicas: expected a number of replicas from 0 to 1, found 2"),
@@ -111,16 +111,16 @@ def one(more: str = "", container: str = "", spec: str = "", kind: str = "Worker
         (one(spec="  enableDynamicWorker: true\n"), "expected a fixed number of workers, found true"),
         (one().replace("tensorflow", "main"), "containers: expected a container named tensorflow, found none"),
         (one().replace("[{name", "{name").replace("]}]", "]}"), "expected a list of containers, found a mapping"),
-        (one(container=", args: ['--i={index}']"), "args[0]: expected no name in braces, which is a placeholder"),
-        (one(container=", args: [$(TF_CONFIG)]"), "references to variables whose values the manifest has, found $(TF_"),
+        (one(container=", args: ['--i={index}']"), "args[0]: expected no name in braces, because command"),
+        (one(container=", args: [$(TF_CONFIG)]"), "only references to variables with values in the manifest, found"),
         (one(container=", env: [{name: K, valueFrom: {configMapKeyRef: {}}}], args: [$(K)]"), "found $(K) — let the"),
         (one(container=", envFrom: [{configMapRef: {name: c}}], args: [$(K)]"), "found $(K) — let the program read K"),
         (one(container=", env: [{name: TF_CONFIG, value: x}]"), "expected a variable that the launcher does not set"),
-        (one(container=", env: [{name: LAUNCH_RUN, value: x}]"), "found LAUNCH_RUN — remove it"),
+        (one(container=", env: [{name: LAUNCH_RUN, value: x}]"), "found LAUNCH_RUN — remove the variable"),
         (one(container=", env: [{name: a-b, value: x}]"), "env[0].name: expected the name of a variable"),
         (one(container=", env: [x]"), "env[0].name: expected the name of a variable"),
-        (one(container=", workingDir: w"), "expected an absolute folder without a name in braces, found 'w'"),
-        (one(container=", workingDir: '/{run}'"), "expected an absolute folder without a name in braces, found '/{run"),
+        (one(container=", workingDir: w"), "expected an absolute path without names in braces, found 'w'"),
+        (one(container=", workingDir: '/{run}'"), "expected an absolute path without names in braces, found '/{run"),
         (one(container=", workingDir: [a]"), "workingDir: expected a folder, found a list"),
         (one(container=", env: {A: b}"), "env: expected a list of variables, found a mapping"),
         (one(container=", args: [[a]]"), "args[0]: expected a text, found a list"),
@@ -148,20 +148,20 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
          "tfjob.yaml:5:15: spec.runPolicy.activeDeadlineSeconds: not carried over: add the key deadline_s "
          "to the hosts file"),
         (one("replicas: 2, "),
-         "tfjob.yaml:4:1: spec.successPolicy: the run succeeds when every worker has exited with 0, not when worker "
-         "0 has; success: worker:0 would keep the manifest's rule"),
-        (one(spec="  cleanPodPolicy: None\n"), "spec.cleanPodPolicy: tasks that still run at the end are ended after"),
+         "tfjob.yaml:4:1: spec.successPolicy: the run succeeds when every worker has exited with 0, not only worker "
+         "0; set success: worker:0 to keep the manifest's rule"),
+        (one(spec="  cleanPodPolicy: None\n"), "spec.cleanPodPolicy: tasks that still run when the run ends are"),
         (one(kind="Master"), "Master: the role becomes chief, also in TF_CONFIG"),
-        (one("restartPolicy: Always, "), "Worker.restartPolicy: a task that exits with 0 is not started again"),
-        (one("restartPolicy: OnFailure, "), "a task is restarted at most 3 times, not without end; see restart.max"),
-        (one("restartPolicy: OnFailure, ", spec="  backoffLimit: 2\n"), "restart.max counts the restarts of each task"),
+        (one("restartPolicy: Always, "), "a task that exits with 0 is not restarted"),
+        (one("restartPolicy: OnFailure, "), "a task is restarted at most 3 times, not without limit; see restart.max"),
+        (one("restartPolicy: OnFailure, ", spec="  backoffLimit: 2\n"), "restart.max limits the restarts of each task"),
         (one(container=", image: a/b:1"), "containers[0].image: not carried over: hosts run their own programs"),
-        (one(container=", workingDir: /w"), "containers[0].workingDir: each task changes into it: make the same"),
-        (one(container=", volumeMounts: [{name: d}]"), "containers[0].volumeMounts: not carried over: make the same"),
+        (one(container=", workingDir: /w"), "containers[0].workingDir: each task starts in this folder: make"),
+        (one(container=", volumeMounts: [{name: d}]"), "containers[0].volumeMounts: not carried over: make these"),
         (one(container=", ports: [{containerPort: 80}]"), "containers[0].ports: not carried over"),
         (one(container=", envFrom: [{secretRef: {name: s}}]"), "containers[0].envFrom: not carried over"),
         (one(container=", resources: {requests: {cpu: 1}}"), "resources.requests: not carried over"),
-        (one(container=", resources: {limits: {cpu: 500m}}"), "limits.cpu: not carried over: limits.processors is a"),
+        (one(container=", resources: {limits: {cpu: 500m}}"), "limits.cpu: not carried over: limits.processors must"),
         (one(container=", resources: {limits: {amd.com/gpu: 1}}"), "limits.amd.com/gpu: not carried over"),
         (one(container="}, {name: sidecar"), "containers[1]: not carried over: only the container named tensorflow"),
         (one(container=", env: [{name: P, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"),
@@ -172,7 +172,7 @@ def test_a_secret_of_one_role_that_is_a_value_of_another_is_refused(tmp_path: Pa
         (one().replace("containers:", "initContainers: [{}], affinity: {a: 1}, containers:"), "initContainers: not ca"),
         (one() + "status: {startTime: now}\n", "status: not carried over: it is the state of a job in Kubernetes"),
         (one().replace("name: mnist", "name: mnist, labels: {a: b}"), "metadata.labels: not carried over"),
-        (tfjob(WORKER, replicas("PS", "replicas: 0, ")), "tfReplicaSpecs.PS: not carried over: it has no replicas"),
+        (tfjob(WORKER, replicas("PS", "replicas: 0, ")), "tfReplicaSpecs.PS: not carried over: the role has no"),
     ],
 )  # fmt: skip
 def test_every_loss_has_a_line_with_its_place(tmp_path: Path, text: str, line: str) -> None:

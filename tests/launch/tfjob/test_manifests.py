@@ -112,23 +112,23 @@ TWO = "name: m\ncommand: [a]\ncluster:\n  worker: [{host: a, gpus: none}, {host:
     ("text", "message"),
     [
         (ONE.replace("command: [a]", "job: digits").replace("{worker", "{ps: [b], worker"),
-         "hosts.yaml:2:1: job: expected the key command, found job — a job's tasks report to the launcher's agents and "
-         "resume through them; pods have none"),
-        (ONE.replace("name: m", "name: My_Job"), "hosts.yaml:1:7: name: expected a name of Kubernetes: at most 54 of"),
+         "hosts.yaml:2:1: job: expected the key command, found job — tasks of a job report to the launcher's agents, "
+         "and resume through them; pods have no agents"),
+        (ONE.replace("name: m", "name: My_Job"), "hosts.yaml:1:7: name: expected a Kubernetes name: at most 54 of"),
         (ONE.replace("name: m", f"name: {'m' * 55}"), "at most 54 of a-z, 0-9 and -, first a letter"),
-        (ONE.replace("[a]", '[a, "{index}"]'), "hosts.yaml:2:14: command[1]: expected placeholders that all tasks of"),
-        (ONE.replace("[a]", '{worker: [a, "{ps_hosts}"]}'), "command.worker[1]: expected placeholders that all tasks"),
+        (ONE.replace("[a]", '[a, "{index}"]'), "hosts.yaml:2:14: command[1]: expected placeholders with one value"),
+        (ONE.replace("[a]", '{worker: [a, "{ps_hosts}"]}'), "command.worker[1]: expected placeholders with one"),
         (ONE.replace("[a]", '["{index}"]').replace("{worker", "{ps: [b], worker"), "found {index} — let the program"),
         (ONE.replace("[a]", '["{run_folder}"]'), "found {run_folder} — name a folder that the pods share"),
         (ONE.replace(", gpus: none", ""), "hosts.yaml:3:19: cluster.worker: expected a number of GPUs for each task"),
-        (ONE.replace("none", "all"), "found all: those of its host — write gpus: none, or a number, in its items"),
-        (TWO % ", env: {A: b}", "expected equal env of all tasks of the role, found others for worker:1 than"),
-        (TWO % ", limits: {nice: 3}", "expected equal limits of all tasks"),
-        ((TWO % "").replace("b, gpus: none", "b, gpus: 1"), "expected equal gpus of all tasks"),
-        (ONE + "env: {all: {A: \"/x:$PATH\"}}", "hosts.yaml:4:16: env.all.A: expected a value that a pod knows, found "
-         "$PATH — write the value itself"),
-        (ONE + "env: {worker: {A: ~/x}}", "env.worker.A: expected a value that a pod knows, found ~/"),
-        (ONE + "env: {worker: {A: /x:~/y}}", "env.worker.A: expected a value that a pod knows, found ~/"),
+        (ONE.replace("none", "all"), "found all GPUs of the host — write gpus: none, or a number, for this role"),
+        (TWO % ", env: {A: b}", "expected the same env for all tasks of the role, found worker:1 with another"),
+        (TWO % ", limits: {nice: 3}", "expected the same limits for all tasks"),
+        ((TWO % "").replace("b, gpus: none", "b, gpus: 1"), "expected the same gpus for all tasks"),
+        (ONE + "env: {all: {A: \"/x:$PATH\"}}", "hosts.yaml:4:16: env.all.A: expected a value without ~ or host "
+         "variables, found $PATH — write the value itself"),
+        (ONE + "env: {worker: {A: ~/x}}", "env.worker.A: expected a value without ~ or host variables, found ~/"),
+        (ONE + "env: {worker: {A: /x:~/y}}", "expected a value without ~ or host variables, found ~/"),
         (ONE.replace("[a]", "[a, --data=~/x]"), "hosts.yaml:2:14: command[1]: expected a word without ~/, found"),
     ],
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_a_name_of_just_the_right_length_is_taken(tmp_path: Path) -> None:
         ("workdir: /w\n", "hosts.yaml:4:1: workdir: not carried over: tasks start in the working folder of the image"),
         ("restart: {backoff_s: 3}\n", "hosts.yaml:4:11: restart.backoff_s: not carried over: the operator has its own"),
         ("limits: {worker: {nice: 3}}\n", "hosts.yaml:4:19: limits.worker.nice: not carried over: a TFJob has no such"),
-        ("secrets: [K]\n", "hosts.yaml:4:1: secrets: the values are those of the Secret m; `kubectl create secret"),
+        ("secrets: [K]\n", "hosts.yaml:4:1: secrets: the values come from the Secret m; create it with `kubectl"),
     ],
 )
 def test_every_key_that_is_lost_has_a_line(tmp_path: Path, more: str, line: str) -> None:

@@ -42,12 +42,12 @@ def test_workers_wait_for_the_one_that_owes_its_gradient(recording: Recording) -
     found = seen(recording)
     assert titles(found) == ["worker:0@gpu0", "worker:2@gpu2"]
     assert [(each.line.title, each.why) for each in found.blockers] == [
-        ("worker:1@gpu1", "it has not given its gradient")
+        ("worker:1@gpu1", "it has not sent its gradient")
     ]
     when = f"step 11, since {clock(found.since)} (30 s)"
     assert stalled(found) == [
         f"{when}: worker:0@gpu0, worker:2@gpu2 wait for worker:1@gpu1",
-        f"{when}: worker:1@gpu1: it has not given its gradient",
+        f"{when}: worker:1@gpu1: it has not sent its gradient",
     ]
 
 
@@ -75,7 +75,7 @@ def test_workers_wait_for_one_whose_process_is_stopped(recording: Recording) -> 
     for worker in (0, 2):
         recording.sign(worker, "step", 30.0, owes=False)
     (blocker,) = seen(recording).blockers
-    assert (blocker.line.name, blocker.why) == ("worker:1", "it gives no sign of life for 29 s")
+    assert (blocker.line.name, blocker.why) == ("worker:1", "it has given no sign of life for 29 s")
 
 
 @pytest.mark.parametrize("state", ["restarting", "lost", "failed"])
@@ -93,7 +93,7 @@ def test_without_an_answer_of_the_ps_no_worker_is_blamed(recording: Recording) -
     found = seen(recording)
     assert (found.waiting, found.blockers, len(found.unanswered)) == ([], [], 3)
     (line,) = stalled(found)
-    assert line.endswith("asked the ps, without an answer; look at the ps and the network")
+    assert line.endswith("asked the ps, but got no answer; check the ps and the network")
 
 
 def test_a_worker_that_has_not_asked_yet_blames_neither_a_worker_nor_the_ps(recording: Recording) -> None:
@@ -102,7 +102,7 @@ def test_a_worker_that_has_not_asked_yet_blames_neither_a_worker_nor_the_ps(reco
         recording.sign(worker, "step", 30.0, owes=None)
     found = seen(recording)
     assert (found.waiting, found.blockers, found.unanswered) == ([], [], [])
-    assert stalled(found)[0].endswith("worker:0@gpu0, worker:1@gpu1, worker:2@gpu2 have not ended it")
+    assert stalled(found)[0].endswith("worker:0@gpu0, worker:1@gpu1, worker:2@gpu2 have not ended the step")
 
 
 def test_a_sign_from_before_the_newest_span_is_of_an_earlier_step(recording: Recording) -> None:
@@ -113,7 +113,7 @@ def test_a_sign_from_before_the_newest_span_is_of_an_earlier_step(recording: Rec
 
 
 @pytest.mark.parametrize(
-    ("state", "age_s", "why"), [("running", 30.0, "it gives no sign of life for 30 s"), ("lost", 0.0, "it is lost")]
+    ("state", "age_s", "why"), [("running", 30.0, "it has given no sign of life for 30 s"), ("lost", 0.0, "it is lost")]
 )
 def test_a_ps_that_is_stopped_or_lost_is_named(recording: Recording, state: str, age_s: float, why: str) -> None:
     for worker in range(3):
@@ -128,7 +128,7 @@ def test_a_ps_that_is_stopped_or_lost_is_named(recording: Recording, state: str,
 def test_where_no_worker_owes_anything_the_ps_are_named(recording: Recording) -> None:
     for worker in range(3):
         recording.sign(worker, "step", 30.0, owes=False)
-    assert stalled(seen(recording))[0].endswith("wait, and no task owes anything; look at the ps and the network")
+    assert stalled(seen(recording))[0].endswith("wait, but no task owes a gradient; check the ps and the network")
 
 
 def test_a_run_whose_steps_go_on_has_no_stall(recording: Recording) -> None:

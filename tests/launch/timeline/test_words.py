@@ -14,18 +14,18 @@ def slow_second(worker: int, step: int) -> float:
 
 def test_who_gave_last_is_known_without_a_common_clock() -> None:
     found = Recording([0.0, 99.0]).take(40, slow_second).line(common_steps=False)
-    assert "last to give its gradient, of 40 steps: worker:1@gpu1 in 30, worker:0@gpu0 in 10" in lines(found)
+    assert "last to send its gradient, of 40 steps: worker:1@gpu1 in 30, worker:0@gpu0 in 10" in lines(found)
 
 
 def test_a_step_of_which_a_worker_has_no_record_proves_nothing() -> None:
     recording = Recording([0.0, 0.0]).take(40, slow_second)
     del recording.spans[0][:10]
-    (line,) = [line for line in lines(recording.line()) if line.startswith("last to give")]
-    assert line.startswith("last to give its gradient, of 30 steps: worker:1@gpu1 in ")
+    (line,) = [line for line in lines(recording.line()) if line.startswith("last to send")]
+    assert line.startswith("last to send its gradient, of 30 steps: worker:1@gpu1 in ")
 
 
 def test_few_steps_prove_nothing() -> None:
-    assert not any("last to give" in line for line in lines(Recording([0.0, 0.0]).take(5, slow_second).line()))
+    assert not any("last to send" in line for line in lines(Recording([0.0, 0.0]).take(5, slow_second).line()))
 
 
 def test_a_long_step_is_named_with_what_happened_meanwhile() -> None:
@@ -65,7 +65,7 @@ def test_what_workers_know_of_a_ps_is_reported_as_theirs() -> None:
 
 def test_clocks_that_are_not_known_are_named() -> None:
     found = lines(Recording([0.0, 5.0]).take(3).line(common_steps=False))
-    assert "gpu1: its clock is not known against that of gpu0" in found
+    assert "gpu1: its clock's offset from that of gpu0 is unknown" in found
 
 
 def test_a_thousand_hosts_have_a_bounded_number_of_lines() -> None:

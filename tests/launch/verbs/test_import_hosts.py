@@ -77,7 +77,7 @@ def test_none_or_two_sources_are_refused(arguments: List[str]) -> None:
         (["--job", "a", "--command", "b"], "launch import: expected one of --job and --command, found --job and --com"),
         (["--command", "'"], "--command: expected words as in a shell, found"),
         (["--command", "x {indx}"], "the generated hosts file is invalid:\nthe hosts file:2:16: command[1]: expected"),
-        (["--job", "a", "--ps", "2"], "--ps: expected at most one for each of the 1 hosts, found 2; see --ps-hosts"),
+        (["--job", "a", "--ps", "2"], "--ps: expected at most one ps on each of the 1 hosts, found 2; see --ps-hosts"),
     ],
 )
 def test_a_job_or_a_command_is_needed(arguments: List[str], message: str) -> None:

@@ -60,14 +60,14 @@ def test_without_hosts_every_task_has_a_placeholder(capsys: "pytest.CaptureFixtu
     code, out, _ = run(capsys, "import", "tfjob", "tfjob.yaml")
     Path("hosts.yaml").write_text(str(out))
     assert code == 0 and load("hosts.yaml").hosts == ("ps-0.invalid", *(f"worker-{n}.invalid" for n in range(4)))
-    assert "\n  # Write your hosts in place of those that end in .invalid.\n" in str(out)
+    assert "\n  # Replace each host that ends in .invalid by your own host.\n" in str(out)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["import", "tfjob", "no.yaml"], "no.yaml: expected a manifest that can be read, found no such file or direct"),
-        (["import", "tfjob", "tfjob.yaml", "a,a"], "HOSTS: expected each host once, found a twice"),
+        (["import", "tfjob", "tfjob.yaml", "a,a"], "HOSTS: expected hosts, each once, found a twice"),
         (["import", "tfjob", "tfjob.yaml", "--entrypoint", "'"], "--entrypoint: expected words as in a shell, found"),
         (["import", "tfjob", "tfjob.yaml", "localhost,gpu01"], "the generated hosts file is invalid:"),
         (["manifest", "no.yaml", "--image", "a"], "no.yaml: expected a hosts file that can be read"),
@@ -75,7 +75,7 @@ def test_without_hosts_every_task_has_a_placeholder(capsys: "pytest.CaptureFixtu
             ["manifest", "hosts.yaml", "--image", "-x"],
             "--image: expected the name of an image such as registry/train:1",
         ),
-        (["manifest", "hosts.yaml", "--image", "a", "--set", "name=A"], "--set name: expected a name of Kubernetes"),
+        (["manifest", "hosts.yaml", "--image", "a", "--set", "name=A"], "--set name: expected a Kubernetes name"),
     ],
 )
 def test_bad_input_prints_nothing_and_exits_with_2(

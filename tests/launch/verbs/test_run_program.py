@@ -71,7 +71,7 @@ def test_its_own_file_is_replaced_and_hosts_that_it_no_longer_names_are_named() 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mine.yaml", "mine.yaml: expected no file, or a file that `launch run` wrote, found another; see --save"),
+        ("mine.yaml", "mine.yaml: expected no file, or a file that `launch run` wrote, found another file; see --save"),
         ("latin.yaml", "latin.yaml:1:1: expected text in UTF-8, found the byte 0xe9"),
         ("no/b.yaml", "no/b.yaml: expected a file that can be written, found no such file or directory; see --save"),
         (".", ".: expected a hosts file, found a folder"),
@@ -97,7 +97,7 @@ def test_another_file_is_never_replaced(name: str, message: str) -> None:
         (["-H", "a:0", "true"], "--hosts: expected a number of slots from 1 to 1024, found '0'"),
         (["-H", "localhost,a", "true"], "expected an address that the other hosts can reach, found localhost"),
         (["-H", "a", "x{indx}"], "expected a known placeholder, found {indx}"),
-        (["-H", "a,b", "--ps", "3", "true"], "--ps: expected at most one for each of the 2 hosts, found 3"),
+        (["-H", "a,b", "--ps", "3", "true"], "--ps: expected at most one ps on each of the 2 hosts, found 3"),
     ],
 )
 def test_what_cannot_run_writes_no_file(arguments: List[str], message: str) -> None:

@@ -33,7 +33,7 @@ def test_a_run_to_the_end_of_its_data_ends_with_its_step_and_checkpoint_too() ->
 
 
 def test_an_early_end_has_its_reason_and_the_best_checkpoint_its_path() -> None:
-    why = "auc was not above 0.8, of step 200, in 3 measurements"
+    why = "auc was not above its best value, 0.8 of step 200, in 3 measurements"
     early = replace(DONE, steps=900, ended_early=why, best={"step": 200, "auc": 0.8}, best_checkpoint="/w/model-200")
     assert ending(early, "r.yaml")[:-1] == [
         "checkpoint of step 400: gpu01:/w/runs/r-1/checkpoint/model-400",
@@ -147,15 +147,15 @@ def test_a_detached_run_says_how_to_see_and_to_end_it_and_what_it_does_not_survi
     fragile = [("this machine", ""), ("h[2-3]", "anna does not linger there")]
     assert detached("r-1", "--local hosts.yaml", fragile, resumes=True) == [
         "r-1 is up; see it with `launch status --local hosts.yaml`, end it with `launch down --local hosts.yaml`",
-        "a reboot of this machine ends it",
-        "a reboot of h[2-3] ends it: anna does not linger there",
-        "continue it then with `launch down --local hosts.yaml` and `launch up --resume --local hosts.yaml`",
+        "a reboot of this machine ends the run",
+        "a reboot of h[2-3] ends the run: anna does not linger there",
+        "then continue the run with `launch down --local hosts.yaml` and `launch up --resume --local hosts.yaml`",
     ]
 
 
 def test_a_detached_program_of_others_is_started_again_without_resume() -> None:
     again = detached("r-1", "r.yaml", [("h1", "has no systemd")], resumes=False)[-1]
-    assert again == "start it again then with `launch down r.yaml` and `launch up r.yaml`"
+    assert again == "then start it again with `launch down r.yaml` and `launch up r.yaml`"
 
 
 def test_a_detached_run_that_every_host_returns_to_needs_no_advice() -> None:
@@ -163,7 +163,7 @@ def test_a_detached_run_that_every_host_returns_to_needs_no_advice() -> None:
 
 
 def test_a_detached_run_in_a_job_of_slurm_names_that_job_last() -> None:
-    assert detached("r-1", "r.yaml", [], True, "7")[1:] == ["it ends with Slurm's job 7 at the latest"]
+    assert detached("r-1", "r.yaml", [], True, "7")[1:] == ["the run ends with Slurm's job 7 at the latest"]
 
 
 def test_a_receiver_that_takes_no_events_is_a_line_before_the_end() -> None:

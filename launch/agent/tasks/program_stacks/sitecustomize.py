@@ -1,8 +1,8 @@
-"""Let a Python program write the stacks of its threads on request.
+"""A module that lets a Python program write the stacks of its threads when the agent asks for them.
 
-Python imports a module of this name before the program. This module registers a handler of Python's own library, and
-then runs the host's module of the same name, which Python would import without this folder. No error here may keep a
-program from its start. Programs of Python 2 read this file, too: they write no stacks, and run the host's module.
+Python imports a module named ``sitecustomize`` before a program. This one registers a handler of ``faulthandler``, and
+then runs the host's module of that name, which Python would import without this folder. No error here may keep a
+program from starting. Python 2 reads this file, too: it writes no stacks, and runs the host's module.
 """
 
 import os
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def register():
     # type: () -> None
-    """Let Python write the stacks on the signal SIGRTMAX - 5, unless the program has its own handler for it."""
+    """Make Python write its stacks on the signal SIGRTMAX - 5, unless the program has its own handler for it."""
     import faulthandler
     import fcntl
     import signal

@@ -216,7 +216,7 @@ def test_a_step_that_a_replaced_worker_has_left_waiting_is_refused_and_its_turn_
     refused: List[Any] = []
 
     def wait() -> None:
-        with pytest.raises(tf.errors.InvalidArgumentError, match="that follows the progress") as error:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="that continues the progress") as error:
             old.session.run(old.stepper._noted)
         refused.append(error)
 

@@ -206,7 +206,7 @@ def test_a_step_of_batches_that_do_not_follow_the_progress_changes_nothing(run: 
         chief.session.run(tf.assign(chief.places.progress, [[0, 1]] * SHARDS))
 
     def fail() -> None:
-        reason = "every batch begins where the progress of its shard is"
+        reason = "every batch begins where the progress of its shard ends"
         with pytest.raises(tf.errors.InvalidArgumentError, match=reason):
             chief.step()
 

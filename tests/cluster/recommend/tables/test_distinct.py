@@ -79,7 +79,7 @@ def test_a_mask_chooses_its_keys_and_one_of_other_keys_is_refused(seed: int) -> 
     asked, mask = random.randint(-(1 << 63), (1 << 63) - 1, 9, np.int64), random.rand(9) < 0.5
     with tf.Graph().as_default(), tf.Session() as session:
         assert session.run(chosen(tf.constant(asked), tf.constant(mask))).tolist() == asked[mask].tolist()
-        with pytest.raises(tf.errors.InvalidArgumentError, match="are not those that its step looked up"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="differ from the rows that its step looked up"):
             session.run(
                 chosen(tf.placeholder_with_default(asked, [None]), tf.placeholder_with_default(mask[1:], [None]))
             )

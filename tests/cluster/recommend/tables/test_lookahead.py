@@ -62,7 +62,7 @@ def test_ids_that_are_not_known_before_their_step_are_refused(ids_of: Callable[[
             embedding.lookup(embedding.table("second", 2), ids_of(user)), 1
         )
 
-    with pytest.raises(JobError, match=r"ids for the table 'second' that also need .*; expected ids that its batch"):
+    with pytest.raises(JobError, match=r"ids for the table 'second' that depend on .*; expected ids that depend only"):
         build(Job(__file__, clicks.inputs, model, clicks.optimizer), {"table_staleness": 1})
 
 

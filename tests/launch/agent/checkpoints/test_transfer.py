@@ -183,7 +183,7 @@ def test_nothing_is_written_outside_the_folder(tmp_path: Path, monkeypatch: Any)
 
     monkeypatch.setattr(transfer, "_opened", leading_out)
     _, received = copied(source, target)
-    assert str(received) == "no file of a checkpoint: '../model-10.data-00000-of-00001'"
+    assert str(received) == "expected a checkpoint's file, found '../model-10.data-00000-of-00001'"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
 
 

@@ -46,7 +46,7 @@ def test_no_image(installed: Dict[str, str], tmp_path: Path) -> None:
     installed.update(podman="other", apptainer="-")
     assert lacking("tf") == (
         "container.image: expected tf among the images of podman on this host, found none; "
-        "fetch it there, once: `podman pull tf`"
+        "pull it on that host: `podman pull tf`"
     )
     assert f"expected the file {tmp_path}/tf.sif on this host, found none" in lacking(f"{tmp_path}/tf.sif")
 

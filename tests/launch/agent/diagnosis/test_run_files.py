@@ -42,7 +42,7 @@ def test_every_attempt_is_told_and_how_much_of_it(tmp_path: Path) -> None:
     told = dict(logs(folder, Redaction(), 20_000))
     assert set(told) == {"agent.log", "tasks/worker.0/attempt_0.log", "tasks/worker.0/attempt_1.log", "logs.txt"}
     assert set(told["tasks/worker.0/attempt_1.log"].splitlines()) == {"1: password=(secret)"}
-    assert "attempt_1.log, 21000 bytes, of which the last 10000 are here" in told["logs.txt"]
+    assert "attempt_1.log, 21000 bytes; this archive has the last 10000" in told["logs.txt"]
 
 
 def test_timelines_are_told_as_far_as_they_fit_and_the_others_are_named(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_timelines_are_told_as_far_as_they_fit_and_the_others_are_named(tmp_path
     told = dict(traces(folder, Redaction(), 1000))
     assert set(told) == {"trace/step_1.worker_1.json", "traces.txt"}
     assert told["trace/step_1.worker_1.json"] == {"traceEvents": []}
-    assert told["traces.txt"] == f"{large}, 1021 bytes, too large to be here\n{small}, 19 bytes\n"
+    assert told["traces.txt"] == f"{large}, 1021 bytes, too large for this archive\n{small}, 19 bytes\n"
 
 
 def test_a_plan_is_told_without_its_token_and_the_values_of_unknown_variables(tmp_path: Path) -> None:

@@ -90,12 +90,12 @@ def ended_by(error: BaseException) -> Outcome:
 OUR_ERRORS = [
     CheckpointError("the final checkpoint, step 9, cannot be written into /c: no space left"),
     CheckpointError("checkpoint /c/model-9: expected this job's variables, found others (x)"),
-    CheckpointError("checkpoints on h1: expected one that can be read, found none: /c/model-9 (cut short)"),
+    CheckpointError("checkpoints on h1: expected a readable one, found only unreadable ones: /c/model-9 (cut short)"),
     NonFiniteError("worker:1: the loss is not a finite number in step 3, which was not applied"),
     JobError("jobs/mine.py:12: the shapes do not fit"),
     TaskError("TF_CONFIG: expected a task type among ps, worker, found 'boss'"),
     TrainingError("worker:1: lost a server after step 9, and launch verify cannot continue from a checkpoint"),
-    TimeoutError("waited 600 s for ps:0 at a:2222; see the logs of these tasks"),
+    TimeoutError("waited 600 s for ps:0 at a:2222; see the logs of the awaited tasks"),
     ModuleNotFoundError("No module named 'tensorflow'", name="tensorflow"),
 ]
 OTHER_WORDS = [

@@ -11,10 +11,10 @@ from launch.agent.endings.exit_causes import hopeless_advice
 
 NO_TENSORFLOW = "ModuleNotFoundError: No module named 'tensorflow'"
 SETUP = (
-    "the tasks' Python has no tensorflow: let `launch setup` build an environment that has it (key setup), "
-    "or name a Python that has it (key python)"
+    "the tasks' Python has no tensorflow: let `launch setup` build an environment with this package (key setup), "
+    "or name a Python with it (key python)"
 )
-OWN = "install it there, add it to the lock of the key setup, or put your own module beside the program"
+OWN = "install the module there, add it to the lock of the key setup, or put your own module beside the program"
 PROGRAM = "install the program on this host, or in the image, or write its path into command"
 FROM_SHELLS = [
     (127, "sh: 1: nvidia-smy: not found"),

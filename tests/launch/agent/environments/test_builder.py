@@ -124,7 +124,7 @@ def test_a_second_setup_waits_for_the_first_and_finds_it_done(asked: Asked, monk
 
     asked.build(gone=end_of_the_first)
     assert asked.said == [
-        {"stage": "waiting for another build, or for tasks, in this environment"},
+        {"stage": "waiting until no other build or task uses this environment"},
         {"done": "up to date", "removed": []},
     ]
 

@@ -42,7 +42,7 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
             "ERROR: Could not find a version\nERROR: No matching distribution found for tiny==2.0\n",
             "no file of tiny==2.0 suits Python 3.11 here; add one to the wheel folder or the index",
         ),
-        (REFUSED, "the package index pypi.org:443 cannot be reached from there; name one that can in setup.index_url"),
+        (REFUSED, "the package index pypi.org:443 cannot be reached from that host; name another in setup.index_url"),
         (
             REFUSED.splitlines()[0] + "\nERROR: No matching distribution found for tiny==1.0\n",
             "the package index that pip is set up with cannot be reached",
@@ -50,7 +50,7 @@ def test_the_newest_line_that_tells_is_the_stage(lines: List[str], expected: Opt
         (
             "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n"
             "    tiny==1.0 from https://x/tiny.whl (from -r all.txt):\n        Expected sha256 a\n",
-            "the index has another file of tiny==1.0 than the lock names; write the lock again",
+            "the index's file of tiny==1.0 is not the file in the lock; write the lock again",
         ),
         ("ERROR: tiny is broken\nnotice: a new pip", "ERROR: tiny is broken; correct that and retry"),
         ("Traceback\nValueError: no\n\n", "ValueError: no; correct that and retry (the whole output: /w/e.log)"),
@@ -63,7 +63,7 @@ def test_a_failure_is_named_with_the_next_step(output: str, reason: str) -> None
 
 def test_an_index_that_is_known_is_named_where_pip_does_not() -> None:
     said = explain_failure(REFUSED.splitlines()[0], "/w/e.log", "3.11", 12, "pypi.example.org")
-    assert said.startswith("the package index pypi.example.org cannot be reached from there")
+    assert said.startswith("the package index pypi.example.org cannot be reached from that host")
 
 
 def test_a_disk_that_is_so_full_that_pip_could_not_say_so_is_named() -> None:

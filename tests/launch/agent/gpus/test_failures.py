@@ -72,7 +72,7 @@ def test_a_card_that_is_listed_no_more_has_failed_and_an_answer_without_cards_sa
     host.failures.judge("Failed to initialize NVML: Driver/library version mismatch\n")
     assert host.failures.look(0.0) == {}
     host.failures.judge("0, 00000000:3B:00.0\n")
-    assert host.failures.look(0.0) == {1: "GPU 1 (0000:af:00): the driver lists it no more"}
+    assert host.failures.look(0.0) == {1: "GPU 1 (0000:af:00): the driver no longer lists it"}
 
 
 def test_messages_that_this_user_may_not_read_are_none(tmp_path: Path) -> None:

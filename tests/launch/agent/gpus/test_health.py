@@ -52,7 +52,7 @@ def test_a_card_that_the_driver_cannot_reach_is_named_with_the_driver_s_reason(a
     with pytest.raises(CardLost) as caught:
         refuse_lost(answer)
     assert (caught.value.card, caught.value.why) == ("0000:3b:00", why)
-    assert str(caught.value).startswith(f"nvidia-smi: expected every GPU, found the one at 0000:3b:00 lost ({why}); ")
+    assert str(caught.value).startswith(f"nvidia-smi: the driver has lost the GPU at 0000:3b:00 ({why}); ")
 
 
 def test_an_answer_without_a_lost_card_is_not_refused() -> None:

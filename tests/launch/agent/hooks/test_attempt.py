@@ -42,7 +42,7 @@ def test_a_command_that_fails_is_told_by_its_last_line_without_secrets(tmp_path:
 
 def test_a_command_that_does_not_end_is_killed_in_time_with_what_it_started(tmp_path: Path) -> None:
     script = "trap : TERM; (trap : TERM; sleep 1000; :) & yes & while :; do sleep 1000; done"
-    assert tried(tmp_path, 0.3, command=sh(script)) == Result(False, "no end within 0 s")
+    assert tried(tmp_path, 0.3, command=sh(script)) == Result(False, "it did not end within 0 s")
     eventually("no process of the command", lambda: not living_under(tmp_path))
 
 

@@ -74,7 +74,7 @@ def test_a_receiver_that_never_ends_neither_keeps_a_run_up_nor_lives_on(run: Run
     status = agents.ended()  # nothing of the test's folder lives on after it: a fixture looks
     assert time.monotonic() - began < 8.0, "a second Ctrl-C waits a second for receivers, not ten"
     assert status["state"] == "stopped" and ids(tmp_path / "seen") == ["stopped"]
-    assert status["hook_problem"] == "on.stopped (sh): no end within 1 s of the run's end"
+    assert status["hook_problem"] == "on.stopped (sh): it did not end within 1 s of the run's end"
 
 
 def test_a_program_that_is_not_there_is_told_before_anything_starts(run: Run) -> None:

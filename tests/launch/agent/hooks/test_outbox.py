@@ -156,7 +156,7 @@ def test_a_receiver_that_never_answers_costs_the_end_a_bounded_time(kill: bool, 
         outbox.finish()
         await outbox.settle()
         assert outbox.pending == [] and sent.at_once == sent.changes == 0
-        assert (outbox.problem or "").startswith("chat: no end within ")
+        assert (outbox.problem or "").startswith("chat: it did not end within ")
         return now() - began
 
     sent = Sent()

@@ -24,4 +24,4 @@ def test_limits_that_podman_and_docker_do_not_pass_on_are_refused() -> None:
 def test_the_agent_watches_the_memory_of_a_container_outside_its_groups_and_says_so() -> None:
     terms = agree({"ps:0": Limits(memory_gib=1, nofile=64)}, lambda _: True, HOST, container("docker"))
     assert terms.place is None and terms.problems == ()
-    assert terms.notes[0].endswith("the kernel limits no task here (docker has groups of its own)")
+    assert terms.notes[0].endswith("the kernel limits no task here (docker has its own control groups)")

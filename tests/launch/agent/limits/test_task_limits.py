@@ -120,5 +120,5 @@ def test_a_task_that_is_killed_itself_has_the_limit_as_its_cause_and_a_child_s_i
     assert excess.ending(-9, own) == ExitCause("out-of-memory", f"{REACHED}: killed by the kernel; raise it", REACHED)
     told = excess.ending(3, own)
     assert (told.kind, told.cause) == (
-        "out-of-memory", f"{REACHED} by a child, which was killed; then exit code 3; its last line: worker gone",
+        "out-of-memory", f"{REACHED} by a child that was killed; then exit code 3; its last line: worker gone",
     )  # fmt: skip

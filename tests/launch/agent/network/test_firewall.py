@@ -113,7 +113,7 @@ def test_a_refusal_has_nft_s_own_words_and_the_next_step(
         raise_guard("t", ["add table inet t"])
     assert "guard: nftables is not possible here (`" in str(caught.value) and f"` answers: {said}" in str(caught.value)
     assert str(caught.value).endswith(
-        "; let an administrator allow this user `sudo -n nft`, or leave the key guard out"
+        "; ask an administrator to allow `sudo -n nft` for this user, or remove the key guard"
     )
 
 

@@ -27,7 +27,7 @@ def test_a_task_whose_name_means_a_public_address_is_named_with_it_and_with_what
     (line,) = exposed(asked("gpu01", "far", "nowhere"), known)
     assert line == (
         "worker:1: expected an address that the internet cannot reach, found far, which is 8.8.8.8; "
-        "give it a private address, or set guard: nftables, or allow_public: true"
+        "give the task a private address, or set guard: nftables, or allow_public: true"
     )
 
 

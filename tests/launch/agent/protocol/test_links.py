@@ -204,7 +204,7 @@ def test_a_conversation_that_was_recorded_is_of_no_use_in_another() -> None:
 
     with_server(lead, act)
     assert len(recorded) == 2
-    assert answer_error(b"".join(recorded)) == "a caller without the run's token"
+    assert answer_error(b"".join(recorded)) == "the caller does not know the run's token"
 
 
 def test_who_sits_between_a_member_and_the_lead_can_add_nothing_after_their_handshake() -> None:
@@ -233,7 +233,7 @@ def test_a_member_with_another_token_is_refused_by_the_lead() -> None:
         errors.append(str(caught.value))
 
     assert "no handshake" in dial_error(serve, token="b1" * 16)
-    assert errors == ["a caller without the run's token"]
+    assert errors == ["the caller does not know the run's token"]
 
 
 @pytest.mark.parametrize("proof", ["0" * 64, "", "ä", "\ud800"])
@@ -273,7 +273,7 @@ def test_an_incarnation_that_was_changed_on_the_way_is_refused() -> None:
         proof = links._proof(TOKEN, "member", theirs, "00", *ME)
         return json.dumps({**ME._asdict(), "incarnation": "other", "nonce": "00", "proof": proof}).encode() + b"\n"
 
-    assert answer_error(changed) == "a caller without the run's token"
+    assert answer_error(changed) == "the caller does not know the run's token"
 
 
 def test_neither_side_ever_sends_the_token() -> None:

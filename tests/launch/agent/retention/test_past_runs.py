@@ -59,7 +59,7 @@ def test_a_run_with_a_living_task_stays_though_its_agent_is_gone(past: PastRuns)
         start = inspect(task.pid).start  # type: ignore[union-attr]
         name = {"pid": task.pid, "start": start}
         folder.write(process_records.TASKS, {"boot": process_records.boot(), "leaders": [name], "others": []})
-        assert why(past)[OLD].startswith("processes of the run live on h")
+        assert why(past)[OLD].startswith("processes of the run are alive on h")
         task.kill()
     past.age(folder, 30)
     assert OLD not in why(past)
@@ -69,7 +69,7 @@ def test_a_run_with_a_living_task_stays_though_its_agent_is_gone(past: PastRuns)
 def test_a_run_that_may_live_on_a_machine_with_the_same_folder_stays_for_two_days(text: str, past: PastRuns) -> None:
     folder = three(past)[OLD]
     (folder.own / process_records.AGENT).write_text(text)
-    assert why(past)[OLD] == "no record from this machine's current boot shows that the run has ended on h"
+    assert why(past)[OLD] == "no record since this machine booted shows that the run has ended on h"
     past.age(folder, 1.9)
     assert OLD in why(past)
     past.age(folder, 2.1)
@@ -99,7 +99,7 @@ def test_a_run_that_ended_in_this_boot_needs_no_such_time(past: PastRuns) -> Non
 def test_a_run_that_the_newest_of_a_name_has_in_its_plan_stays(plan: Dict[str, Any], past: PastRuns) -> None:
     three(past)
     past.make(OTHER, 5, **plan)
-    assert why(past)[OLD] == f"{OTHER} names it in its plan"
+    assert why(past)[OLD] == f"the plan of {OTHER} names this run"
 
 
 def test_a_run_that_only_a_past_run_has_in_its_plan_does_not(past: PastRuns) -> None:

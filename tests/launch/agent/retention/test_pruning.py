@@ -85,7 +85,7 @@ def test_a_run_that_is_beyond_its_bound_and_needed_is_told(past: PastRuns) -> No
     four(past)
     past.make("b-20260101-120000", 5, resume_from={"run": RUNS[0], "step": 3})
     (spared,) = look(place(past, TWO), past.clocks).spared
-    assert (spared.run, spared.needed) == (RUNS[0], "b-20260101-120000 names it in its plan")
+    assert (spared.run, spared.needed) == (RUNS[0], "the plan of b-20260101-120000 names this run")
 
 
 def test_code_that_nothing_uses_goes_whatever_the_rules_are(past: PastRuns) -> None:
@@ -191,5 +191,5 @@ def test_a_run_in_which_something_is_mounted_stays_with_the_path(
     found = prune(place(past, TWO), past.clocks)
     assert names(found) == [RUNS[1]] and past.left() == [RUNS[0], *RUNS[2:]]
     assert [(each.run, each.needed) for each in found.spared] == [
-        (RUNS[0], f"{point} in it is a mount or another disk")
+        (RUNS[0], f"{point} is a mount point or another disk")
     ]

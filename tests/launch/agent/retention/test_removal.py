@@ -89,7 +89,7 @@ def test_a_folder_of_the_same_disk_that_is_mounted_in_a_rest_is_not_emptied(tmp_
         assert measure(run).mount == str(point)
         rest = pruning.hide(run)
         asked = pruning.remove(rest)
-        assert asked == f"{rest}/my data: something is mounted there; end that with `umount '{rest}/my data'`"
+        assert asked == f"{rest}/my data: something is mounted there; unmount it with `umount '{rest}/my data'`"
         assert (kept / "a" / "b" / "file").exists() and (rest / "a" / "b" / "file").exists()
     assert pruning.remove(rest) is None and (kept / "a" / "b" / "file").exists()
 

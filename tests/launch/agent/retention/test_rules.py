@@ -51,12 +51,12 @@ def test_bytes_of_what_must_stay_count_and_others_make_room_for_it() -> None:
     decision = decide(runs, Keep(gib=6))
     assert list(decision.going) == ["a"] and not decision.spared
     assert set(decide(runs, Keep(gib=2)).going) == {"a", "c"}
-    assert decide(runs, Keep(gib=2)).spared == {"b": "more than 2 GiB of its name"}
+    assert decide(runs, Keep(gib=2)).spared == {"b": "the runs of its name exceed 2 GiB"}
 
 
 def test_by_default_a_result_stays_however_old_it_is_and_what_has_none_goes_after_90_days() -> None:
     runs = [run("d", 1000), run("c", 91, has_results=False), run("b", 89, has_results=False), run("a", 9999)]
-    assert decide(runs, DEFAULT_KEEP).going == {"c": "not used for 90 days, and nothing left but logs and records"}
+    assert decide(runs, DEFAULT_KEEP).going == {"c": "not used for 90 days, and it left only logs and records"}
 
 
 def test_bounds_that_a_file_names_count_for_results_too() -> None:

@@ -27,7 +27,7 @@ def test_the_tasks_of_an_agent_that_died_are_started_again_by_the_next_and_it_do
     incident = replay.status()["incidents"][0]
     assert (incident["kind"], incident["host"], incident["cause"]) == ("agent", "b", "its agent ended")
     assert incident["at_s"] == 3.5  # when its agent fell silent
-    assert incident["did"][0]["what"] == "another agent joined; started again: worker:1"
+    assert incident["did"][0]["what"] == "a new agent joined; restarted tasks: worker:1"
 
 
 def test_after_a_long_silence_the_tasks_of_all_hosts_begin_again_for_gone_hosts_are_dialled_seldom() -> None:
@@ -134,9 +134,8 @@ def test_a_host_whose_agents_keep_dying_fails_the_run_and_is_named() -> None:
         replay.at(10.0 + life, Joined("b", f"again {life}"))
     assert replay.run.state.phase is Phase.TRAINING
     replay.at(20.0, Joined("b", "once more"))
-    assert (
-        replay.run.state.cause == f"b: its agent ended {MOST + 1} times within 600 s; see agent.log of this run there"
-    )
+    often = f"b: its agent ended {MOST + 1} times within 600 s"
+    assert replay.run.state.cause == f"{often}; see the run's agent.log on that host"
 
 
 def test_deaths_that_lie_far_apart_do_not_add_up() -> None:

@@ -31,7 +31,7 @@ def test_another_problem_is_another_incident_and_training_goes_on_through_both()
     assert replay.run.state.label == "running" and not any(incident["open"] for incident in incidents(replay))
 
 
-PASSED = "checkpoints that cannot be read on gpu01, set aside: /c/model-605 (…); continuing from /c/model-120"
+PASSED = "unreadable checkpoints on gpu01 were set aside: /c/model-605 (…); continuing from /c/model-120"
 
 
 def resumed(*steps: int, **more: Any) -> Replay:

@@ -26,7 +26,7 @@ def test_the_reason_names_the_key_as_written_and_what_continues_the_run(seconds:
     replay = Replay(deadline_s=float(seconds))
     replay.up()
     replay.at(float(seconds))
-    assert replay.run.state.cause == f"deadline_s: {seconds} s are over; continue with `launch up --resume FILE`"
+    assert replay.run.state.cause == f"deadline_s of {seconds} s has passed; continue with `launch up --resume FILE`"
 
 
 def test_a_run_that_ends_before_is_as_without_a_deadline() -> None:

@@ -180,9 +180,9 @@ def test_a_run_that_is_stopped_meanwhile_ends(run: Draining) -> None:
 @pytest.mark.parametrize(
     ("tasks", "back", "reason"),
     [
-        (["worker:0"], False, "worker:0 is the chief, which leads the run; choose others"),
+        (["worker:0"], False, "worker:0 is the chief, which leads the run; choose other tasks"),
         (["evaluator:0"], False, "evaluator:0: expected a ps or a worker"),
-        (["ps:0", "ps:1", "ps:2"], False, "none of 2 ps is left, and no spare"),
+        (["ps:0", "ps:1", "ps:2"], False, "none of 2 ps is left, and no spare ps"),
         (["ps:1"], True, "ps:1 trains already"),
     ],
 )
@@ -196,7 +196,7 @@ def test_too_few_workers_an_inelastic_run_and_one_that_does_not_train_are_refuse
     inelastic = Draining("ps:0@a", "worker:0@a", min_workers=None)
     assert inelastic.refusals("ps:0")[0].startswith("expected a run with the key elastic")
     run.drain(10, "ps:1")
-    busy = "expected a run that trains, found one that starts or changes; try again when it trains"
+    busy = "the run is still starting, or is changing its tasks; try again once it trains"
     assert run.refusals("ps:0") == [busy]
 
 

@@ -180,7 +180,7 @@ def test_without_a_ps_the_run_fails() -> None:
     run = Elastic("ps:0@b", "worker:0@a", "worker:1@c", min_workers=1)
     run.up()
     run.lose(100, "b")
-    assert "none of 1 ps is left, and no spare" in (run.run.state.cause or "")
+    assert "none of 1 ps is left, and no spare ps" in (run.run.state.cause or "")
 
 
 def test_a_run_that_is_not_elastic_ends_with_the_cause() -> None:
@@ -263,7 +263,7 @@ def test_a_run_that_cannot_begin_names_the_host_that_did_not_join() -> None:
     run = Elastic(join_s=20.0, min_workers=3, control="a:2300")
     run.at(0, Joined("a"), Joined("b"), Joined("c"), Go())
     assert run.at(20.1) == [End("failed")]
-    assert (run.run.state.cause or "").startswith("d: its agent has not reached the lead at a:2300 within 20 s")
+    assert (run.run.state.cause or "").startswith("d: its agent has not reached the lead agent at a:2300 within 20 s")
 
 
 # -- a host comes back

@@ -312,7 +312,7 @@ def test_an_evaluator_that_does_not_end_in_its_time_says_so_and_what_it_had_meas
     assert replay.at(1, succeeded("worker:0")) == [Stop("evaluator:0", 10.0)]
     replay.at(11, Exited("evaluator:0", 0, -9, "killed by SIGKILL"))
     assert [in_words(told) for told in replay.status()["incidents"]] == [
-        "evaluator:0@a: stopped 10 s after the run had succeeded, before it ended by itself (it had measured step 90);"
+        "evaluator:0@a: stopped 10 s after the run had succeeded, before it ended by itself (last measured step: 90);"
         " a larger leave_s gives it more time"
     ]
 

@@ -10,7 +10,7 @@ from launch.agent.supervision.failures import CALM_S, QUICK_S, CountedFailures, 
 from tests.support.agent.histories import Replay, advanced, failed, killed, started, step
 
 DAY_S = 86400.0
-AGAIN = "; the same error twice, without progress in between, so it is not tried again"
+AGAIN = "; the same error twice, without progress in between, so the task is not restarted"
 
 
 def broken(task: str, attempt: int, error: str, kind: str = "exception") -> Exited:

@@ -143,7 +143,7 @@ def test_a_step_that_begins_anew_in_every_epoch_is_no_loss_and_is_named(program:
     program.steps(11, 1)
     program.steps(12, 2)
     assert program.told("global_step", "lost_steps", "steps_per_second") == [2, 0, pytest.approx(0.0, abs=1.0)]
-    why = "its step went back from 10 to 1 without a restart; report a count over the whole training"
+    why = "its step went back from 10 to 1 without a restart; count the steps over the whole training"
     assert program.told("warnings") == [[f"progress of worker:0: {why}"]]
     program.at(12.5, killed("worker:1"))
     program.at(13.5, Tick(), started("worker:1", 1))

@@ -40,7 +40,7 @@ def test_a_checkpoint_whose_values_a_ps_has_is_named_at_the_second_look_and_once
     for now in (6.0, 9.0):
         run.report(now, "worker:0", SPLIT)
         assert run.warnings() == [
-            "b: logdir/checkpoint names model.ckpt-20, whose values are not beside it: each ps writes into its own "
+            "b: logdir/checkpoint names model.ckpt-20, but its values are not there: each ps writes into its own "
             "folder, and no restart can read them; name a folder that all hosts share, or run every ps on b"
         ]
 

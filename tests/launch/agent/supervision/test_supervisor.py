@@ -43,8 +43,8 @@ def test_a_host_that_does_not_join_in_time_after_go_fails_the_run_and_is_named()
     assert replay.at(200, Go()) == [] and replay.at(220) == []
     assert replay.at(220.1) == [End("failed")]
     assert replay.run.state.cause == (
-        "b: its agent has not reached the lead at a:2300 within 20 s; `launch check` names the closed port, or "
-        "the name that means another machine there"
+        "b: its agent has not reached the lead agent at a:2300 within 20 s; `launch check` names the closed port, or "
+        "the name that resolves to another machine there"
     )
 
 

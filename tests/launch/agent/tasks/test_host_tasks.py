@@ -54,7 +54,7 @@ def test_no_second_process_of_a_task_begins_beside_the_first(bench: Bench) -> No
     assert first is not None
     bench.events.clear()
     bench.tasks.start("worker:0", 1)
-    cause = f"attempt 0 of worker:0 still runs here (pid {first.pid}); expected its end before attempt 1"
+    cause = f"attempt 0 of worker:0 still runs here (pid {first.pid}), so attempt 1 cannot start"
     assert bench.events == [Exited("worker:0", 1, None, cause, kind="not-started", retry=False)]
     assert bench.tasks.running["worker:0"].process.pid == first.pid
     assert not bench.folder.log("worker:0", 1).exists()

@@ -68,4 +68,4 @@ def test_times_that_cannot_be_written_are_no_reason_to_stop(
     times = LogTimes(tmp_path / "none" / "log")
     times.note(0.0)
     times.note(EVERY_S)
-    assert capsys.readouterr().err == f"the times of {tmp_path}/none/log are not kept: No such file or directory\n"
+    assert capsys.readouterr().err == f"the times of {tmp_path}/none/log are not recorded: No such file or directory\n"

@@ -189,7 +189,7 @@ def test_down_records_the_end_of_a_run_whose_lead_was_dead_so_that_no_launcher_s
     ended = inquire(agents)
     assert (ended["died"], ended["status"]["state"], ended["status"]["cause"]) == (False, "stopped", "launch down")
     assert [task["state"] for task in ended["status"]["tasks"]] == ([] if damaged else ["lost"])
-    assert agents.start(again=True) == {"error": f"{RUN}: expected a run that has not ended, found its end"}
+    assert agents.start(again=True) == {"error": f"expected a run that has not ended, but {RUN} has ended"}
 
 
 def inquire(agents: Agents) -> Dict[str, Any]:

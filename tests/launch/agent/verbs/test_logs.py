@@ -90,4 +90,4 @@ def test_a_task_that_ran_on_another_host_is_named_after_the_lines_of_the_others(
     agents.ended()
     *lines, last = logs(agents, ["worker:0", "worker:1"])
     assert [line["line"] for line in lines] == ["one"]
-    assert last == {"error": f"worker:1 of {RUN} ran on another host: the file has changed since"}
+    assert last == {"error": f"worker:1 of {RUN} ran on another host: the hosts file has changed since"}

@@ -67,7 +67,7 @@ def test_a_member_reports_who_leads_and_nothing_of_the_run(tmp_path: Path) -> No
 def test_a_run_whose_agent_is_gone_has_failed_and_the_record_says_since_when(tmp_path: Path) -> None:
     publish(make_run(tmp_path, OLD, 9), state="running")
     (found,) = listed(tmp_path)
-    assert found.record.state == "failed" and "the agent on h is gone since" in (found.record.cause or "")
+    assert found.record.state == "failed" and "the agent on h ended after" in (found.record.cause or "")
     assert found.record.ended is not None
 
 

@@ -18,8 +18,8 @@ FOREVER = "exec sleep 1000"
 
 def gone(status: Dict[str, Any]) -> str:
     """The cause of a run whose lead's agent is gone; the time in it is the one that it names."""
-    since = status["cause"][len("the agent on localhost is gone since ") :][: len("2026-11-20T12:00:00+00:00")]
-    return f"the agent on localhost is gone since {since}, and the run with it; {inquire.ADVICE.format(file='r.yaml')}"
+    since = status["cause"][len("the agent on localhost ended after ") :][: len("2026-11-20T12:00:00+00:00")]
+    return f"the agent on localhost ended after {since}, and the run with it; {inquire.ADVICE.format(file='r.yaml')}"
 
 
 def recorded(agents: Agents) -> List[Dict[str, Any]]:

@@ -80,7 +80,7 @@ def test_a_request_without_a_field_that_is_needed_is_refused_and_the_field_named
     for name in set(values) - optional:
         (answer,) = answers(verb, {key: values[key] for key in values if key != name}, monkeypatch)
         assert answer["error"].startswith(f"expected a request of this version, found {name}: expected ")
-        assert answer["error"].endswith(", found nothing; start again with the launcher that this code came with")
+        assert answer["error"].endswith(", found nothing; start again with the launcher version that sent this code")
 
 
 @pytest.mark.parametrize("verb", REQUESTS)
