@@ -34,18 +34,23 @@ def points(status: Dict[str, Any]) -> Iterator[Point]:
         yield from ((each["step"], name, value) for name, value in each.items() if name != "step")
 
 
-def follow(path: str, folder: str, turns: Iterable[float]) -> None:
-    """Write the points of the status file ``path`` to ``folder``, and in later turns only the new points.
-
-    ``turns`` are the seconds to wait after each turn. If TensorBoard is not installed, nothing is written.
-    """
+def writer_of(folder: str) -> Any:
+    """Return a writer of summaries to ``folder``; None without TensorBoard, which reports it itself."""
     try:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    except ImportError:  # TensorBoard itself reports it
-        return
-    writer = EventFileWriter(folder)
+    except ImportError:
+        return None
+    return EventFileWriter(folder)
+
+
+def follow(path: str, writer: Any, turns: Iterable[float]) -> None:
+    """Write the points of the status at ``path``; in every turn, write only the new points.
+
+    ``turns`` are the seconds to wait after each turn.
+    """
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
     written: Set[Point] = set()
     for seconds in turns:
         with contextlib.suppress(OSError, ValueError, LookupError):  # a status that is written, or damaged
@@ -61,6 +66,9 @@ def follow(path: str, folder: str, turns: Iterable[float]) -> None:
 
 if __name__ == "__main__":
     sys.path.pop(0)  # this folder, whose modules have names that others may look for
-    arguments = sys.argv.pop(1), sys.argv.pop(1), itertools.repeat(EVERY_S)
-    threading.Thread(target=follow, args=arguments, daemon=True).start()
+    status, folder = sys.argv.pop(1), sys.argv.pop(1)
+    # The writer loads TensorFlow. In a thread beside TensorBoard, which loads it too, each could wait for the other.
+    writer = writer_of(folder)
+    if writer is not None:
+        threading.Thread(target=follow, args=(status, writer, itertools.repeat(EVERY_S)), daemon=True).start()
     runpy.run_module("tensorboard.main", run_name="__main__", alter_sys=True)

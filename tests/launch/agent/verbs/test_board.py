@@ -153,13 +153,13 @@ def test_a_run_with_a_curve_alone_is_shown_and_what_is_made_for_it_goes_with_the
 # Writes a curve twice, with a damaged status between, and prints what TensorBoard reads of it.
 WRITES = """
 import glob, itertools, json, sys
-from launch.agent.verbs.board_curve import follow
+from launch.agent.verbs.board_curve import follow, writer_of
 path, folder, texts = sys.argv[1], sys.argv[2], json.load(sys.stdin)
 def turns():
     for text in texts:
         open(path, "w").write(text)
         yield 0.0
-follow(path, folder, turns())
+follow(path, writer_of(folder), turns())
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 found = [event for name in glob.glob(folder + "/*") for event in EventFileLoader(name).Load()]
 values = [(event.step, value.tag, value.simple_value or value.tensor.float_val[0])
