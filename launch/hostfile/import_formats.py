@@ -67,7 +67,7 @@ def lines_of(path: Path) -> List[Line]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()  # Windows may write a mark at the beginning
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "something else"
+        reason = getattr(error, "strerror", None) or "bytes that are not utf-8"
         raise SpecError([Problem(str(path), None, None, "", "a text file that can be read", reason.lower())]) from error
     numbered = [(number, re.sub(r"#.*", "", line).strip()) for number, line in enumerate(lines, 1)]
     return [(number, line) for number, line in numbered if line]

@@ -37,7 +37,7 @@ _HANDOVER = "while the checkpoint was copied: "
 _CHECK = Words(ended="the check ended there: ")
 WORDS = {
     "logs": Words(noise="`logs`: ", expected="a line of a task's log"),
-    "build": Words(_BUILD, _BUILD, ended="its build ended without output: ", wordless="no reason given"),
+    "build": Words(_BUILD, _BUILD, ended="its build ended without a result: ", wordless="no reason given"),
     "board": Words("lost TensorBoard: ", "lost TensorBoard: ", "", "lost TensorBoard: ", "the connection ended"),
     "take": Words(_HANDOVER, _HANDOVER, "the checkpoint was not copied: "),
     "give": Words(_HANDOVER, _HANDOVER, "the checkpoint was not copied: "),

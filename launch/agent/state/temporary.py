@@ -77,11 +77,12 @@ def remove(link: Path) -> None:
 
 
 def _is_mounted(path: str) -> bool:
-    """Return whether something is mounted in a folder, which the removal of the folder would empty."""
+    """Return whether something is mounted, or may be, in a folder: the removal of the folder would empty it."""
     try:
         mounted = mounts_in(Path(path))
     except OSError as error:
-        mounted = [str(error)]
+        say_once(f"cannot remove {path}: {error}")
+        return True
     if mounted:
         say_once(f"cannot remove {path}: {mounted[0]} is a mount")
     return bool(mounted)

@@ -112,7 +112,7 @@ def test_a_host_that_takes_no_more_files_has_the_last_word_if_it_has_one(
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ([said(want=[])], "its build ended without output: killed"),
+        ([said(want=[])], "its build ended without a result: killed"),
         ([said(want=[]), OSError("reset")], "the connection broke during its build: reset"),
         ([b"hello\n"], "the connection broke during its build: expected a line of JSON, found 'hello'"),
     ],

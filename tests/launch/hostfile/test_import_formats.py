@@ -99,6 +99,9 @@ def test_every_bad_line_is_listed(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_or_names_no_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="expected a text file that can be read, found no such file or directory"):
         from_file(tmp_path / "none")
+    (tmp_path / "latin").write_bytes("höst\n".encode("latin-1"))
+    with pytest.raises(SpecError, match="expected a text file that can be read, found bytes that are not utf-8"):
+        from_file(tmp_path / "latin")
     with pytest.raises(SpecError, match="hf: expected at least one host, found none"):
         read(tmp_path, "# nothing")
 

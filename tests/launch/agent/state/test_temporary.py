@@ -105,3 +105,15 @@ def test_what_stays_is_a_line_of_the_log_and_none_of_a_verbs_answers(
     temporary.remove(task / "attempt_0.tmp")
     printed = capfd.readouterr()
     assert (printed.out, printed.err) == ("", f"cannot remove {path}: {path}/m is a mount\n") and path.exists()
+
+
+def test_a_folder_stays_whose_mounts_cannot_be_listed(
+    task: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def unreadable(folder: Path) -> None:
+        raise OSError("no mountinfo")
+
+    path = made(task)
+    monkeypatch.setattr(temporary, "mounts_in", unreadable)
+    temporary.remove(task / "attempt_0.tmp")
+    assert capfd.readouterr().err == f"cannot remove {path}: no mountinfo\n" and path.exists()
