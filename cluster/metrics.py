@@ -97,7 +97,7 @@ def by(slices: Any, metric: Metric, most: int = _SLICES) -> Metric:
     if not isinstance(metric, Metric) or metric.most:
         raise ValueError(f"metrics.by: expected a metric of cluster.metrics without slices, found {metric!r}")
     if type(most) is not int or not 1 <= most <= MOST_SLICES:
-        raise ValueError(f"metrics.by: expected the argument most from 1 to {MOST_SLICES}, found {most!r}")
+        raise ValueError(f"metrics.by: expected `most` to be from 1 to {MOST_SLICES}, found {most!r}")
     return replace(metric, tensors={**metric.tensors, "slice": slices}, most=most)
 
 

@@ -271,8 +271,8 @@ class WarmLoader:
         choice, rows = self._model.choice, self._rows.size(session) if self._rows else 0
         of_tables = f" and {quantity(rows, 'row')} of {quantity(len(choice.tables), 'table')}" if choice.tables else ""
         others = len({each.name for each in self._model.saved}) + len(self._model.widths) - sum(map(len, choice))
-        own = "1 other of the model keeps its initial value"
-        own = own if others == 1 else f"{others} others of the model keep their initial values"
+        own = "1 other variable keeps its initial value"
+        own = own if others == 1 else f"{others} other variables keep their initial values"
         rest = f"; {own}" if others else ""
         return f"warm start: {quantity(len(choice.variables), 'variable')}{of_tables} from {source.path}{rest}"
 

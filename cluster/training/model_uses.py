@@ -139,7 +139,7 @@ def refuse_cold_copies(job: Job, train: Train, variables: Mapping[str, Any], own
     for name in owned if train.warm_start else ():
         found = f"one whose {name!r} begins as a copy of the model's values"
         ok = not of_model & ancestors([variables[name].initial_value])
-        job.check("optimizer", "variables of its own that do not copy the model's, with train.warm_start", found, ok)
+        job.check("optimizer", "variables that do not begin as copies of the model's, with train.warm_start", found, ok)
 
 
 def refuse_backup_of_changing(train: Train, reads_changing: bool) -> None:

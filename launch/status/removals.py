@@ -74,7 +74,7 @@ class _OfARun:
 # The fields of the last base class come first.
 @dataclass(frozen=True)
 class RunLeftovers(Leftovers, _OfARun):
-    """A host's answer to look and down; ``run`` is None where no run of the name has existed."""
+    """A host's answer to the verbs ``look`` and ``down``; ``run`` is None where no run of the name has existed."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Curve:
         self._shown: Optional[RunHistory] = None
 
     def restore(self, earlier: RunHistory) -> None:
-        """Begin with ``earlier``: the curve of this run's earlier lead, or of the run that this run continues."""
+        """Begin with ``earlier``: the curve of an earlier lead agent, or of the run that this run continues."""
         rows = list(zip(earlier.step, earlier.loss, earlier.steps_per_second))
         gaps = sorted(row[0] - before[0] for before, row in zip(rows, rows[1:]))
         self._stride = 2 ** int(math.log2(max(1, gaps[(len(gaps) - 1) // 2]))) if gaps else 1  # the lower median

@@ -201,7 +201,8 @@ def _words(entry: ManifestEntry, environment: ContainerVariables) -> List[str]:
         words.append(_expanded(written, environment))
         for name in names_in(words[-1]):
             hint = "put the command into a script"
-            written.problem("no name in braces, because command replaces such names", f"{{{name}}}", hint)
+            expected = "no name in braces, because the key command replaces such names by values"
+            written.problem(expected, f"{{{name}}}", hint)
     return words
 
 

@@ -193,7 +193,7 @@ def _replace(old: Any, new: Any) -> None:
 
 
 class ModelTables(Extension):
-    """The extension for the embedding tables of one model; ``claim`` creates ``stores``, which contain the rows."""
+    """The part of the model's graph for its embedding tables; ``claim`` creates ``stores``, which contain the rows."""
 
     answers = ("train.checkpoint.delta_every_s", "train.table_staleness")
 

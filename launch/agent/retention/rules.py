@@ -2,6 +2,7 @@
 
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
+from cluster.protocol.quantity import quantity
 from cluster.protocol.settings import Keep
 
 DAY_S = 24 * 3600.0
@@ -64,7 +65,7 @@ def may_go(place: int, began_s: float, rule: Keep) -> bool:
 
 def _why(place: int, run: PastRun, rule: Keep) -> Optional[str]:
     if rule.runs is not None and place >= rule.runs:
-        return f"more than {rule.runs} of its name"
+        return f"more than {quantity(rule.runs, 'run')} of its name"
     if rule.days is not None and run.age_s > rule.days * DAY_S:
         only = ", and it left only logs and records" if rule.spares_results else ""
         return f"not used for {rule.days:g} days{only}"

@@ -237,7 +237,7 @@ class ForeignProgress:
         if read.values:
             followed.has_matched = True
         many = not followed.has_matched and followed.log.count >= MANY
-        return read, [f"none of {MANY} or more lines of its log matches"] if many else []
+        return read, ["no line of its log matches the pattern"] if many else []
 
     def _problems(self, followed: Followed, read: Read) -> List[str]:
         """Return the problems of the newest values; of each kind, always the text of the first one."""

@@ -110,7 +110,7 @@ class PruneRequest:
     Attributes:
       hosts: this machine, by its names in the hosts file.
       workdir: the working folder on this host; may begin with ``~``.
-      name: the name that runs of the hosts file share.
+      name: the name shared by all runs of the hosts file.
       rule: the rule by which runs of this name are removed; for each other name, the rule of its newest run counts.
       now: the time by the launcher's clock, in seconds since 1970.
       remove: whether to remove the found runs and code.

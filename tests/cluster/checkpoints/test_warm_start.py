@@ -274,8 +274,8 @@ def test_an_optimizer_whose_variables_would_be_copies_of_cold_values_is_refused(
     with pytest.raises(JobError) as refused:
         begun({"seed": 0, "optimizer": "beside", "rate": 0.1}, warm_start(path), 1)
     assert str(refused.value).endswith(
-        "optimizer returned one whose 'beside/copy' begins as a copy of the model's values; expected variables of its"
-        " own that do not copy the model's, with train.warm_start"
+        "optimizer returned one whose 'beside/copy' begins as a copy of the model's values; expected variables that do"
+        " not begin as copies of the model's, with train.warm_start"
     )
     monkeypatch.setattr(Beside, "copies", False)
     servers, _ = begun({"seed": 0, "optimizer": "beside", "rate": 0.1}, warm_start(path), 1)

@@ -81,7 +81,7 @@ def test_slices_of_slices_are_refused() -> None:
     sliced = metrics.by([1], metrics.mean([1.0]))
     with pytest.raises(ValueError, match="without slices"):
         metrics.by([1], sliced)
-    with pytest.raises(ValueError, match="expected the argument most from 1 to 100, found 0"):
+    with pytest.raises(ValueError, match="expected `most` to be from 1 to 100, found 0"):
         metrics.by([1], metrics.mean([1.0]), most=0)
 
 

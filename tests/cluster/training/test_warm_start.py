@@ -95,7 +95,7 @@ def test_a_server_that_dies_before_the_first_checkpoint_gets_these_values_again(
         cluster.kill("ps", 1)
         cluster.start("ps", 1, train)
         outcome = cluster.finish()
-        line = f"warm start: {len(values) - 1} variables from {path}; 1 other of the model keeps its initial value\n"
+        line = f"warm start: {len(values) - 1} variables from {path}; 1 other variable keeps its initial value\n"
         assert cluster.log("worker", 0).count(line) == 2
     found = saved(outcome.checkpoint)
     for name in set(values) - {warm.MOVING}:
@@ -115,7 +115,7 @@ def test_tables_begin_under_other_names_and_on_other_servers(tmp_path: Path) -> 
         cluster.start_all(train, {"steps": 4})
         outcome = cluster.finish()
         rows = len(old["user"]) + len(old["words"])
-        words = f"warm start: 1 variable and {rows:,} rows of 2 tables from {path}; 1 other of the model"
+        words = f"warm start: 1 variable and {rows:,} rows of 2 tables from {path}; 1 other variable"
         assert words in cluster.log("worker", 0)
     found = rows_in(str(outcome.checkpoint))
     assert found["members"].keys() == old["user"].keys()  # whatever the table admits

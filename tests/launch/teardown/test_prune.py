@@ -13,10 +13,10 @@ from launch.verbs.prune import Pruned, as_values, in_lines, prune_hosts
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
 GOING = [
-    Removable("run", "r-20260101-120000", 4_100_000_000, "more than 2 of its name"),
+    Removable("run", "r-20260101-120000", 4_100_000_000, "more than 2 runs of its name"),
     Removable("code", "0123456789abcdef", 900_000, "not used for 7 days"),
 ]
-SPARED = [Spared("r-20260102-120000", "more than 2 of its name", "its agent on h lives")]
+SPARED = [Spared("r-20260102-120000", "more than 2 runs of its name", "its agent on h lives")]
 FAILED = [NotRemoved("0123456789abcdef", "/w/code/x: Permission denied")]
 
 
@@ -26,17 +26,17 @@ def pruned(*failed: NotRemoved) -> Pruned:
 
 def test_a_look_shows_what_would_go_and_what_stays_and_why() -> None:
     assert in_lines(pruned(), remove=False) == [
-        "g[1-2]: would remove r-20260101-120000: 4.10 GB; more than 2 of its name",
+        "g[1-2]: would remove r-20260101-120000: 4.10 GB; more than 2 runs of its name",
         "g[1-2]: would remove code 0123456789abcdef: 900 kB; not used for 7 days",
-        "g[1-2]: keeps r-20260102-120000: its agent on h lives; more than 2 of its name",
+        "g[1-2]: keeps r-20260102-120000: its agent on h lives; more than 2 runs of its name",
         "g[1-2]: 4.10 GB to remove; there are 5 runs, 12.3 GB",
     ]
 
 
 def test_a_removal_shows_what_has_gone_and_what_has_not() -> None:
     assert in_lines(pruned(*FAILED), remove=True) == [
-        "g[1-2]: removed r-20260101-120000: 4.10 GB; more than 2 of its name",
-        "g[1-2]: keeps r-20260102-120000: its agent on h lives; more than 2 of its name",
+        "g[1-2]: removed r-20260101-120000: 4.10 GB; more than 2 runs of its name",
+        "g[1-2]: keeps r-20260102-120000: its agent on h lives; more than 2 runs of its name",
         "g[1-2]: NOT REMOVED: 0123456789abcdef: /w/code/x: Permission denied",
         "g[1-2]: 4.10 GB removed; there were 5 runs, 12.3 GB",
     ]

@@ -111,7 +111,7 @@ def one(more: str = "", container: str = "", spec: str = "", kind: str = "Worker
         (one(spec="  enableDynamicWorker: true\n"), "expected a fixed number of workers, found true"),
         (one().replace("tensorflow", "main"), "containers: expected a container named tensorflow, found none"),
         (one().replace("[{name", "{name").replace("]}]", "]}"), "expected a list of containers, found a mapping"),
-        (one(container=", args: ['--i={index}']"), "args[0]: expected no name in braces, because command"),
+        (one(container=", args: ['--i={index}']"), "args[0]: expected no name in braces, because the key command"),
         (one(container=", args: [$(TF_CONFIG)]"), "only references to variables with values in the manifest, found"),
         (one(container=", env: [{name: K, valueFrom: {configMapKeyRef: {}}}], args: [$(K)]"), "found $(K) — let the"),
         (one(container=", envFrom: [{configMapRef: {name: c}}], args: [$(K)]"), "found $(K) — let the program read K"),

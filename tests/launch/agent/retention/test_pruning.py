@@ -41,7 +41,7 @@ def test_a_look_shows_what_goes_and_removes_nothing(past: PastRuns) -> None:
     four(past)
     found = look(place(past, TWO), past.clocks)
     assert names(found) == [RUNS[1], RUNS[0]] and found.runs == 4 and past.left() == RUNS
-    assert all(each.bytes > 0 and each.why == "more than 2 of its name" for each in found.going)
+    assert all(each.bytes > 0 and each.why == "more than 2 runs of its name" for each in found.going)
     assert found.bytes > sum(each.bytes for each in found.going)
 
 

@@ -42,7 +42,8 @@ def test_each_bound_takes_the_oldest_runs_beyond_it(bounds: Any, gone: List[str]
 def test_what_must_stay_stays_and_is_told_with_its_bound() -> None:
     runs = [run("d", needed="the newest of its name"), run("c"), run("b", needed="its agent on h lives"), run("a")]
     assert decide(runs, Keep(runs=1)) == PruneDecision(
-        going={"c": "more than 1 of its name", "a": "more than 1 of its name"}, spared={"b": "more than 1 of its name"}
+        going={"c": "more than 1 run of its name", "a": "more than 1 run of its name"},
+        spared={"b": "more than 1 run of its name"},
     )
 
 
