@@ -37,7 +37,7 @@ def test_an_unknown_bare_name_is_told_with_the_jobs_there_are() -> None:
 
 def test_a_path_or_a_module_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert "expected a Python file, found none" in refused(str(tmp_path / "no.py"))
-    assert "a module that Python can import" in refused("no.such.job")
+    assert "a name with a dot must be an importable module" in refused("no.such.job")
 
 
 def test_an_import_that_fails_is_told_with_file_and_line(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_a_run_with_further_hosts_is_refused_with_their_names() -> None:
 
 
 def test_a_run_that_none_of_the_hosts_knows_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^a,b: expected a run named r, found none; give --include"):
+    with pytest.raises(UsageError, match=r"^a,b: expected a run named r, found none; give the same --include"):
         refuse_part(fleet(None))
 
 
