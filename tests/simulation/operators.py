@@ -34,6 +34,10 @@ class Operators:
         """Let a fault of launchers begin: there are none."""
         raise KeyError(fault.kind)
 
+    def excuses(self, process: Any) -> bool:
+        """Return whether a process may act beside the present run: no other run begins."""
+        return False
+
     def look(self) -> None:
         """Raise Broken where a promise of launchers does not hold now."""
 
@@ -83,7 +87,7 @@ class Operators:
 
     def _down(self, request: Dict[str, Any], again: int) -> None:
         world = self._world
-        hosts = ["h0"] if again < 4 else list(world.machines)
+        hosts = [world.lead_host] if again < 4 else list(world.machines)
         for host in hosts:
             life = world.machines[host].life
             asked = request if again < 8 else {"do": "kill", "reason": "the operator"}

@@ -66,16 +66,19 @@ class Resumes:
         world = self._world
         if run == world.run_name:
             return
-        if not world.living() and not any(each.life is not None for each in world.machines.values()):
+        program, plan = self._launchers.drafts[run]
+        if program is self._launchers.up:
+            self._launchers.successions.begins(program, plan)
+        elif not world.living() and not any(each.life is not None for each in world.machines.values()):
             try:
                 outcomes.look(world)
             except Broken as error:
                 world.fail(str(error))
-        self.expected = max(map(self._newest_on, world.machines.values()))
-        lead = world.machines["h0"]
-        self.damaged = max(0, saved.look(lead.disk, lead.folder.checkpoint).newest - self.expected)
-        self._launchers.up = self._program
-        world.begin_anew(run)
+        self.expected = max(self._newest_on(world.machines[host]) for host in plan.hosts)
+        newest = saved.look(world.lead.disk, world.lead.folder.checkpoint).newest
+        self.damaged = max(0, newest - self.expected) if world.lead_host in plan.hosts else 0
+        self._launchers.up = program
+        world.begin_anew(run, plan)
 
     @staticmethod
     def _newest_on(machine: Any) -> int:
@@ -92,7 +95,7 @@ def _runs(machine: Any) -> List[str]:
 
 def damage(world: Any) -> None:
     """The newest checkpoint on the chief's host lacks a file, where its run has the one before: no copy is newer."""
-    lead, other = world.machines["h0"], world.machines["h1"]
+    lead, other = world.lead, world.machines["h1"]
     steps, copies = saved.complete(lead.disk, lead.folder.checkpoint), saved.complete(other.disk, other.folder.replica)
     if (
         len(steps) > 1
