@@ -8,7 +8,7 @@ from cluster.spec.model import Spec, is_local
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.hosts.channel import Host
+from launch.hosts.channel import Host, Silence
 from launch.run.follower import BEAT_S
 from launch.run.graph_check import GraphCheck
 from launch.teardown import by_host, take_down
@@ -40,8 +40,11 @@ class LeaseKeeper:
         named = self._fleet.reference(host.name, run=run)
         # Without the lead no lease exists; the launcher notices a lost lead when it sends go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
+            heard = None
             while not self._over.is_set():
-                lead.send({"do": "beat"})
+                lead.send({"do": "beat", "heard": heard})
+                with suppress(Silence):
+                    heard = (lead.receive(BEAT_S) or {}).get("beat", heard)
                 self._over.wait(BEAT_S)
 
     def __exit__(self, *_: object) -> None:

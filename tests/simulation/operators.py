@@ -67,7 +67,8 @@ class Operators:
 
     def _beat(self) -> None:
         if self._world.launcher_left_at is None and self._world.agenda.now < MOST_S:
-            self._world.ask({"do": "beat"})
+            clock = self._world.lead.clock
+            self._world.ask({"do": "beat", "heard": (clock.monotonic(), clock.boottime())})
             self._world.agenda.after(BEAT_S, self._beat)
 
     def lose(self) -> None:

@@ -55,7 +55,7 @@ def test_a_lead_that_is_ready_hears_of_the_launcher_while_other_hosts_are_still_
         def receive(self, timeout_s: float) -> bytes:
             said = super().receive(timeout_s)
             if said == READY:
-                eventually("a beat", lambda: b'{"do": "beat"}' in lead.used[1].sent)
+                eventually("a beat", lambda: b'{"do": "beat", ' in lead.used[1].sent)
             return said
 
     hosts = {"a": lead, "b": FakeHost("b", Slow(b'{"missing": []}\n', READY))}

@@ -46,7 +46,10 @@ class Successions:
     def excuses(self, process: Any) -> bool:
         """Return whether a process may act beside the successor: it ends, where the launcher could not reach it."""
         world = self._world
-        return process.host not in world.plan.hosts and world.agenda.now <= self.began_at + FORMER_S
+        if process.host in world.plan.hosts or world.agenda.now > self.began_at + FORMER_S:
+            return False
+        life = world.machines[process.host].life
+        return life is None or not isinstance(life.agent, Lead) or bool(life.agent._supervisor.state.is_closing)
 
     def look(self) -> None:
         """I7: the agents of a former run leave by themselves, once nothing is in their way."""

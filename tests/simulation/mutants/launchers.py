@@ -45,7 +45,7 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "watching renews",
         "a follower's beats renew the lease of the launcher (e69ddc6)",
-        (Edit(_FOLLOWER, '    beat = "ping"\n', '    beat = "beat"\n'),),
+        (Edit(_FOLLOWER, 'return {"do": "ping"}', 'return {"do": "beat", "heard": (1e9, 1e9)}'),),
         known=(ATTACHED, (Fault(10.0, "watch", seconds=110.0), Fault(15.0, "launcher"))),
     ),
     Mutant(
