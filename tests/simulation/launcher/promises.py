@@ -166,6 +166,8 @@ class LauncherPromises:
         if expected and said and said[-1] != expected:
             raise Broken(f"I9: the newest checkpoint has step {expected}, and the run resumes from {said[-1]}")
         begins = training.began_with
+        if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
+            raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")
         if said and begins is not None and begins + training.passed_over < said[-1]:
             raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:

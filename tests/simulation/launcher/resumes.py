@@ -3,15 +3,18 @@
 from datetime import datetime, timedelta
 from typing import Any, Callable, Dict, List, Optional
 
+from launch.agent.state import runs
 from launch.agent.state.run_folder import RunFolder
-from launch.errors import CANNOT_START
+from launch.errors import CANNOT_START, CannotStart, HostProblem, ProblemKind
 from launch.verbs import up
 from tests.simulation import outcomes, saved
+from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.faults import TERMINAL
 from tests.simulation.launcher.programs import Program
 from tests.simulation.promises import Broken
 
 AGAIN_S, MOST = 15.0, 8  # between tries, and so many
+HANDED_OVER_S = 1.0  # for a checkpoint to reach another host
 FIRST = datetime(2026, 1, 1)
 
 
@@ -103,6 +106,20 @@ def damage(world: Any) -> None:
         and saved.look(lead.disk, lead.folder.checkpoint).newest == steps[-1]
     ):
         saved.damage(lead.disk, lead.folder.checkpoint)
+
+
+def hand_over(world: Any, fleet: Any, plan: Any, found: Any) -> None:
+    """Bring a checkpoint to the chief's host, in the place of the verbs ``take`` and ``give``. Raises CannotStart."""
+    wait(HANDED_OVER_S)
+    lead = world.machines[plan.lead]
+    folder = RunFolder(lead.folder.workdir, found.run, lead.host)
+    try:
+        if not all(world.network._passes(*pair) for pair in [(found.host, lead.host), (lead.host, found.host)]):
+            raise OSError("the checkpoint did not arrive")
+        runs.note_generation(folder, found.generation)
+        saved.write(lead.disk, folder.replica, found.step)
+    except OSError as error:
+        raise CannotStart([HostProblem(lead.host, ProblemKind.SILENT, str(error))]) from error
 
 
 BEGIN: Dict[str, Callable[[Any, Any], None]] = {

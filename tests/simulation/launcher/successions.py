@@ -9,7 +9,6 @@ from tests.simulation.promises import BOUND_S, DIALS_S, Broken
 
 FORMER_S = LOST_S + 2 * GRACE_S + 5.0  # for tasks that others cannot reach to end, after the successor begins
 FORMER_LEAVES_S = LOST_S + ELASTIC_STAY_S + DIALS_S  # for agents of the former run that reach no lead
-BLOCKED = {"busy", "stopped"}  # after these a lead reads a beat later than it came
 FOLLOWS = "continuing without "
 
 
@@ -39,7 +38,7 @@ class Successions:
     def _the_lease_is_over(self) -> None:
         """I1: the former lead ends its run, if it does anything yet; so its chief does not train on."""
         world, lead, supervisor = self._world, self._world.lead, self._world.supervisor()
-        acts = supervisor is not None and lead.has_agent and not (lead.is_stopped or world.kinds & BLOCKED)
+        acts = supervisor is not None and lead.has_agent and not lead.is_stopped
         if acts and not supervisor.state.is_closing and lead.host not in world.woken_lately():
             world.fail(f"I1: a successor begins on other hosts, and the lead on {lead.host} has its lease yet")
 
