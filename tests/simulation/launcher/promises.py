@@ -197,6 +197,7 @@ class LauncherPromises:
         if any(LOST in line for line in lines):
             if kinds <= TOGETHER:
                 raise Broken("I11: nothing was between launch up and the lead, which it has lost")
+            self._world.operators.successions.is_none_missing(up)
             return
         follows = FOLLOWED - {"agent"} if self._world.operators.successions.began_at else FOLLOWED
         if kinds <= follows and state != "succeeded" and self._agents_end_apart():

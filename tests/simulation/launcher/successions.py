@@ -10,6 +10,7 @@ from tests.simulation.promises import BOUND_S, DIALS_S, Broken
 FORMER_S = LOST_S + 2 * GRACE_S + 5.0  # for tasks that others cannot reach to end, after the successor begins
 FORMER_LEAVES_S = LOST_S + ELASTIC_STAY_S + DIALS_S  # for agents of the former run that reach no lead
 FOLLOWS = "continuing without "
+PAUSES = {"ctrl-z", "stopped launcher"}  # after these the lead may wait for the launcher without end
 
 
 class Successions:
@@ -60,6 +61,15 @@ class Successions:
             bound_s = BOUND_S if isinstance(machine.life.agent, Lead) else FORMER_LEAVES_S
             if self.began_at and world.agenda.now > since + bound_s:
                 raise Broken(f"I7: {bound_s:.0f} s after a successor began, {host} has an agent of the run before")
+
+    def is_none_missing(self, up: Any) -> None:
+        """I12: where a launcher has lost the chief's host, a successor follows if enough others answered."""
+        world = self._world
+        named = [host for host in world.plan.hosts if any(line.startswith(f"{host}: ") for line in self.lines(up))]
+        left = {task.role for task in world.plan.tasks if task.host not in {world.lead_host, *named}}
+        is_asked = up.interrupted_at is not None or world.kinds & PAUSES
+        if world.shape.replicas and left == {"ps", "worker"} and not is_asked:
+            raise Broken(f"I12: {world.lead_host} was lost, enough hosts are left, and no run follows")
 
     def lines(self, up: Any) -> List[str]:
         """Return what a launcher has shown of its last run."""

@@ -114,6 +114,12 @@ LAUNCHERS: List[Mutant] = [
         known=(2500009, (Fault(40.0, "line", "h0", 20.0), Fault(110.0, "ctrl-c"))),
     ),
     Mutant(
+        "no successor",
+        "a launcher that has lost the chief's host ends",
+        (Edit(_LIFECYCLE, "if ended.lead_lost_at is None or interrupts.received:", "if True:"),),
+        known=(FAILOVER, (Fault(40.0, "gone", "h0"), Fault(110.0, "ctrl-c"))),
+    ),
+    Mutant(
         "anew",
         "a successor begins without the copies of the checkpoints",
         (Edit(_LIFECYCLE, "RunStart(follows, resume=True,", "RunStart(follows, resume=False,"),),
