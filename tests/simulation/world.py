@@ -136,9 +136,9 @@ class World:
         self.operators.lose()
 
     def ask(self, request: Dict[str, Any]) -> None:
-        """Ask the lead."""
-        life = self.lead.life
-        if life is not None and self._is_awake(self.lead_host):
+        """Ask the lead; no operator names a task that a successor does not have."""
+        life, tasks = self.lead.life, {task.name for task in self.plan.tasks}
+        if life is not None and self._is_awake(self.lead_host) and tasks.issuperset(request.get("tasks", [])):
             life.ask(request)
 
     def end(self, request: Dict[str, Any]) -> None:

@@ -128,7 +128,8 @@ class LauncherPromises:
 
         A request to restart an agent may arrive after a cut: that agent meets no lead, and leaves (see I7).
         """
-        if up.code < 0 or (self._world.shape.detached and up.code == SUCCEEDED):
+        is_up = self._world.shape.detached and up.code == SUCCEEDED
+        if up.code < 0 or is_up or up.unprinted is not None:
             return
         for host, machine in self._world.machines.items():
             named = [line for line in up.shown if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
