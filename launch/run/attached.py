@@ -89,21 +89,26 @@ class Attached(Follower):
         if not up:
             return False
         lead.send({"do": "detach"})
-        return self._confirmed(lead, "detached", LEASE_S)
+        return self._confirmed(lead, "detached", LEASE_S, beats=True)
 
-    def _confirmed(self, lead: Conversation, word: str, timeout_s: float) -> bool:
+    def _confirmed(self, lead: Conversation, word: str, timeout_s: float, beats: bool = False) -> bool:
         """Return whether the lead answers with ``word`` within ``timeout_s`` seconds.
 
-        The method applies the changes of the run that the lead sends in the meantime.
+        The method applies the changes of the run that the lead sends in the meantime, and with ``beats`` renews the
+        lease.
         """
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
+            if beats:
+                self._beat(lead)
             try:
                 answer = lead.receive(BEAT_S)
             except Silence:
                 continue
             if answer is None:
                 return False
+            if beats:
+                self.note_answer(answer)
             if word in answer:
                 return True
             if answer.get("run") is not None:
