@@ -37,12 +37,12 @@ UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher co
 class Attached(Follower):
     """The follower of the run that this launcher has started, until the run ends or, with ``detach``, is up."""
 
-    beat = "beat"
-
     def __init__(self, fleet: Fleet, plan: Plan, requests: Mapping[str, RunRequest], view: View, detach: bool = False):
         super().__init__(fleet, RunStatus(plan.run, plan.spec.name, "starting"), view)
         self._interrupts, self._restarts, self._detach = fleet.interrupts, AgentRestarts(fleet, requests), detach
         self._relayed = 0
+        self._heard: Any = None  # the lead's newest answer to a beat in this conversation
+        self._heard_at = 0.0  # when that came
         self._paused = False  # the lead may wait for our next beat without a limit
         self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
 
@@ -52,7 +52,7 @@ class Attached(Follower):
         Each conversation sends ``go``, because an earlier ``go`` may have been lost with its connection. A lead whose
         run has begun ignores ``go``.
         """
-        lead = super().attach()
+        lead, self._heard, self._beat_at = super().attach(), None, 0.0
         lead.send({"do": "go"})
         return lead
 
@@ -89,21 +89,26 @@ class Attached(Follower):
         if not up:
             return False
         lead.send({"do": "detach"})
-        return self._confirmed(lead, "detached", LEASE_S)
+        return self._confirmed(lead, "detached", LEASE_S, beats=True)
 
-    def _confirmed(self, lead: Conversation, word: str, timeout_s: float) -> bool:
+    def _confirmed(self, lead: Conversation, word: str, timeout_s: float, beats: bool = False) -> bool:
         """Return whether the lead answers with ``word`` within ``timeout_s`` seconds.
 
-        The method applies the changes of the run that the lead sends in the meantime.
+        The method applies the changes of the run that the lead sends in the meantime, and with ``beats`` renews the
+        lease.
         """
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
+            if beats:
+                self._beat(lead)
             try:
                 answer = lead.receive(BEAT_S)
             except Silence:
                 continue
             if answer is None:
                 return False
+            if beats:
+                self.note_answer(answer)
             if word in answer:
                 return True
             if answer.get("run") is not None:
@@ -141,9 +146,21 @@ class Attached(Follower):
                 self._view.note(f"{name}: killing every task")
                 lead.send({"do": "kill", "reason": f"second {name} to launch up"})
 
+    def beat(self) -> Dict[str, Any]:
+        """Return a beat, which renews the lease up to the lead's newest answer."""
+        return {"do": "beat", "heard": self._heard}
+
     def note_answer(self, change: Mapping[str, Any]) -> None:
-        """Record the end of a pause, if the lead has answered a beat."""
-        self._paused = self._paused and "beat" not in change
+        """Record the lead's answer to a beat, which ends a pause.
+
+        After a time without answers, the next beat is sent at once.
+        """
+        if "beat" not in change:
+            return
+        moment = time.time()  # this clock counts a suspension
+        if self._heard is None or moment > self._heard_at + 2 * BEAT_S:
+            self._beat_at = 0.0
+        self._heard, self._heard_at, self._paused = change["beat"], moment, False
 
     def reattach(self) -> Optional[Conversation]:
         """Return a new connection, over which ``relay`` repeats the requests of earlier signals.

@@ -35,8 +35,6 @@ class Follower:
       status: the status that is known before the lead sends its first status.
     """
 
-    beat = "ping"
-
     def __init__(self, fleet: Fleet, status: RunStatus, view: View):
         self._fleet, self._view = fleet, view
         self._lead = fleet.lead
@@ -61,6 +59,10 @@ class Follower:
 
     def relay(self, lead: Conversation) -> None:
         """Pass signals on to the lead; called twice a second. This class passes none: they end only its own process."""
+
+    def beat(self) -> Dict[str, Any]:
+        """Return the request that the lead answers at once."""
+        return {"do": "ping"}
 
     def note_answer(self, change: Mapping[str, Any]) -> None:
         """React to a line that the lead has sent."""
@@ -163,7 +165,7 @@ class Follower:
     def _beat(self, lead: Conversation) -> None:
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
-            lead.send({"do": self.beat})
+            lead.send(self.beat())
 
     def reattach(self) -> Optional[Conversation]:
         """Open a new conversation before the lease ends, and return it; None when nothing is left to follow."""

@@ -1,6 +1,7 @@
 """Start a run's agents, and undo a start that did not succeed on every host."""
 
 import threading
+import time
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
@@ -8,12 +9,14 @@ from cluster.spec.model import Spec, is_local
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
-from launch.hosts.channel import Host
+from launch.hosts.channel import Host, Silence
+from launch.hosts.conversation import Conversation
 from launch.run.follower import BEAT_S
 from launch.run.graph_check import GraphCheck
 from launch.teardown import by_host, take_down
 
 LAST_BEAT_S = 10.0
+LOOK_S = 0.05  # the start waits at most so long for the last beat
 _NOT_FOUND = (ProblemKind.UNKNOWN_NAME, ProblemKind.UNREACHABLE)
 
 
@@ -40,9 +43,24 @@ class LeaseKeeper:
         named = self._fleet.reference(host.name, run=run)
         # Without the lead no lease exists; the launcher notices a lost lead when it sends go.
         with suppress(HostProblem), closing(self._fleet.contact(host.name, "attach", named)) as lead:
+            heard = None
             while not self._over.is_set():
-                lead.send({"do": "beat"})
-                self._over.wait(BEAT_S)
+                lead.send({"do": "beat", "heard": heard})
+                heard = self._newest(lead, heard)
+
+    def _newest(self, lead: Conversation, heard: Any) -> Any:
+        """Wait for the time between two beats, and return the lead's newest answer to a beat.
+
+        The method reads every line that comes meanwhile: an unread line would delay the answers behind it.
+        """
+        until = time.monotonic() + BEAT_S
+        while not self._over.is_set() and time.monotonic() < until:
+            with suppress(Silence):
+                line = lead.receive(LOOK_S)
+                if line is None:
+                    raise lead.end_problem()
+                heard = line.get("beat", heard)
+        return heard
 
     def __exit__(self, *_: object) -> None:
         self._over.set()

@@ -52,7 +52,7 @@ def cost(world: Any) -> Optional[Cost]:
         is_last = following is None
         if one is None or not (is_last or (_is_whole(one) and following.at > fault.at + fault.seconds + APART_S)):
             return None
-        if total.formation and fault.what == "h0" and one.restarts:
+        if total.formation and fault.what == world.lead_host and one.restarts:
             return None  # another lead counts formations from its own first
         total = _sum(total, one, world)
     return total
@@ -177,7 +177,7 @@ def _reboot(fault: Fault, world: Any) -> Optional[Cost]:
 
 def _returned(fault: Fault, world: Any) -> Optional[Cost]:
     """A member comes back after a boot; everybody starts again, as other tasks would reach it late."""
-    if fault.what == "h0":
+    if fault.what == world.lead_host:
         return None
     if world.shape.elastic:
         return _rejoined(fault, world)
@@ -190,7 +190,7 @@ def _lost(fault: Fault, world: Any) -> Optional[Cost]:
     """A member that is gone for good: others go on without its tasks, or the run ends and names it."""
     host, shape = fault.what, world.shape
     of = split(world, _on(world, host))
-    if host == "h0" or (shape.returns and fault.kind not in OF_POWER):
+    if host == world.lead_host or (shape.returns and fault.kind not in OF_POWER):
         return None
     blames = [("host", host)]
     if not shape.elastic or not of.is_enough:
@@ -225,7 +225,7 @@ def _agent(fault: Fault, world: Any) -> Optional[Cost]:
     if sum(other.what == fault.what and other.kind in ("agent", "exit", "stopped") for other in world.faults) > 3:
         return None  # its keeper pauses for half a minute
     trained = split(world, []).stay
-    tasks = trained if fault.what == "h0" else [name for name in _on(world, fault.what) if name in trained]
+    tasks = trained if fault.what == world.lead_host else [name for name in _on(world, fault.what) if name in trained]
     lost = MOST_LOST if any(task.startswith("ps") for task in tasks) else 0
     restarts = _with_others(world, tasks)
     return Cost(restarts=restarts, blames=[("agent", fault.what)], lost_steps=lost, stands_s=AGAIN_S + 2 * TICK_S)
@@ -253,7 +253,7 @@ def _launcher(fault: Fault, world: Any) -> Cost:
 def _leave(fault: Fault, world: Any) -> Optional[Cost]:
     """A host that goes in order: the run goes on without it, or stops, and loses nothing."""
     of = split(world, _on(world, fault.what))
-    if not world.shape.elastic or fault.what == "h0" or not of.is_enough:
+    if not world.shape.elastic or fault.what == world.lead_host or not of.is_enough:
         return Cost("stopped", f"{fault.what} leaves: a notice", ends_s=(0.0, TICK_S))
     return Cost(
         restarts=of.stay if of.changes else [], blames=[("host", fault.what)], stands_s=AGAIN_S,

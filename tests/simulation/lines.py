@@ -16,7 +16,7 @@ FOLDERS = {
     "launch/agent/service": ("lead", "publication", "member", "member_links", "agent", "recovery", "keeping"),
     "launch/agent/protocol": ("gate", "links", "silence"),
     "launch/agent/supervision": ("*",),
-    "launch/run": ("attached", "follower", "lifecycle", "outliving", "resume", "start"),  # lifecycle has failover
+    "launch/run": ("attached", "follower", "lifecycle", "outliving", "resume", "start"),
     "launch": ("teardown",),
     "launch/agent/checkpoints": ("resume",),
 }

@@ -34,6 +34,10 @@ class Operators:
         """Let a fault of launchers begin: there are none."""
         raise KeyError(fault.kind)
 
+    def excuses(self, process: Any) -> bool:
+        """Return whether a process may act beside the present run: no other run begins."""
+        return False
+
     def look(self) -> None:
         """Raise Broken where a promise of launchers does not hold now."""
 
@@ -63,7 +67,8 @@ class Operators:
 
     def _beat(self) -> None:
         if self._world.launcher_left_at is None and self._world.agenda.now < MOST_S:
-            self._world.ask({"do": "beat"})
+            clock = self._world.lead.clock
+            self._world.ask({"do": "beat", "heard": (clock.monotonic(), clock.boottime())})
             self._world.agenda.after(BEAT_S, self._beat)
 
     def lose(self) -> None:
@@ -83,7 +88,7 @@ class Operators:
 
     def _down(self, request: Dict[str, Any], again: int) -> None:
         world = self._world
-        hosts = ["h0"] if again < 4 else list(world.machines)
+        hosts = [world.lead_host] if again < 4 else list(world.machines)
         for host in hosts:
             life = world.machines[host].life
             asked = request if again < 8 else {"do": "kill", "reason": "the operator"}

@@ -19,7 +19,7 @@ UNSURE = 3  # steps that pass between two reports of progress
 
 def look(world: Any) -> None:
     """Raise Broken where the last status does not account for what has happened."""
-    status: Dict[str, Any] = world.machines["h0"].folder.read_whole("status.json") or {}
+    status: Dict[str, Any] = world.lead.folder.read_whole("status.json") or {}
     _success_is_the_last_step(world, status)
     _what_can_be_survived_is(world, status)
     _an_orderly_stop_saves(world, status)
@@ -55,7 +55,9 @@ def _what_can_be_survived_is(world: Any, status: Dict[str, Any]) -> None:
 def _too_many_ends_are_the_runs(world: Any, status: Dict[str, Any]) -> None:
     """I7: a run fails, and says so, whose agents end again and again on one host."""
     ends = [fault.at for fault in world.faults if fault.kind == "agent"]
-    is_one_host = len({(fault.kind, fault.what) for fault in world.faults}) == 1 and world.faults[0].what != "h0"
+    is_one_host = (
+        len({(fault.kind, fault.what) for fault in world.faults}) == 1 and world.faults[0].what != world.lead_host
+    )
     is_apart = all(later - earlier > LONGEST_PAUSE_S + 5.0 for earlier, later in zip(ends, ends[1:]))
     if is_one_host and is_apart and len(ends) > MOST and world.shape.detached and status.get("state") != "failed":
         raise Broken(f"I7: an agent has ended {len(ends)} times, and the run is {status.get('state')}")

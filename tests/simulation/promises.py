@@ -52,7 +52,7 @@ class Promises:
 
     def look(self) -> None:
         """Raise Broken where one does not hold now."""
-        acting = self._world.acting()
+        acting = [each for each in self._world.acting() if not self._world.operators.excuses(each)]
         self._note_the_end()
         self._note_the_unkept()
         self._at_most_one("I1", "processes of one task", acting, lambda each: each.task, lambda each: each.leader)
@@ -88,7 +88,7 @@ class Promises:
     def _one_lead(self, acting: List[Any]) -> None:
         """I4: some seconds after a lead begins, nothing acts that another one has ordered."""
         world = self._world
-        begun_at, life = world.machines["h0"].led_since, world.machines["h0"].life
+        begun_at, life = world.lead.led_since, world.lead.life
         if begun_at is None or life is None or world.agenda.now < begun_at + FENCED_S:
             return
         late = [each for each in acting if each.lead != life.leads and not self.is_excused([each])]
@@ -169,10 +169,10 @@ class Promises:
 
     def _the_status_is_new(self) -> None:
         """I14: what the lead has written of the run is not older than some seconds, and fits itself."""
-        world, supervisor, lead = self._world, self._world.supervisor(), self._world.machines["h0"]
+        world, supervisor, lead = self._world, self._world.supervisor(), self._world.lead
         now, can_write = world.agenda.now, lead.has_agent and not lead.is_stopped and not lead.disk.is_full
         is_new, self._writer = supervisor is not self._writer, supervisor
-        if is_new or not can_write or now < world.woken_at.get("h0", 0.0) + 2 * STATUS_S:
+        if is_new or not can_write or now < world.woken_at.get(world.lead_host, 0.0) + 2 * STATUS_S:
             self._read_at, self._reported = now, 0
         if supervisor is not None and supervisor.state.label != self._state:
             self._state, self._since = supervisor.state.label, now
@@ -193,10 +193,10 @@ class Promises:
     def _the_lease_ends(self) -> None:
         """I7: a run whose launcher is gone, and has not left it to itself, begins to end with its lease."""
         world, supervisor = self._world, self._world.supervisor()
-        gone_at, lead = world.launcher_left_at, world.machines["h0"]
+        gone_at, lead = world.launcher_left_at, world.lead
         if gone_at is None or supervisor is None or not lead.has_agent or lead.life.agent._lease_s is None:
             return
-        since = max(gone_at, world.woken_at.get("h0", 0.0), lead.led_since or 0.0)
+        since = max(gone_at, world.woken_at.get(world.lead_host, 0.0), lead.led_since or 0.0)
         if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
             raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")
 
@@ -210,12 +210,13 @@ class Promises:
 
     def _members_leave(self) -> None:
         """I7: agents leave a run whose lead's host answers, and has no agent any more."""
-        world, lead = self._world, self._world.machines["h0"]
+        world, lead = self._world, self._world.lead
         is_deserted = lead.life is None and lead.has_power and not lead.clock.is_asleep and not world.network.cut
         if not is_deserted or world.agenda.now < world.healed_at:
             self._deserted_at = world.agenda.now
         limit_s = (DESERTED_S if world.shape.returns else RunRequest.deserted_s) + DIALS_S
         there = {host: each for host, each in world.machines.items() if each.has_agent and not each.is_stopped}
+        there = {host: each for host, each in there.items() if each.folder.run == world.run_name}
         served = {host: each for host, each in there.items() if not each.life.is_over}  # others tidy, without tasks
         since = {host: max(self._deserted_at, each.led_since or 0.0) for host, each in served.items()}
         late = [host for host, at in since.items() if world.agenda.now > at + limit_s]

@@ -13,6 +13,7 @@ RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
 FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
+FAILOVER_FROM = 2_500_000  # the first seed of the runs that a launcher continues where it loses the chief's host
 
 
 class Shape(NamedTuple):
@@ -28,6 +29,8 @@ class Shape(NamedTuple):
     delay_s: float  # of the network, for each piece
     rates: Sequence[float]
     together: bool = False  # workers restart together
+    replicas: int = 0  # hosts with copies of the checkpoints
+    connect_s: float = 10.0  # for a launcher to reach a host
 
 
 def shape(random: Random) -> Shape:
@@ -45,7 +48,17 @@ def run_of(seed: int, random: Random) -> Shape:
     of = shape(random)
     if seed < FURTHER_FROM:
         return of._replace(together=seed >= TOGETHER_FROM)
-    return of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
+    of = of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
+    return of if seed < FAILOVER_FROM else _with_failover(of, Random(seed + 8))
+
+
+def _with_failover(of: Shape, random: Random) -> Shape:
+    """Return a run that is attached and elastic, and has copies."""
+    replicas, connect_s, spare = random.choice([1, 1, 2]), random.choice([1.0, 3.0, 10.0]), random.random() < 0.3
+    return of._replace(
+        elastic=True, detached=False, returns=False, spare=spare, replicas=min(replicas, of.hosts - 1),
+        connect_s=connect_s,
+    )  # fmt: skip
 
 
 def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:
@@ -57,6 +70,11 @@ def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:
         RUN, "r", hosts, _tasks(of, hosts), steps=steps or STEPS, restart_max=4, control="h0:2000", frozen_s=None,
         min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s, restart_together=of.together,
     )  # fmt: skip
+
+
+def lead_of(plan: RunPlan) -> str:
+    """Return the chief's host, on which the lead is."""
+    return next(task.host for task in plan.tasks if task.chief)
 
 
 def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
@@ -77,10 +95,11 @@ def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
     tasks = tuple(
         TaskRequest(**vars(t), argv=("true",), env={}, folder="job", port=2222) for t in plan.tasks if t.host == host
     )
+    lead = lead_of(plan)
     stay_s = RETURN_S if of.returns else ELASTIC_STAY_S if of.elastic else STAY_S
     return RunRequest(
         RUN, "r", host, "~/w", {}, "r.yaml", form(0, plan.tasks, ()).cluster, tasks, "token",
-        LeadPlace("h0", "h0:2000"), lost_after_s=LOST_S, join_s=JOIN_S, grace_s=GRACE_S, lease_s=LEASE_S,
-        detached=of.detached, run_plan=plan if host == "h0" else None, returns=of.returns,
+        LeadPlace(lead, plan.control), lost_after_s=LOST_S, join_s=JOIN_S, grace_s=GRACE_S, lease_s=LEASE_S,
+        detached=of.detached, run_plan=plan if host == lead else None, returns=of.returns,
         stay_s=stay_s, deserted_s=DESERTED_S if of.returns else RunRequest.deserted_s,
     )  # fmt: skip

@@ -56,8 +56,9 @@ class Training:
         """Processes of a task that have not ended."""
         return [each for each in [*self.earlier, *self.processes] if each.task == task and each.code is None]
 
-    def begin_anew(self) -> None:
-        """Another run of these tasks begins."""
+    def begin_anew(self, plan: RunPlan) -> None:
+        """Another run begins."""
+        self.plan = plan
         self.earlier, self.processes = [*self.earlier, *self.processes], []
         self.step, self.saved, self.steps_lost, self.known_lost, self.falls, self.passed_over = 0.0, 0, 0, 0, 0, 0
         self.stood_s, self._stands_s, self._known, self._depth = 0.0, 0.0, 0, 0

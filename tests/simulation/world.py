@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from launch.agent.service.lead import Lead
 from launch.agent.supervision.formation import form
+from launch.agent.wire.run_request import RunPlan
 from tests.simulation import faults as happenings
 from tests.simulation import outcomes, saved
 from tests.simulation.faults import LONGEST_S, Fault
@@ -18,9 +19,9 @@ from tests.simulation.network import Network
 from tests.simulation.operators import further_faults, operators_of
 from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
-from tests.simulation.promises import Broken, Promises
+from tests.simulation.promises import WAKING_S, Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import FURTHER_FROM, RUN, plan_of, request_of, run_of
+from tests.simulation.runs import FURTHER_FROM, RUN, lead_of, plan_of, request_of, run_of
 from tests.simulation.training import Training
 
 TICK_S, LOOK_S = 0.5, 0.5
@@ -56,6 +57,7 @@ class World:
         self.is_news = False
         self.launcher_left_at: Optional[float] = None
         self.plan = plan_of(self.shape, steps)
+        self.lead_host = lead_of(self.plan)
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
@@ -134,9 +136,9 @@ class World:
         self.operators.lose()
 
     def ask(self, request: Dict[str, Any]) -> None:
-        """Ask the lead."""
-        life = self.machines["h0"].life
-        if life is not None and self._is_awake("h0"):
+        """Ask the lead; no operator names a task that a successor does not have."""
+        life, tasks = self.lead.life, {task.name for task in self.plan.tasks}
+        if life is not None and self._is_awake(self.lead_host) and tasks.issuperset(request.get("tasks", [])):
             life.ask(request)
 
     def end(self, request: Dict[str, Any]) -> None:
@@ -145,26 +147,34 @@ class World:
         self.asked_at = self.agenda.now if self.asked_at is None else self.asked_at
         self.operators.end(request)
 
-    def begin_anew(self, run: str) -> None:
+    def begin_anew(self, run: str, plan: RunPlan) -> None:
         """Another run begins, to which the promises apply from now on."""
-        self.run_name = run
-        self.training.begin_anew()
+        self.run_name, self.plan, self.lead_host = run, plan, lead_of(plan)
+        self.cluster = form(0, plan.tasks, ()).cluster
+        self.training.begin_anew(plan)
         self.asked_at, self.launcher_left_at, self.is_killing = None, None, False
-        self.promises, self.machines["h0"].led_since = Promises(self), self.agenda.now
+        self.promises, self.lead.led_since = Promises(self), self.agenda.now
 
     def _copy(self, step: int) -> None:
-        """Copy a checkpoint to another host, which may be out of reach."""
-        source, target = self.machines["h0"], self.machines["h1"]
+        """Copy a checkpoint to other hosts, which may be out of reach."""
+        source, members = self.lead, [host for host in self.plan.hosts if host != self.lead_host]
         is_there = step in saved.complete(source.disk, source.folder.checkpoint)
-        if is_there and self.network._passes("h0", "h1") and source.folder.run == target.folder.run:
-            with suppress(OSError):
-                saved.write(target.disk, target.folder.replica, step)
+        for target in map(self.machines.__getitem__, members[: max(1, self.shape.replicas)]):
+            passes = self.network._passes(source.host, target.host)
+            if is_there and passes and source.folder.run == target.folder.run:
+                with suppress(OSError):
+                    saved.write(target.disk, target.folder.replica, step)
 
     # -- what the parts of the world ask
 
+    @property
+    def lead(self) -> Machine:
+        """The host of the present run's chief, which its lead is on."""
+        return self.machines[self.lead_host]
+
     def supervisor(self) -> Any:
         """The lead's, if there is a lead."""
-        life, is_current = self.machines["h0"].life, self.machines["h0"].folder.run == self.run_name
+        life, is_current = self.lead.life, self.lead.folder.run == self.run_name
         return life.agent._supervisor if life is not None and isinstance(life.agent, Lead) and is_current else None
 
     def new_pid(self) -> int:
@@ -186,11 +196,15 @@ class World:
         there = {host for host, machine in self.machines.items() if machine.has_agent}
         roles = [task.role for task in self.plan.tasks if task.host in there]
         is_enough = "ps" in roles and "worker" in roles if self.shape.elastic else len(there) == len(self.machines)
-        return "h0" in there and is_enough and not any(each.is_frozen for each in self.acting())
+        return self.lead_host in there and is_enough and not any(each.is_frozen for each in self.acting())
 
     def _known_step(self) -> int:
         supervisor = self.supervisor()
         return 0 if supervisor is None else supervisor.incidents.stalls.newest or 0
+
+    def woken_lately(self) -> Set[str]:
+        """Return the hosts whose agents may not have looked at their clocks since they woke."""
+        return {host for host, at in self.woken_at.items() if self.agenda.now - at <= WAKING_S}
 
     def woke(self, host: str) -> None:
         """A machine has woken."""
@@ -208,7 +222,7 @@ class World:
     @property
     def digest(self) -> str:
         """A number of the whole history, with the last status."""
-        status = self.machines["h0"].folder.read_whole("status.json") if self.machines else None
+        status = self.lead.folder.read_whole("status.json") if self.machines else None
         return hashlib.sha256("\n".join(map(str, [*self.history, status])).encode()).hexdigest()[:16]
 
     def _is_awake(self, host: str) -> bool:

@@ -19,6 +19,7 @@ MARGIN_SHARE = 0.3  # of lost_after_s: for a member's last poll, and for clocks 
 UNSEEN_S = 2.0  # a member's first link arrives sooner
 WAKING_S = 3.0  # the launcher beats every second
 _JUMP_S = 0.5  # the least suspension that counts
+Moment = Sequence[float]  # the seconds on a clock that stops during a suspension, and the seconds since the boot
 
 
 class Silences:
@@ -79,6 +80,10 @@ class LauncherSilence:
     successor elsewhere. A launcher on the same machine was suspended, too, and sends messages again afterwards. So for
     ``WAKING_S`` after a suspension, only the time awake counts.
 
+    A message may arrive late: after a suspension of this machine, those of its beginning do, from a launcher that has
+    given the run up. So a beat names the moment of the newest answer that the launcher had received, and the silence
+    begins there.
+
     Times are pairs: seconds on a clock that stops during a suspension, and seconds since the machine booted.
     ``slept_s`` is the part of the silence for which the machine was suspended.
     """
@@ -90,6 +95,18 @@ class LauncherSilence:
         """Record a message of the launcher; with ``pauses``, no silence counts until the next message."""
         self._heard_at, self._woken_at = math.inf if pauses else now, -math.inf
         self._apart, self.slept_s = since_boot - now, 0.0
+
+    def confirm(self, heard: Optional[Moment], now: float, since_boot: float) -> None:
+        """Record a beat of a launcher that had received what was sent at the moment ``heard``; None for nothing yet.
+
+        The first beat after a pause counts as new.
+        """
+        if self._heard_at == math.inf:
+            self.renew(now, since_boot)
+        elif heard is not None and heard[0] > self._heard_at:
+            self._heard_at, apart = heard[0], heard[1] - heard[0]
+            if apart > self._apart + _JUMP_S:  # the launcher has received something since the suspension
+                self._apart, self._woken_at, self.slept_s = apart, -math.inf, 0.0
 
     def length_s(self, now: float, since_boot: float) -> float:
         """Return the seconds since the launcher's last message."""

@@ -25,7 +25,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
     Tick,
 )
-from launch.agent.protocol.silence import LauncherSilence, Silences
+from launch.agent.protocol.silence import LauncherSilence, Moment, Silences
 from launch.agent.service import recovery
 from launch.agent.service.agent import Agent
 from launch.agent.service.member_links import Members
@@ -123,14 +123,21 @@ class Lead(Agent):
 
     def _go(self) -> None:
         """Start the run; a launcher that connects again sends go again, which has no effect."""
-        self._note_launcher()
+        self._note_launcher(None)
         if not self._has_go:
             self._has_go = True
             self._events.put_nowait(Go())
 
-    def _note_launcher(self, pauses: bool = False) -> None:
-        self._is_attended = True
-        self._launcher.renew(now(), since_boot(), pauses)
+    def _note_launcher(self, heard: Optional[Moment]) -> None:
+        """Record a line of the launcher, and the moment of the newest answer that the launcher had received by then.
+
+        Only that moment renews the lease: a connection may deliver a line long after the launcher has given up.
+        """
+        if self._is_attended:
+            self._launcher.confirm(heard, now(), since_boot())
+        else:
+            self._is_attended = True
+            self._launcher.renew(now(), since_boot())
 
     def _look_around(self) -> None:
         moment = now()
@@ -191,10 +198,11 @@ class Lead(Agent):
         if verb == "kill":
             self._hooks.hurry()
         if verb == "beat":
-            self._note_launcher()
-            yield {"beat": True}
+            self._note_launcher(request.get("heard"))
+            yield {"beat": (now(), since_boot())}
         elif verb == "pause":  # the lease does not count until the launcher's next beat
-            self._note_launcher(pauses=True)
+            self._is_attended = True
+            self._launcher.renew(now(), since_boot(), pauses=True)
             yield {"paused": True}
         elif verb == "ping":
             yield {"ping": True}

@@ -41,5 +41,11 @@ class Lead(FakeChannel):
 
     def told(self) -> List[str]:
         """What the lead was told, after code and request, less the beats."""
-        lines = [json.loads(each.decode()) for each in self.sent.splitlines()[2:]]
-        return [each["do"] for each in lines if each["do"] != "beat"]
+        return [each["do"] for each in self._lines() if each["do"] != "beat"]
+
+    def heard(self) -> List[Any]:
+        """What its beats have said of its answers."""
+        return [each["heard"] for each in self._lines() if each["do"] == "beat"]
+
+    def _lines(self) -> List[Any]:
+        return [json.loads(each.decode()) for each in self.sent.splitlines()[2:]]

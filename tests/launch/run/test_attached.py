@@ -238,3 +238,11 @@ def test_after_a_signal_a_run_is_not_left() -> None:
     lead._script += [followed.signal(2), change(status()), change(status(state="stopped")), END]
     assert followed.follow().state == "stopped"
     assert "detach" not in lead.told()
+
+
+def test_a_beat_names_the_newest_answer_of_its_conversation() -> None:
+    """A lead may read a beat long after it was sent, so only what the launcher had received by then counts."""
+    one, other, asked = line({"beat": [7.0, 7.5]}), line({"beat": [8.0, 8.5]}), (answer(status()),)
+    followed, leads = scene((one, change(status())), asked, (other, change(status()), END))
+    followed.follow()
+    assert [lead.heard()[:2] for lead in (leads[0], leads[2])] == [[None, [7.0, 7.5]], [None, [8.0, 8.5]]]

@@ -1,12 +1,14 @@
 """A start succeeds on every host or is taken back."""
 
 import json
+import time
 from typing import Dict, List
 
 import pytest
 
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
+from launch.hosts.channel import Silence
 from launch.run.start import advising, read_secrets, start_agents
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
@@ -55,13 +57,36 @@ def test_a_lead_that_is_ready_hears_of_the_launcher_while_other_hosts_are_still_
         def receive(self, timeout_s: float) -> bytes:
             said = super().receive(timeout_s)
             if said == READY:
-                eventually("a beat", lambda: b'{"do": "beat"}' in lead.used[1].sent)
+                eventually("a beat", lambda: b'{"do": "beat", ' in lead.used[1].sent)
             return said
 
     hosts = {"a": lead, "b": FakeHost("b", Slow(b'{"missing": []}\n', READY))}
     with fleet_of(hosts) as fleet:
         start_agents(fleet, {name: request(name) for name in hosts})
     assert b"hunter2" not in lead.used[1].sent and lead.used[1].closed
+
+
+def test_a_beat_names_the_newest_answer_although_the_lead_sends_much_else() -> None:
+    def quiet() -> bytes:
+        time.sleep(0.02)
+        raise Silence
+
+    lead = Recorded("a", READY, leads=True)
+    lead.used[1] = FakeChannel(
+        b'{"missing": []}\n', *[b'{"run": null}\n'] * 20, b'{"beat": [9.0, 9.5]}\n', *[quiet] * 400
+    )
+    lead.channels[1] = lead.used[1]
+
+    class Slow(FakeChannel):
+        def receive(self, timeout_s: float) -> bytes:
+            said = super().receive(timeout_s)
+            if said == READY:
+                eventually("its answer in a beat", lambda: b'"heard": [9.0, 9.5]' in lead.used[1].sent, 5.0)
+            return said
+
+    hosts = {"a": lead, "b": FakeHost("b", Slow(b'{"missing": []}\n', READY))}
+    with fleet_of(hosts) as fleet:
+        start_agents(fleet, {name: request(name) for name in hosts})
 
 
 def test_the_only_host_of_a_run_need_not_hear_of_the_launcher_before_it_is_told_to_go() -> None:

@@ -14,7 +14,9 @@ machines   a host that is launched: its sshd, its agent as verbs see it, its loc
 names      the names of the product that are replaced
 replaced   what is in their place
 operators  the launchers of a history
+drafts     the file, and the plans of the runs that begin from it
 faults     what happens to launchers, by the seed
 resumes    another run that goes on from the checkpoints of the one before
+successions  another run that a launcher begins by itself on other hosts
 promises   what must hold of launchers
 """

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.launcher.code import damage
+from tests.simulation.runs import FAILOVER_FROM
 
 TERMINAL, OTHER = "terminal", "other"  # machines of launchers
 RUNS_S = 480.0  # such faults come until then
@@ -17,7 +18,8 @@ KINDS: Dict[str, int] = {
     "another down": 2,
 }  # fmt: skip
 UNPRINTED = {"full stdout": errno.ENOSPC, "closed stdout": errno.EBADF, "unread stdout": errno.EAGAIN}
-OF_VERBS_SHARE, RESUMED_SHARE = 0.2, 0.3  # of seeds
+OF_VERBS_SHARE, RESUMED_SHARE, LOST_SHARE = 0.2, 0.3, 0.9  # of seeds
+_LOSES = ("gone", "gone", "power", "cut", "cut out", "line", "line in", "sleep")  # of the chief's host
 _OF_HOSTS = ("line", "line in", "line out", "half-open")
 
 
@@ -36,7 +38,8 @@ def drawn(seed: int, hosts: List[str]) -> List[Fault]:
     if random.random() < OF_VERBS_SHARE:
         at = random.uniform(*random.choice([(0.5, 3.0), (0.0, RUNS_S)]))
         found.append(Fault(at, random.choice([*UNPRINTED, "damaged code"]), random.choice(hosts)))
-    return sorted([*found, *_resumed(Random(seed + 7), hosts)])
+    random = Random(seed + 7)
+    return sorted([*found, *(_resumed(random, hosts) if seed < FAILOVER_FROM else _lost(random, hosts))])
 
 
 def _resumed(random: Random, hosts: List[str]) -> List[Fault]:
@@ -49,6 +52,21 @@ def _resumed(random: Random, hosts: List[str]) -> List[Fault]:
     if random.random() < 0.4:
         found.append(Fault(at + random.uniform(0.5, 10.0), "damaged checkpoint", hosts[0]))
     return [*found, Fault(at + random.uniform(1.0, 40.0), "resume")]
+
+
+def _lost(random: Random, hosts: List[str]) -> List[Fault]:
+    """Return what lets a launcher lose the chief's host, and perhaps what comes beside."""
+    if random.random() > LOST_SHARE:
+        return []
+    at, kind = random.uniform(*random.choice([(2.0, 20.0), (20.0, 200.0)])), random.choice(_LOSES)
+    seconds = random.choice([14.0, 20.0, 30.0, 50.0, LONGEST_S]) * random.uniform(0.8, 1.2)
+    found = [Fault(at, kind, hosts[0], seconds)]
+    for _ in range(random.choice([0, 0, 1, 2])):
+        later = at + random.choice([-8.0, 3.0, 15.0, 20.0, 24.0, 40.0, 70.0]) * random.uniform(0.9, 1.1)
+        kind, host = random.choice([*_LOSES, "agent", "slow", "busy", "ctrl-c", "stubborn"]), random.choice(hosts[:3])
+        what = "worker:0" if kind == "stubborn" else host
+        found.append(Fault(max(0.0, later), kind, "" if kind == "ctrl-c" else what, seconds))
+    return found
 
 
 def begin(fault: Fault, world: Any) -> Any:

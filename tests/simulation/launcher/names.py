@@ -23,6 +23,7 @@ OF_LAUNCHERS = (
     "launch.run.lifecycle.say",
     "launch.run.lifecycle.time",
     "launch.run.outliving.time",
+    "launch.run.resume._hand_over",
     "launch.run.start.threading",
     "launch.signals.os",
     "launch.signals.signal",

@@ -4,15 +4,11 @@ import signal
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, ContextManager, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from cluster.protocol.settings import Elastic
-from cluster.spec.model import Spec, TaskSpec
 from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
 from launch.fleet import Fleet
 from launch.history import newest_status
-from launch.plan.plan import Plan
 from launch.run.draft import Draft
 from launch.run.follower import Follower
 from launch.signals import Interrupts
@@ -23,15 +19,17 @@ from launch.view import live_view
 from tests.simulation.faults import Fault
 from tests.simulation.launcher import faults, resumes
 from tests.simulation.launcher.code import CODE
+from tests.simulation.launcher.drafts import Drafted, Target, drafted, pythons, spec_of
 from tests.simulation.launcher.faults import OTHER, TERMINAL
 from tests.simulation.launcher.machines import LaunchedMachine
 from tests.simulation.launcher.programs import Program, me
 from tests.simulation.launcher.promises import Down, LauncherPromises
 from tests.simulation.launcher.replaced import replaced
 from tests.simulation.launcher.resumes import Resumes
+from tests.simulation.launcher.successions import Successions
 from tests.simulation.loops import Clock
 from tests.simulation.promises import BOUND_S, LOSES_FILES
-from tests.simulation.runs import RUN, plan_of, request_of
+from tests.simulation.runs import RUN
 
 AGAIN_S = 10.0  # after a ``launch down`` that has not ended all, before the next
 
@@ -41,8 +39,10 @@ class Launchers:
 
     Attributes:
       up: the launcher that has started the run.
+      drafts: the runs that were to begin, by name.
     """
 
+    drafts: Dict[str, Drafted]
     machine = LaunchedMachine
     bound_s = BOUND_S + DOWN_S + AGAIN_S  # for a run to end: one ``down`` may wait in vain for what was out of reach
 
@@ -55,7 +55,8 @@ class Launchers:
         self._watching: List[Tuple[Program, float]] = []  # when each gets Ctrl-C
         self._promises = LauncherPromises(world)
         self.resumes = Resumes(world, self)
-        self._spec = _spec(world)
+        self.successions, self.drafts = Successions(world), {}
+        self._spec = spec_of(world)
 
     def replaced(self) -> ContextManager[None]:
         """Replace the names of the product that launchers and verbs ask for."""
@@ -72,10 +73,16 @@ class Launchers:
         is_pending = self.resumes.is_pending
         return self.up is not None and all(each.is_over for each in self.programs) and not is_pending
 
+    def excuses(self, process: Any) -> bool:
+        """Return whether a process may act beside the present run."""
+        return self.successions.excuses(process)
+
     @property
     def forget_attempts(self) -> bool:
         """Whether a launcher may restart a lead whose record of attempts is not on disk."""
-        cuts = [fault for fault in self._world.faults if fault.kind in LOSES_FILES and fault.what == "h0"]
+        cuts = [
+            fault for fault in self._world.faults if fault.kind in LOSES_FILES and fault.what == self._world.lead_host
+        ]
         return bool(cuts) and not self._world.shape.returns
 
     def forget(self) -> None:
@@ -120,6 +127,7 @@ class Launchers:
         if self.up is not None and self.up.is_over and self._world.launcher_left_at is None:
             self._world.launcher_left_at = self._world.agenda.now
         self._promises.look(self._downs, self.up, self._watching)
+        self.successions.look()
 
     def outcome(self, status: Dict[str, Any]) -> None:
         """Raise Broken where the launcher has not shown the run as it was, once all is over."""
@@ -181,7 +189,7 @@ class Launchers:
     @contextmanager
     def _reach(self) -> Iterator[Fleet]:
         """Open the fleet of the file's hosts, as ``launch.target`` does."""
-        with Interrupts() as interrupts, Fleet(self._spec, _pythons(self._spec), CODE, interrupts) as fleet:
+        with Interrupts() as interrupts, Fleet(self._spec, pythons(self._spec), CODE, interrupts) as fleet:
             yield fleet
 
     def program(self, host: str, name: str, verb: Any) -> Program:
@@ -202,42 +210,7 @@ class Launchers:
 
     def draft(self, target: Any, start: Any, begins: datetime) -> Draft:
         """Return the world's run, in the place of ``launch.run.draft.draft``."""
-        world, spec, name = self._world, start.spec, self.resumes.name() if start.resume else RUN
-        shape = world.shape._replace(returns=False)  # the launcher learns what boots start
-        plan = Plan(name, spec, (), "h0", "h0:2000", _pythons(spec), world.cluster)
-        run = replace(plan_of(shape, world.plan.steps), run=name)
-        asked = {host: request_of(shape, run, host) for host in run.hosts}
-        requests = {host: replace(each, run=name, token=name, detached=start.detach) for host, each in asked.items()}
+        name = self.resumes.name() if self.drafts else RUN
+        of_lead, plan, requests = drafted(self._world, start.spec, name, start.detach)
+        self.drafts[name] = Drafted(me(), of_lead)
         return Draft(plan, requests, CODE, begins, lambda begins: self.draft(target, start, begins))
-
-
-class Target:
-    """A hosts file with the run's hosts."""
-
-    file, run, local, selects = "r.yaml", None, False, False
-
-    def __init__(self, spec: Spec):
-        self._spec = spec
-
-    def __str__(self) -> str:
-        return self.file
-
-    def spec(self) -> Spec:
-        return self._spec
-
-    def job(self, spec: Spec) -> None:
-        return None
-
-
-def _spec(world: Any) -> Spec:
-    tasks = [
-        TaskSpec(each.role, each.index, each.host, each.address, int(each.address.rsplit(":", 1)[1]), spare=each.spare)
-        for each in world.plan.tasks
-    ]
-    return Spec(
-        Path("r.yaml"), "r", tuple(tasks), command=("true",), elastic=Elastic(1) if world.shape.elastic else None
-    )
-
-
-def _pythons(spec: Spec) -> Dict[str, str]:
-    return dict.fromkeys(sorted(spec.hosts), "python3")

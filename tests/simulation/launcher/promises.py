@@ -90,7 +90,7 @@ class LauncherPromises:
 
     def _a_signal_stops_the_run(self, up: Any) -> None:
         """I7: a run begins to end some time after Ctrl-C to its launcher, once nothing is between them."""
-        world, lead = self._world, self._world.machines["h0"]
+        world, lead = self._world, self._world.lead
         now, supervisor = world.agenda.now, world.supervisor()
         goes_on = supervisor is not None and not supervisor.state.is_closing and lead.has_agent and not lead.is_stopped
         if up is None or up.interrupted_at is None or up.is_over or not up.can_run or not goes_on:
@@ -128,7 +128,8 @@ class LauncherPromises:
 
         A request to restart an agent may arrive after a cut: that agent meets no lead, and leaves (see I7).
         """
-        if up.code < 0 or (self._world.shape.detached and up.code == SUCCEEDED):
+        is_up = self._world.shape.detached and up.code == SUCCEEDED
+        if up.code < 0 or is_up or up.unprinted is not None:
             return
         for host, machine in self._world.machines.items():
             named = [line for line in up.shown if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
@@ -141,7 +142,11 @@ class LauncherPromises:
     def expected(self, cost: Any) -> Any:
         """Return what faults cost where a launcher follows: it restarts agents, and ``down`` takes a moment."""
         world = self._world
-        if cost is None or (not world.shape.detached and world.kinds & END_AGENTS):
+        if (
+            cost is None
+            or world.operators.successions.began_at
+            or (not world.shape.detached and world.kinds & END_AGENTS)
+        ):
             return None
         ends_s = cost.ends_s
         return cost if ends_s is None else cost._replace(ends_s=(ends_s[0], ends_s[1] + ASKS_S))
@@ -157,10 +162,13 @@ class LauncherPromises:
         world = self._world
         training, resumes = world.training, world.operators.resumes
         expected, lost = resumes.expected, max(training.passed_over, resumes.damaged)
-        said = [int(found.group(1)) for found in map(RESUMED.search, up.shown) if found] if up is not None else []
+        shown = world.operators.successions.lines(up)
+        said = [int(found.group(1)) for found in map(RESUMED.search, shown) if found]
         if expected and said and said[-1] != expected:
             raise Broken(f"I9: the newest checkpoint has step {expected}, and the run resumes from {said[-1]}")
         begins = training.began_with
+        if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
+            raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")
         if said and begins is not None and begins + training.passed_over < said[-1]:
             raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:
@@ -170,6 +178,12 @@ class LauncherPromises:
             found = f"{status['lost_steps']} are lost by the status, and {len(named)} incidents name checkpoints"
             raise Broken(f"I9: training has passed over {lost} steps; {found}")
 
+    def _kinds(self) -> Set[str]:
+        """Return the kinds of faults that may affect the present run: not those of hosts that have no part in it."""
+        world = self._world
+        others = set(world.machines) - set(world.plan.hosts)
+        return {fault.kind for fault in world.faults if fault.what not in others}
+
     def outcome(self, up: Any, status: Dict[str, Any]) -> None:
         """I11: the launcher that stays shows the run's last state, and has its exit code."""
         if up is None or up.code is None or up.code < 0:
@@ -178,14 +192,16 @@ class LauncherPromises:
             if up.code == SUCCEEDED and LEASE in (status.get("cause") or ""):
                 raise Broken(f"I11: launch up -d has succeeded, and {status['cause']}")
             return
-        run = self._world.run_name
-        shown = [line for line in up.shown if line.startswith(f"{run} ")]
-        state, kinds = status.get("state"), self._world.kinds
-        if any(LOST in line for line in up.shown):
+        run, lines = self._world.run_name, self._world.operators.successions.lines(up)
+        shown = [line for line in lines if line.startswith(f"{run} ")]
+        state, kinds = status.get("state"), self._kinds()
+        if any(LOST in line for line in lines):
             if kinds <= TOGETHER:
                 raise Broken("I11: nothing was between launch up and the lead, which it has lost")
+            self._world.operators.successions.is_none_missing(up)
             return
-        if kinds <= FOLLOWED and state != "succeeded" and self._agents_end_apart():
+        follows = FOLLOWED - {"agent"} if self._world.operators.successions.began_at else FOLLOWED
+        if kinds <= follows and state != "succeeded" and self._agents_end_apart():
             raise Broken(f"I12: a run whose launcher could follow it is {state}: {status.get('cause')}")
         if up.unprinted is not None and state is not None and (up.code == 0) != (state == "succeeded"):
             raise Broken(f"I11: the run is {state}, and launch up, which cannot print, ends with {up.code}")

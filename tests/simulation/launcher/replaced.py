@@ -16,6 +16,7 @@ from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.hosts import makes_hosts
 from tests.simulation.launcher.names import OF_LAUNCHERS, OF_VERBS
 from tests.simulation.launcher.programs import Poll, kill, me, no_link, write
+from tests.simulation.launcher.resumes import hand_over
 from tests.simulation.launcher.streams import Stream, dial, select
 from tests.simulation.launcher.threads import Event, Pool, Thread, wait_for
 
@@ -50,6 +51,7 @@ def _of_launchers(world: Any) -> Dict[str, Any]:
         "make_hosts": makes_hosts(world.network),
         "AgentRestarts": partial(AgentRestarts, clock=_monotonic),
         "draft": world.operators.draft,
+        "_hand_over": partial(hand_over, world),
         "is_useful": lambda spec: False,
         "print_log_of_culprit": lambda fleet, status, show: None,
         "remember": lambda spec, run: None,

@@ -3,15 +3,18 @@
 from datetime import datetime, timedelta
 from typing import Any, Callable, Dict, List, Optional
 
+from launch.agent.state import runs
 from launch.agent.state.run_folder import RunFolder
-from launch.errors import CANNOT_START
+from launch.errors import CANNOT_START, CannotStart, HostProblem, ProblemKind
 from launch.verbs import up
 from tests.simulation import outcomes, saved
+from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.faults import TERMINAL
 from tests.simulation.launcher.programs import Program
 from tests.simulation.promises import Broken
 
 AGAIN_S, MOST = 15.0, 8  # between tries, and so many
+HANDED_OVER_S = 1.0  # for a checkpoint to reach another host
 FIRST = datetime(2026, 1, 1)
 
 
@@ -66,16 +69,19 @@ class Resumes:
         world = self._world
         if run == world.run_name:
             return
-        if not world.living() and not any(each.life is not None for each in world.machines.values()):
+        program, plan = self._launchers.drafts[run]
+        if program is self._launchers.up:
+            self._launchers.successions.begins(program, plan)
+        elif not world.living() and not any(each.life is not None for each in world.machines.values()):
             try:
                 outcomes.look(world)
             except Broken as error:
                 world.fail(str(error))
-        self.expected = max(map(self._newest_on, world.machines.values()))
-        lead = world.machines["h0"]
-        self.damaged = max(0, saved.look(lead.disk, lead.folder.checkpoint).newest - self.expected)
-        self._launchers.up = self._program
-        world.begin_anew(run)
+        self.expected = max(self._newest_on(world.machines[host]) for host in plan.hosts)
+        newest = saved.look(world.lead.disk, world.lead.folder.checkpoint).newest
+        self.damaged = max(0, newest - self.expected) if world.lead_host in plan.hosts else 0
+        self._launchers.up = program
+        world.begin_anew(run, plan)
 
     @staticmethod
     def _newest_on(machine: Any) -> int:
@@ -92,7 +98,7 @@ def _runs(machine: Any) -> List[str]:
 
 def damage(world: Any) -> None:
     """The newest checkpoint on the chief's host lacks a file, where its run has the one before: no copy is newer."""
-    lead, other = world.machines["h0"], world.machines["h1"]
+    lead, other = world.lead, world.machines["h1"]
     steps, copies = saved.complete(lead.disk, lead.folder.checkpoint), saved.complete(other.disk, other.folder.replica)
     if (
         len(steps) > 1
@@ -100,6 +106,20 @@ def damage(world: Any) -> None:
         and saved.look(lead.disk, lead.folder.checkpoint).newest == steps[-1]
     ):
         saved.damage(lead.disk, lead.folder.checkpoint)
+
+
+def hand_over(world: Any, fleet: Any, plan: Any, found: Any) -> None:
+    """Bring a checkpoint to the chief's host, in the place of the verbs ``take`` and ``give``. Raises CannotStart."""
+    wait(HANDED_OVER_S)
+    lead = world.machines[plan.lead]
+    folder = RunFolder(lead.folder.workdir, found.run, lead.host)
+    try:
+        if not all(world.network._passes(*pair) for pair in [(found.host, lead.host), (lead.host, found.host)]):
+            raise OSError("the checkpoint did not arrive")
+        runs.note_generation(folder, found.generation)
+        saved.write(lead.disk, folder.replica, found.step)
+    except OSError as error:
+        raise CannotStart([HostProblem(lead.host, ProblemKind.SILENT, str(error))]) from error
 
 
 BEGIN: Dict[str, Callable[[Any, Any], None]] = {

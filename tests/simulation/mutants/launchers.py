@@ -7,7 +7,8 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 
 _ATTACHED, _FOLLOWER, _TEARDOWN = "launch/run/attached.py", "launch/run/follower.py", "launch/teardown.py"
 _OUTPUT, _EVENTS = "launch/output.py", "launch/agent/supervision/task_events.py"
-ATTACHED, DETACHED = 2000000, 2000002  # seeds of such runs
+_LEAD, _LIFECYCLE = "launch/agent/service/lead.py", "launch/run/lifecycle.py"
+ATTACHED, DETACHED, FAILOVER = 2000000, 2000002, 2500003  # seeds of such runs
 
 _DAMAGED = (Fault(60.0, "stop"), Fault(70.0, "damaged checkpoint", "h0"), Fault(80.0, "resume"), Fault(120.0, "stop"))
 
@@ -45,7 +46,7 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "watching renews",
         "a follower's beats renew the lease of the launcher (e69ddc6)",
-        (Edit(_FOLLOWER, '    beat = "ping"\n', '    beat = "beat"\n'),),
+        (Edit(_FOLLOWER, 'return {"do": "ping"}', 'return {"do": "beat", "heard": (1e9, 1e9)}'),),
         known=(ATTACHED, (Fault(10.0, "watch", seconds=110.0), Fault(15.0, "launcher"))),
     ),
     Mutant(
@@ -95,6 +96,40 @@ LAUNCHERS: List[Mutant] = [
         "no incident names the checkpoints that are passed over (02a8026)",
         (Edit(_EVENTS, '            self._run.incidents.begin("checkpoint", now, task, cause=passed)\n', ""),),
         known=(DETACHED, _DAMAGED),
+    ),
+    Mutant(
+        "late beats",
+        "a beat renews the lease whenever it arrives (2500e13)",
+        (
+            Edit(
+                _LEAD, "self._launcher.confirm(heard, now(), since_boot())", "self._launcher.renew(now(), since_boot())"
+            ),
+        ),
+        known=(FAILOVER, (Fault(40.0, "sleep", "h0", 30.0), Fault(110.0, "ctrl-c"))),
+    ),
+    Mutant(
+        "lost host",
+        "the host of a chief that was lost has a part in the successor where it answers again",
+        (Edit(_LIFECYCLE, "{spec.chief.host, *ended.out_of_reach}", "set(ended.out_of_reach)"),),
+        known=(2500009, (Fault(40.0, "line", "h0", 20.0), Fault(110.0, "ctrl-c"))),
+    ),
+    Mutant(
+        "no successor",
+        "a launcher that has lost the chief's host ends",
+        (Edit(_LIFECYCLE, "if ended.lead_lost_at is None or interrupts.received:", "if True:"),),
+        known=(FAILOVER, (Fault(40.0, "gone", "h0"), Fault(110.0, "ctrl-c"))),
+    ),
+    Mutant(
+        "anew",
+        "a successor begins without the copies of the checkpoints",
+        (Edit(_LIFECYCLE, "RunStart(follows, resume=True,", "RunStart(follows, resume=False,"),),
+        known=(FAILOVER, (Fault(60.0, "gone", "h0"), Fault(110.0, "ctrl-c"))),
+    ),
+    Mutant(
+        "lease wait",
+        "a successor does not wait for the end of the lost lead's lease",
+        (Edit(_LIFECYCLE, "max(0.0, until - time.monotonic())", "0.0 * until"),),
+        known=(FAILOVER, (Fault(40.0, "line", "h0", 50.0), Fault(53.0, "busy", "h0", 5.0), Fault(110.0, "ctrl-c"))),
     ),
     Mutant(
         "unread stdout",

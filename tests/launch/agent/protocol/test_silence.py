@@ -97,3 +97,29 @@ def test_a_launcher_that_pauses_is_not_silent_however_long_the_machine_sleeps() 
     assert not any(silence.length_s(now, now + 1e4) > 0 for now in (10.0, 20.0, 1e5))
     silence.renew(1e5, 2e5)
     assert silence.length_s(1e5 + 2.0, 2e5 + 2.0) == 2.0
+
+
+def test_a_beat_counts_from_the_answer_that_the_launcher_had_received() -> None:
+    silence = LauncherSilence(0.0, 0.0)
+    silence.confirm((9.0, 9.0), 10.0, 10.0)
+    assert silence.length_s(12.0, 12.0) == 3.0
+    silence.confirm((8.0, 8.0), 12.0, 12.0)  # of an older connection
+    silence.confirm(None, 12.0, 12.0)  # the first one of a new connection
+    assert silence.length_s(12.0, 12.0) == 3.0
+
+
+def test_beats_of_before_a_suspension_that_arrive_after_it_leave_the_silence_as_long_as_it_is() -> None:
+    silence = LauncherSilence(0.0, 0.0)
+    assert silence.length_s(10.1, 60.1) == pytest.approx(10.1)  # has just woken after 50 s
+    silence.confirm((9.0, 9.0), 10.2, 60.2)
+    assert silence.length_s(10.2 + WAKING_S, 60.2 + WAKING_S) == pytest.approx(51.2 + WAKING_S)
+    assert silence.slept_s == pytest.approx(50.0)
+    silence.confirm((10.3, 60.3), 11.0, 61.0)  # this launcher has an answer of after the suspension
+    assert silence.length_s(11.0, 61.0) == pytest.approx(0.7) and silence.slept_s == 0.0
+
+
+def test_the_first_beat_after_a_pause_counts_as_new() -> None:
+    silence = LauncherSilence(0.0, 0.0)
+    silence.renew(1.0, 1.0, pauses=True)
+    silence.confirm((0.5, 0.5), 90.0, 90.0)
+    assert silence.length_s(92.0, 92.0) == 2.0

@@ -1,0 +1,56 @@
+"""Runs that a launcher continues on other hosts, because it has lost the chief's host."""
+
+from typing import List
+
+import pytest
+
+from tests.simulation.faults import Fault
+from tests.simulation.launcher.test_launcher import lived, shown
+from tests.simulation.launcher.test_resumes import resumed_from
+from tests.simulation.world import World
+
+SEED = 2500003  # a run on three hosts, of which two have copies; its launcher gives up a host after a second
+FIVE, TWO = 2500005, 2500004  # such runs on five hosts, with two copies, and on two
+END = Fault(110.0, "ctrl-c")
+
+
+def successors(world: World) -> List[str]:
+    """The lines that begin another run."""
+    return [line for line in shown(world) if line.startswith("continuing without ")]
+
+
+@pytest.mark.parametrize("kind", ["gone", "cut", "line in"])
+def test_a_run_goes_on_on_the_other_hosts_when_the_chiefs_host_is_lost(kind: str) -> None:
+    world = lived(SEED, Fault(40.0, kind, "h0", 50.0), END)
+    assert successors(world) == ["continuing without h0, from the newest copy of the checkpoints, with the chief on h1"]
+    assert world.lead_host == "h1" and set(world.plan.hosts) == {"h1", "h2"}
+    assert world.training.began_with is not None and world.training.step > world.training.began_with + 50
+    assert len(resumed_from(world)) == 1 and shown(world)[-1] == f"{world.run_name} stopped: SIGINT to launch up"
+
+
+def test_the_chiefs_host_wakes_beside_the_successor() -> None:
+    """Found by this history: beats of before the suspension renewed the lease of the lead that woke."""
+    world = lived(SEED, Fault(40.0, "sleep", "h0", 30.0), END)
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert successors(world) and "its lease on the run ended" in status["cause"]
+
+
+def test_a_successor_has_a_successor_and_leaves_out_what_is_out_of_reach() -> None:
+    world = lived(FIVE, Fault(30.0, "cut", "h3", 40.0), Fault(31.0, "gone", "h0"), Fault(80.0, "gone", "h1"), END)
+    assert [line.partition(", from")[0] for line in successors(world)] == [
+        "continuing without h[0,3]",
+        "continuing without h1",
+    ]
+    assert world.lead_host == "h2" and world.operators.up.code == 130 and world.training.step > 50
+
+
+def test_a_run_ends_whose_hosts_are_too_few() -> None:
+    world = lived(TWO, Fault(40.0, "gone", "h0"), Fault(41.0, "gone", "h1"))
+    assert not successors(world) and world.operators.up.code == 1
+    assert any("h1: no answer within" in line for line in shown(world))
+
+
+def test_ctrl_c_while_the_lost_lead_may_have_its_lease_begins_no_successor() -> None:
+    world = lived(SEED, Fault(40.0, "gone", "h0"), Fault(58.0, "ctrl-c"))
+    assert successors(world) and world.lead_host == "h0" and world.operators.up.code == 130
+    assert world.agenda.now < 60.0
