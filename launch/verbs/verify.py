@@ -95,7 +95,7 @@ def _beside_plain(metrics: Mapping[str, int]) -> List[str]:
         return ["not compared with plain TensorFlow: the log of the chief has the reason"]
     lines = [f"equals plain TensorFlow, but for rounding, in {quantity(metrics[_PLAIN], 'step')}"]
     if metrics.get(_BY_PARTS):
-        lines.append("batch statistics differ by design: on both sides, each tower uses those of its own part")
+        lines.append("batch statistics differ by design: each tower of both sides uses its own part")
     if metrics.get(_NOT_FINITE):
         lines.append(f"not compared in {quantity(metrics[_NOT_FINITE], 'step')}: numbers that are not finite")
     if metrics.get(_NOT_FULL):

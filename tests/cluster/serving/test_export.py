@@ -128,7 +128,7 @@ def _fresh(hour: Any) -> Any:
 
 CASES: List[Any] = [
     (None, "expected a function predict, found none"),
-    (lambda nobody: nobody, "found the parameters ['nobody']"),
+    (lambda nobody: nobody, "found also ['nobody']"),
     (_many, "expected parameters with names of inputs"),
     (lambda hour: [hour], "expected a tensor, or {name: tensor}"),
     (lambda hour: {}, "expected a tensor, or {name: tensor}"),

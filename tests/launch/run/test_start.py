@@ -1,7 +1,6 @@
 """A start succeeds on every host or is taken back."""
 
 import json
-import time
 from typing import Dict, List
 
 import pytest
@@ -12,7 +11,7 @@ from launch.hosts.channel import Silence
 from launch.run.start import advising, read_secrets, start_agents
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, let_pass
 
 READY = b'{"ready": true, "pid": 1}\n'
 CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
@@ -68,7 +67,7 @@ def test_a_lead_that_is_ready_hears_of_the_launcher_while_other_hosts_are_still_
 
 def test_a_beat_names_the_newest_answer_although_the_lead_sends_much_else() -> None:
     def quiet() -> bytes:
-        time.sleep(0.02)
+        let_pass(0.02)
         raise Silence
 
     lead = Recorded("a", READY, leads=True)

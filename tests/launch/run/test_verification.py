@@ -98,7 +98,7 @@ def test_what_was_compared_with_plain_tensorflow_and_what_was_not_has_a_line_eac
     *lines, last = ending(status(metrics={**COMPARED, **more, **names}))
     assert lines == [
         "equals plain TensorFlow, but for rounding, in 20 steps",
-        "batch statistics differ by design: on both sides, each tower uses those of its own part",
+        "batch statistics differ by design: each tower of both sides uses its own part",
         "not compared in 1 step: numbers that are not finite",
         "not compared in 3 steps: batches at the end of shards are not full",
         "norm/mean differs by design: the first tower's part of a batch updates it",
