@@ -7,6 +7,7 @@ a live run or a later one.
 """
 
 import difflib
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -271,8 +272,17 @@ def newest_status(fleet: Fleet, asked: str, warn: Callable[[str], None] = lambda
         raise UsageError(f"{run}: expected its lead's record on {fleet.lead}, found none; see `launch runs {asked}`")
     if found is None:
         raise UsageError(
-            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; start one with `launch up {asked}`"
+            f"{asked}: no run of this name has been on {fold(fleet.hosts)}; {_without_a_run(fleet, asked)}"
         )
     for problem in missed:
         warn(f"{problem}; a newer run may be there")
     return found
+
+
+def _without_a_run(fleet: Fleet, asked: str) -> str:
+    """Return the next step where no run has the file's name: the runs of its grid to choose from, else a start."""
+    name = re.compile(rf"{re.escape(fleet.name)}\.[0-9]+")  # of a point
+    of_grid = [each.run for each in merged(ask_for_runs(fleet)[0]) if name.fullmatch(each.name)]
+    if of_grid:
+        return f"choose a run of its grid with --run: {', '.join(of_grid[:MOST_NAMES])}"
+    return f"start one with `launch up {asked}`"

@@ -53,7 +53,8 @@ def export(
                 _write(session, made, folder)
     except (tf.errors.OpError, ValueError) as error:
         raise CheckpointError(
-            f"checkpoint {checkpoint}: {line_of(error)}; export a checkpoint that this job has trained"
+            f"checkpoint {checkpoint}: {line_of(error)}; "
+            "export a checkpoint that this job has trained with the same args"
         ) from error
     return {"inputs": _described(made.inputs), "outputs": _described(made.outputs), "tables": rows}
 

@@ -41,7 +41,8 @@ class GridPoint:
       name: Name of the point's runs, without the start time: digits.3.
       set: Value of each key of the grid.
       run: Full name of the point's newest run; null before the first.
-      state: State of the point: waiting, or the state of its run. The grid continues a stopped point.
+      state: State of the point: waiting, or the state of its run. The same command continues a stopped or failed
+        point.
       global_step: Newest global step of the run; null before the first.
       steps: Global step at which the run stops; null for a command.
       loss: Loss of the chief's newest step; null before the first.
@@ -61,8 +62,13 @@ class GridPoint:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the point has its result."""
-        return self.state in FINISHED
+        """Return whether the point has its result; a failed point has none, and is tried again."""
+        return self.state == "succeeded"
+
+    @property
+    def failed_early(self) -> bool:
+        """Return whether the point failed before its first step."""
+        return self.state == "failed" and not self.global_step
 
 
 @dataclass(frozen=True)
@@ -154,9 +160,13 @@ def value_of_run(status: RunStatus, best: Best) -> Optional[float]:
 
 
 def following(found: Sequence[GridPoint], busy: Iterable[int]) -> Optional[int]:
-    """Return the index in ``found`` of the next point to start: it has no result, and is not in ``busy``."""
+    """Return the index in ``found`` of the next point to start: it has no result, and is not in ``busy``.
+
+    A point that failed before comes last, so that a failure that repeats keeps no other point from its start.
+    """
     out = set(busy)
-    return next((place for place, point in enumerate(found) if place not in out and not point.is_finished), None)
+    left = [(point.state == "failed", place) for place, point in enumerate(found) if not point.is_finished]
+    return next((place for _, place in sorted(left) if place not in out), None)
 
 
 def best_of(found: Sequence[GridPoint], goal: str) -> Optional[GridPoint]:

@@ -1,6 +1,6 @@
 """The runs of a grid. Each is attached, in a thread. It ends cleanly with the grid, and leaves nothing on its hosts.
 
-A point whose earlier run was cut off, for example by Ctrl-C, resumes from its newest checkpoint. Points start one
+A point whose earlier run failed, or was cut off by Ctrl-C, resumes from its newest checkpoint. Points start one
 after the other. Each starts once the previous one is up, so that two local runs never choose the same ports.
 """
 
@@ -14,14 +14,14 @@ from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from cluster.spec.model import Spec
 from launch.errors import CannotStart, Interrupted, LaunchError, ProblemKind
-from launch.grid.points import GridPoint, GridReport, following, noted, report
+from launch.grid.points import FINISHED, GridPoint, GridReport, following, noted, report
 from launch.grid.record import GridFolder
 from launch.history import ask_for_runs
 from launch.run.draft import RunStart
 from launch.run.lifecycle import Display, Ended, train_with_failover
 from launch.signals import Interrupts, NoSignals
 from launch.status.run import RunStatus
-from launch.target import Target
+from launch.target import Target, remember
 from launch.view.plain_view import View
 
 LOOK_S = 0.2
@@ -95,6 +95,8 @@ class Grid:
     def train(self, at_once: int) -> GridReport:
         """Train ``at_once`` points at a time, and return the outcome; after a signal, stop the runs cleanly.
 
+        A point that fails is not tried again by this method.
+
         Raises:
           LaunchError: a point cannot start, although its hosts are not busy; the runs of all other points have ended.
         """
@@ -108,6 +110,16 @@ class Grid:
         if self._error is not None:
             raise self._error
         return report(self._points, self._spec.train.best)
+
+    @property
+    def is_halted(self) -> bool:
+        """Return whether each point that has ended failed before its first step, as after a mistake in the job.
+
+        The steps of a program may be unknown, so its failures stop no other point.
+        """
+        ended = [point for point in self._points if point.state in FINISHED]
+        has_failed = any(self._points[place].failed_early for place in self._tried)
+        return self._spec.command is None and has_failed and all(point.failed_early for point in ended)
 
     def _go_on(self, at_once: int, pool: ThreadPoolExecutor) -> bool:
         """Pass signals on, look at the runs, start a point where there is room, and return whether there is more."""
@@ -137,15 +149,23 @@ class Grid:
     def _begin(self, at_once: int, pool: ThreadPoolExecutor) -> bool:
         """Start the next point where there is room, and return whether there is one."""
         place = following(self._points, [*self._runs, *self._tried])
-        if place is None or self._interrupts.received or self._error is not None:
+        if place is None or self._interrupts.received or self._error is not None or self.is_halted:
             return False
         is_free = len(self._runs) < at_once and not any(run.is_starting for run in self._runs.values())
         if is_free and time.monotonic() >= self._next_at:
-            point = self._points[place]
-            resumes = point.run is not None and (self._spec.command is None or self._spec.keeps_state)
-            self._runs[place] = PointRun(self._target_of(place), resumes, pool, self._say)
-            self._points[place] = replace(point, state="starting", cause=None)
+            try:
+                self._folder.refuse_changed_code()  # the start of a run reads the code again
+            except LaunchError as error:
+                self._error = error
+                return False
+            self._start(place, pool)
         return True
+
+    def _start(self, place: int, pool: ThreadPoolExecutor) -> None:
+        point = self._points[place]
+        resumes = point.run is not None and (self._spec.command is None or self._spec.keeps_state)
+        self._runs[place] = PointRun(self._target_of(place), resumes, pool, self._say)
+        self._points[place] = replace(point, state="starting", value=None, cause=None)
 
     def _target_of(self, place: int) -> Target:
         name, folder = self._points[place].name, self._spec.train.checkpoint.dir
@@ -158,7 +178,7 @@ class Grid:
         """Note the state of a run, and its end."""
         if not run.ended.done():
             if run.status is not None:
-                self._points[place] = noted(self._points[place], run.status, self._spec.train.best)
+                self._note(place, run.status)
             return
         del self._runs[place]
         self._next_at = 0.0  # the hosts may be free now
@@ -169,9 +189,17 @@ class Grid:
         except LaunchError as error:
             self._not_started(place, error)
         else:
-            self._points[place] = noted(self._points[place], ended.status, self._spec.train.best)
+            self._note(place, ended.status)
             self._tried.add(place)
             self._busy_since = math.inf
+
+    def _note(self, place: int, status: RunStatus) -> None:
+        """Note the status of a point's run; later verbs then look for runs of the file where the newest run is."""
+        spec = self._spec
+        if self._points[place].run != status.run:
+            here = replace(spec, local=True, workdir=spec.local_workdir)
+            remember(here if self._target.local else spec, status.run)
+        self._points[place] = noted(self._points[place], status, spec.train.best)
 
     def _not_started(self, place: int, error: LaunchError) -> None:
         """Wait for busy hosts, or end the grid with the error."""

@@ -92,9 +92,19 @@ def with_folder(code: Code, job: JobCode) -> Code:
     """
     if job.folder is None:
         return code
-    root = job.folder / job.package if job.package else job.folder
-    named = sorted((path.relative_to(job.folder).as_posix(), path) for path in JobFiles(root, job.workdir).find().sizes)
+    named = sorted((path.relative_to(job.folder).as_posix(), path) for path in shipped(job))
     return Code({**code.bundles, "job": pack([(path, name) for name, path in named])})
+
+
+def shipped(job: JobCode) -> List[Path]:
+    """Return the files of a job's folder that are sent to every host.
+
+    Raises:
+      UsageError: the folder, or a file in it, cannot be sent.
+    """
+    if job.folder is None:
+        return []
+    return list(JobFiles(job.folder / job.package if job.package else job.folder, job.workdir).find().sizes)
 
 
 def find_job(name: str, beside: Path, at: str = "job") -> JobCode:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 import os
 import time
 from contextlib import closing
@@ -14,9 +15,11 @@ import click
 
 from cluster.protocol.quantity import quantity
 from cluster.protocol.shared_files import new_folder
-from launch.agent.wire.verb_requests import ExportRequest
-from launch.errors import SUCCEEDED, HostProblem, LaunchError, ProblemKind, UsageError
-from launch.fleet import Fleet
+from launch.agent.wire.typed_verbs import RUNS
+from launch.agent.wire.verb_requests import ExportRequest, RunsRequest
+from launch.curve.comparison import in_words
+from launch.errors import SUCCEEDED, CannotStart, HostProblem, LaunchError, ProblemKind, UsageError
+from launch.fleet import LEAD_S, Fleet
 from launch.history import newest_status
 from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
@@ -52,20 +55,32 @@ class ExportAnswer:
     tables: Dict[str, int]
 
 
-def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str]) -> ExportRequest:
+def request_of(
+    target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str], note: Callable[[str], None]
+) -> ExportRequest:
     """Return the request to the host of the run's chief, and add the job's current code to ``fleet``.
+
+    The request has the arguments with which the run was trained, since the file may have others by now.
 
     Args:
       checkpoint: the step of a checkpoint, or its path on that host; None for the newest. A live run then saves a
         checkpoint first.
+      note: called with a line about the arguments that differ from the file's.
 
     Raises:
       UsageError: the file has ``command``.
+      CannotStart: the host of the chief does not answer.
       LaunchError: the job or a secret is missing.
     """
     spec = fleet.spec
     if spec.command is not None:
         raise UsageError(f"export: expected a hosts file with the key job, found command in {spec.path}")
+    is_of_run = checkpoint is None or checkpoint.isdecimal() or f"/runs/{status.run}/" in os.path.normpath(checkpoint)
+    args = _args_of(fleet, status.run) if is_of_run else None
+    if args is not None:
+        spec = replace(spec, args=_with_overrides(target, args))
+        for line in _differences(spec.args, fleet.spec.args):
+            note(line)
     planned = draft(target, RunStart(spec), datetime.now(timezone.utc))
     fleet.code = planned.code
     of_chief = planned.requests[planned.plan.lead]
@@ -74,6 +89,40 @@ def request_of(target: Target, fleet: Fleet, status: RunStatus, checkpoint: Opti
     if checkpoint is None:
         return ExportRequest(run, save=status.state == "running")
     return ExportRequest(run, step=int(checkpoint)) if checkpoint.isdecimal() else ExportRequest(run, path=checkpoint)
+
+
+def _args_of(fleet: Fleet, run: str) -> Optional[Dict[str, Any]]:
+    """Return the arguments of the job in the run's record; None where an older launcher has recorded none.
+
+    Raises:
+      CannotStart: the host of the chief does not answer.
+    """
+    answers, problems = fleet.ask_for(RUNS, {fleet.lead: RunsRequest(fleet.lead, fleet.spec.workdir)}, LEAD_S)
+    if problems:
+        raise CannotStart(problems)
+    records = [each.record for each in answers[fleet.lead].runs if each.record.run == run]
+    return next((each.args for each in records if each.train), None)  # a record with arguments also has the keys
+
+
+def _with_overrides(target: Target, args: Dict[str, Any]) -> Dict[str, Any]:
+    """Return ``args`` after the overrides of this command, which apply to them as to the file's."""
+    overrides = (f"args={json.dumps(args, ensure_ascii=False)}", *target.overrides)
+    return replace(target, overrides=overrides).of_file().args
+
+
+def _differences(used: Mapping[str, Any], of_file: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line with the arguments that are not the file's, where any differ."""
+    shown = [
+        f"{name}={_value(used, name)} (the file has {_value(of_file, name)})"
+        for name in dict.fromkeys([*used, *of_file])
+        if (name in used, used.get(name)) != (name in of_file, of_file.get(name))
+    ]
+    if shown:
+        yield f"with the arguments of the run: {', '.join(shown)}"
+
+
+def _value(args: Mapping[str, Any], name: str) -> str:
+    return in_words(args[name]) if name in args else "none"
 
 
 def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
@@ -169,7 +218,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
 
     The signature of the SavedModel has the inputs of the job's function predict, and no labels. The SavedModel
     contains the embedding tables. A run that trains saves a checkpoint first, and continues. The chief's host builds
-    the SavedModel from the job's current file.
+    the SavedModel from the job's current file, with the arguments of the run.
 
     \b
     Example:  launch export hosts.yaml served
@@ -179,7 +228,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
         raise UsageError(f"DIR: expected a folder that does not exist yet, found {folder}; name another")
     with target.reach() as fleet:
         status = newest_status(fleet, str(target))
-        request = request_of(target, fleet, status, checkpoint)
+        request = request_of(target, fleet, status, checkpoint, note)
         found = fetch(fleet, request, place, note)
     values = asdict(ExportAnswer(status.run, found["checkpoint"], str(place), **found["done"]))
     tell(as_json, values, list(in_lines(values)))

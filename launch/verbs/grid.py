@@ -1,5 +1,6 @@
 """``launch grid``: train once for each combination of values."""
 
+import re
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from launch.errors import FAILED, SUCCEEDED, UsageError
 from launch.grid.points import GridPoint, GridReport, axes, lines, overrides, points
 from launch.grid.record import GridFolder
 from launch.grid.running import Grid
+from launch.hosts.bundle import JobCode
 from launch.signals import Interrupts
 from launch.target import Target
 from launch.verbs.options import JSON, complete_override, tell, with_hosts_file
@@ -20,6 +22,8 @@ from launch.view.console import make_console, note, width
 
 MOST_AT_ONCE = 64
 Show = Callable[[GridReport], None]
+_PREDICT = re.compile(r"^(def predict\b|predict *=|from .* import .*\bpredict\b)", re.MULTILINE)
+_OF_RUN = ("args", "name", "train")  # keys whose values `launch export` takes from the run, or does not need
 
 
 @click.command()
@@ -38,8 +42,8 @@ def grid(target: Target, as_json: bool, options: Tuple[str, ...], at_once: int, 
     """Train once for each combination of values; name the best.
 
     Each combination is a point. Points are compared by the metric of train.best, else by the final loss. Ctrl-C stops
-    the runs cleanly; the same command then continues with the points that have no result. The exit code is 1 if a
-    point has failed.
+    the runs cleanly; the same command then continues with the points that have no result, and with those that failed.
+    The exit code is 1 if a point has failed.
 
     \b
     Example:  launch grid hosts.yaml --grid args.learning_rate=0.1,0.3 --grid args.hidden=64,128
@@ -48,23 +52,31 @@ def grid(target: Target, as_json: bool, options: Tuple[str, ...], at_once: int, 
     twice = {axis.key for axis in found} & {text.partition("=")[0] for text in target.overrides}
     if twice:
         raise UsageError(f"--grid {min(twice)}: expected no --set of the same key, found one; leave one of the two out")
-    for each in overrides(found):
-        replace(target, overrides=(*target.overrides, *each)).of_file()
+    of_points = overrides(found)
+    specs = (replace(target, overrides=(*target.overrides, *each)).of_file() for each in of_points)
+    jobs = {each.job: target.job(each) for each in {each.job: each for each in specs}.values()}
     spec = target.of_file()
-    folder = GridFolder(target, spec, options)
+    folder = GridFolder(target, spec, options, list(jobs.values()))
     with folder.held(), Interrupts() as interrupts:
         planned = points(spec.name, found)
         begun = planned if fresh else folder.begun(planned)
         with _shown(as_json, begun) as show:
             runs = Grid(
-                target, overrides(found), spec=spec, folder=folder, points=begun, interrupts=interrupts,
+                target, of_points, spec=spec, folder=folder, points=begun, interrupts=interrupts,
                 show=show, say=note,
             )  # fmt: skip
             outcome = runs.train(at_once)
-    tell(as_json, to_values(outcome), lines(outcome, width()))
+    best = next((place for place, point in enumerate(outcome.points) if point.name == outcome.best), None)
+    shown = lines(outcome, width())
+    if best is not None and _predicts(jobs[outcome.points[best].set.get("job", spec.job)]):
+        shown.append(_export(target, outcome.points[best], of_points[best]))
+    tell(as_json, to_values(outcome), shown)
     if interrupts.received:
         done = sum(point.is_finished for point in outcome.points)
         note(f"{done} of {len(outcome.points)} points are finished; continue with {_command(target, options, at_once)}")
+    elif runs.is_halted:
+        again = f"continue with {_command(target, options, at_once)}; after a change of the code, add --fresh"
+        note(f"no further point begins, because every point so far failed before its first step; {again}")
     failed = any(point.state == "failed" for point in outcome.points)
     return interrupts.exit_code(otherwise=FAILED if failed else SUCCEEDED)
 
@@ -75,6 +87,22 @@ def _command(target: Target, options: Sequence[str], at_once: int) -> str:
     words += [word for text in target.overrides for word in ("--set", text)]
     words += ["--at-once", str(at_once)] if at_once > 1 else []
     return f"`launch grid {target} {' '.join(map(quote, words))}`"
+
+
+def _predicts(job: JobCode) -> bool:
+    """Return whether the job's own file has a function ``predict``, by the text of that file."""
+    file = job.entry if job.entry.endswith(".py") else f"{job.entry.replace('.', '/')}.py"
+    try:
+        return job.folder is not None and _PREDICT.search((job.folder / file).read_text(errors="replace")) is not None
+    except OSError:
+        return False
+
+
+def _export(target: Target, best: GridPoint, values: Sequence[str]) -> str:
+    """Return a line with the command that exports the best point, as a user types it."""
+    own = [text for text in (*target.overrides, *values) if re.split(r"[.\[=]", text)[0] not in _OF_RUN]
+    words = ["--run", str(best.run), *(word for text in own for word in ("--set", text))]
+    return f"export it with `launch export {target} ~/{best.name} {' '.join(map(quote, words))}`"
 
 
 @contextmanager

@@ -63,10 +63,10 @@ def point(number: int = 1, state: str = "succeeded", **fields: Any) -> GridPoint
     return GridPoint(f"r.{number}", {"args.x": number}, state=state, **fields)
 
 
-def test_the_next_point_has_no_result_and_is_not_busy() -> None:
+def test_the_next_point_has_no_result_and_is_not_busy_and_one_that_failed_comes_last() -> None:
     found = [point(1), point(2, "failed"), point(3, "stopped"), point(4, "waiting"), point(5, "running")]
     assert following(found, []) == 2 and following(found, [2]) == 3 and following(found, [2, 3]) == 4
-    assert following(found[:2], []) is None
+    assert following(found[:2], []) == 1 and following(found[:2], [1]) is None
 
 
 def test_the_best_point_has_succeeded_with_a_value() -> None:

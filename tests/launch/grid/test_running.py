@@ -1,5 +1,6 @@
 """The runs of a grid among fakes: one after the other, stopped in order, waiting for busy hosts, continued."""
 
+import json
 import threading
 from contextlib import nullcontext
 from pathlib import Path
@@ -37,11 +38,20 @@ class Scene:
         self.resumed: List[bool] = []
         self.shown: List[GridReport] = []
         self.train: Train = lambda spec, interrupts, display: "succeeded"
+        self.step: Optional[int] = 1  # the last one of each run
+        self.is_halted = False
+
+    def trains_a_job(self) -> Path:
+        """Make the command a job, and return its file."""
+        job = self.file.parent / "job.py"
+        job.write_text("one")
+        self.file.write_text(self.file.read_text().replace("command: [a]", "job: job.py").replace("{w", "{ps: [b], w"))
+        return job
 
     def run(self, at_once: int = 1, fresh: bool = False) -> Dict[str, str]:
         """Run the grid, and return the state of each point."""
         target = Target(str(self.file))
-        folder, found = GridFolder(target, target.of_file(), OPTIONS), axes(OPTIONS)
+        folder, found = GridFolder(target, target.of_file(), OPTIONS, [target.job(target.of_file())]), axes(OPTIONS)
         with folder.held():
             planned = points("r", found)
             begun = planned if fresh else folder.begun(planned)
@@ -50,6 +60,7 @@ class Scene:
                 interrupts=self.interrupts, show=self.shown.append, say=print,
             )  # fmt: skip
             outcome = grid.train(at_once)
+        self.is_halted = grid.is_halted
         return {point.name: point.state for point in outcome.points}
 
     def stand_in(
@@ -59,7 +70,7 @@ class Scene:
         self.trained.append(f"{start.spec.name} X={start.spec.tasks[0].env['X']}")
         self.resumed.append(start.resume)
         state = self.train(start.spec, interrupts, display)
-        return Ended(0, status(state=state, loss=float(start.spec.name[-1])))
+        return Ended(0, status(state=state, loss=float(start.spec.name[-1]), global_step=self.step))
 
 
 @pytest.fixture
@@ -124,7 +135,7 @@ def test_ctrl_c_stops_every_run_and_the_same_command_continues(scene: Scene) -> 
 
 
 def test_a_job_that_was_cut_off_resumes_from_its_checkpoint(scene: Scene) -> None:
-    scene.file.write_text(scene.file.read_text().replace("command: [a]", "job: digits").replace("{w", "{ps: [b], w"))
+    scene.trains_a_job()
 
     def interrupt(spec: Spec, interrupts: NoSignals, display: Display) -> str:
         scene.interrupts.received.append(2)
@@ -237,9 +248,79 @@ def test_another_hosts_file_is_refused_with_what_differs(scene: Scene) -> None:
     assert set(scene.run(fresh=True).values()) == {"succeeded"}
 
 
+def test_a_point_that_failed_is_tried_again_by_the_same_command_after_the_others(scene: Scene) -> None:
+    scene.trains_a_job()
+    scene.train = lambda spec, *_: {"r.1": "failed", "r.2": "stopped"}.get(spec.name, "succeeded")
+    assert scene.run() == {"r.1": "failed", "r.2": "stopped", "r.3": "succeeded"} and not scene.is_halted
+    scene.train = lambda *_: "succeeded"
+    assert set(scene.run().values()) == {"succeeded"}
+    assert [each[:3] for each in scene.trained] == ["r.1", "r.2", "r.3", "r.2", "r.1"]
+    assert scene.resumed == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("step", [None, 0])
+def test_where_every_point_failed_before_its_first_step_no_further_one_begins(
+    scene: Scene, step: Optional[int]
+) -> None:
+    scene.trains_a_job()
+    scene.train, scene.step = lambda *_: "failed", step
+    assert scene.run() == {"r.1": "failed", "r.2": "waiting", "r.3": "waiting"} and scene.is_halted
+    assert scene.run() == {"r.1": "failed", "r.2": "failed", "r.3": "waiting"}
+    scene.train, scene.step = lambda spec, *_: "failed" if spec.name == "r.1" else "succeeded", 1
+    assert scene.run() == {"r.1": "failed", "r.2": "succeeded", "r.3": "succeeded"} and not scene.is_halted
+
+
+def test_a_point_that_trains_shows_that_not_every_point_fails(scene: Scene) -> None:
+    scene.trains_a_job()
+    scene.train = lambda spec, *_: "failed" if spec.name == "r.2" else "succeeded"
+    scene.run()
+    scene.step = None
+    assert scene.run() == {"r.1": "succeeded", "r.2": "failed", "r.3": "succeeded"} and not scene.is_halted
+
+
+def test_a_program_whose_steps_are_unknown_stops_no_other_point(scene: Scene) -> None:
+    scene.train, scene.step = lambda *_: "failed", None
+    assert set(scene.run().values()) == {"failed"} and not scene.is_halted
+
+
+def test_other_code_is_refused_with_the_names_of_its_files(scene: Scene) -> None:
+    job = scene.trains_a_job()
+    scene.run()
+    (job.parent / "plot.py").write_text("new")
+    (job.parent / "data.csv").write_text("new")
+    scene.run()
+    job.write_text("two")
+    with pytest.raises(UsageError, match=r"^job\.py has changed since the grid began; restore it, or begin again"):
+        scene.run()
+    job.unlink()
+    job.with_name("other.py").write_text("one")
+    scene.file.write_text(scene.file.read_text().replace("job.py", "other.py"))
+    with pytest.raises(UsageError, match="the hosts file has changed"):
+        scene.run()
+    assert len(scene.trained) == 3 and set(scene.run(fresh=True).values()) == {"succeeded"}
+
+
+def test_code_that_changes_while_the_grid_runs_keeps_further_points_from_their_start(scene: Scene) -> None:
+    job = scene.trains_a_job()
+    scene.train = lambda *_: str(job.write_text("two") and "succeeded")
+    with pytest.raises(UsageError, match=r"^job\.py has changed since the grid began"):
+        scene.run()
+    assert len(scene.trained) == 1
+
+
+def test_a_record_of_an_older_launcher_has_no_code_and_is_continued(scene: Scene) -> None:
+    scene.run()
+    (record,) = (scene.file.parent / "w").glob("local/grids/*/grid.json")
+    values = json.loads(record.read_text())
+    assert values.pop("code") == {}
+    record.write_text(json.dumps(values))
+    scene.run()
+    assert len(scene.trained) == 3
+
+
 def test_two_launchers_of_one_grid_are_refused(scene: Scene) -> None:
     target = Target(str(scene.file))
-    mine = GridFolder(target, target.of_file(), OPTIONS)
+    mine = GridFolder(target, target.of_file(), OPTIONS, [target.job(target.of_file())])
     with mine.held(), pytest.raises(UsageError, match="expected no other launcher of this grid, found one"):
         scene.run()
 
@@ -265,7 +346,7 @@ def test_checkpoints_of_points_lie_apart_in_a_shared_folder(scene: Scene) -> Non
 
 def test_a_point_is_the_same_after_its_record(scene: Scene) -> None:
     target = Target(str(scene.file))
-    folder = GridFolder(target, target.of_file(), OPTIONS)
+    folder = GridFolder(target, target.of_file(), OPTIONS, [target.job(target.of_file())])
     kept = [GridPoint("r.1", {"env.all.X": 1}, state="stopped", run="r.1-2026", global_step=3)]
     with folder.held():
         folder.write(kept)
