@@ -84,7 +84,7 @@ def test_a_pause_without_an_incident_counts_for_the_run_as_its_description_says(
     replay = training()
     step(replay, 15.5, 11)
     assert incidents(replay) == [] and replay.status()["lost_seconds"] == pytest.approx(4.5)
-    assert "summed over all pauses: those of" in (RunStatus.__doc__ or "")
+    assert "summed over all pauses, also" in (RunStatus.__doc__ or "")
 
 
 def test_where_the_others_train_on_nothing_stands() -> None:
