@@ -50,6 +50,11 @@ class Target:
         return " ".join([*(["--local"] if self.local else []), *map(shlex.quote, [*selection, self.file])])
 
     @property
+    def as_started(self) -> str:
+        """Return the target as a user types it for another ``launch up`` with the same settings."""
+        return " ".join([*(f"--set {shlex.quote(each)}" for each in self.overrides), str(self)])
+
+    @property
     def selects(self) -> bool:
         """Return whether the target selects only some of the file's tasks."""
         return bool(self.include or self.exclude)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, List, Sequence
 
 from cluster.errors import TaskError
-from cluster.protocol.addresses import PROXIES
+from cluster.protocol.addresses import LOCAL_NAMES, PROXIES, host_of
 from cluster.runtime.devices import available_gpus, ps_device, worker_device
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.waiting import listens, wait_for, wait_for_server
@@ -128,8 +128,15 @@ def _refuse_taken_port(task: Task) -> None:
             raise TaskError(f"{task.name}: cannot listen at {address}: {error.strerror}") from error
         raise TaskError(
             f"{task.name}: expected port {port} of {host} to be free for {address}, found it taken;"
-            f" `ss -ltnp 'sport = :{port}'` shows the process there: end it, or choose another port"
+            f" `ss -ltnp 'sport = :{port}'` shows the process there: end it, or {_other_port(task)}"
         ) from error
+
+
+def _other_port(task: Task) -> str:
+    """Return how the task's run gets another port; ``--local`` suits only a run that is on this machine alone."""
+    hosts = {host_of(address) for addresses in task.cluster.values() for address in addresses}
+    way = "set another `port` in the hosts file"
+    return f"{way}, or start with --local, which takes free ports" if hosts <= set(LOCAL_NAMES) else way
 
 
 LEAVE_S = 30.0  # for the other workers to finish their current step

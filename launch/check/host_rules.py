@@ -5,6 +5,7 @@ from typing import Dict, Iterator, Optional, Tuple
 
 from cluster.protocol.addresses import port_of
 from cluster.protocol.quantity import quantity
+from cluster.spec.model import is_local
 from launch.agent.gpus import assignment
 from launch.agent.wire.check_request import PortHolder
 from launch.agent.wire.host_facts import Failed, Gpu, Python, Versions
@@ -116,10 +117,15 @@ def ephemeral_ports(evidence: Evidence) -> Iterator[Finding]:
 
 def _free_it(host: str, holder: PortHolder) -> str:
     if holder.run:
-        return f"it belongs to {holder.run}: end that run with `launch down` and its hosts file, or choose another port"
+        return f"it belongs to {holder.run}: end that run with `launch down` and its hosts file, or {_other_port(host)}"
     if holder.pid:
-        return f"end it with `ssh {host} kill {holder.pid}`, or choose another port"
-    return "choose another port"
+        return f"end it with `ssh {host} kill {holder.pid}`, or {_other_port(host)}"
+    return _other_port(host)
+
+
+def _other_port(host: str) -> str:
+    way = "choose another port (key port)"
+    return f"{way}, or add --local, which takes free ports" if is_local(host) else way
 
 
 def _owners(evidence: Evidence) -> Dict[Tuple[str, int], str]:

@@ -52,7 +52,10 @@ NUMBER = (int, float)
 TEXT = (str, None)
 
 _KNOWN = {"run": str, "lives": bool, "generation": int, "lead": TEXT, "hosts?": [str]}
-_HELD: Shape = {"run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str, "history?": dict}
+_HELD: Shape = {
+    "run": TEXT, "step": int, "bytes": NUMBER, "generation?": int, "folder?": str, "history?": dict,
+    "record?": (None, dict),
+}  # fmt: skip
 _TENSOR: Shape = {"dtype": str, "shape": (None, [(None, int)])}
 
 TIME: Shape = {"time": NUMBER}
@@ -69,7 +72,7 @@ OF_VERBS: Mapping[str, Shape] = {
     "held": {"held": [_HELD]},
     "start": {"ended?": [str]},
     "attach": ({"run": dict, "tasks": {str: dict}}, {"run?": None}),  # the rest is read as a status
-    "logs": {"time": NUMBER, "task": str, "line": str},
+    "logs": {"time": NUMBER, "task": str, "line": str, "attempt?": int},
     "flight": {"time": NUMBER, "flights": [dict]},  # read as ``HostFlights``
     "build": {"want?": [str], "stage?": str, "done?": str},
     "export": (

@@ -151,9 +151,14 @@ def _hand_over(reader: Iterator[LogLine], came: "Queue[Optional[LogLine]]") -> N
 def _lines(fleet: Fleet, conversation: Conversation, problems: List[HostProblem], until: float) -> Iterator[LogLine]:
     """Yield the lines of one host; add a problem if the connection breaks, or the end has not come at ``until``."""
     secrets = [os.environ[name] for name in fleet.spec.secrets if name in os.environ]
+    attempts: Dict[str, int] = {}
     try:
         for answer in _answers(fleet, conversation, until):
-            yield LogLine(float(answer["time"]), answer["task"], conversation.host, mask(answer["line"], secrets))
+            moment, task, attempt = float(answer["time"]), answer["task"], answer.get("attempt", 0)
+            if attempt > attempts.setdefault(task, attempt):  # a log that becomes readable late may be an earlier one
+                attempts[task] = attempt
+                yield LogLine(moment, task, conversation.host, f"-- attempt_{attempt}.log --")
+            yield LogLine(moment, task, conversation.host, mask(answer["line"], secrets))
     except HostProblem as problem:
         problems.append(problem)
     finally:

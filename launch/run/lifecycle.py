@@ -123,7 +123,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
     for found in split_folders(start.spec):
         view.note(f"{fold(found.hosts)}: {found.what}; {found.mend}")
-    with advising(str(target), planned.plan.hosts):
+    with advising(target.as_started, planned.plan.hosts):
         fleet.connect()
         run = _named(fleet, planned, view, start.detach)
         if start.resume and start.spec.command is None:
@@ -156,7 +156,7 @@ def _detached(fleet: Fleet, run: Draft, target: Target) -> List[str]:
 
     ends = [] if fleet.slurm_job else [(named(hosts), why) for hosts, why in run.fragile]
     resumes = fleet.spec.command is None or fleet.spec.keeps_state
-    return run_end.detached(run.plan.run, str(target), ends, resumes, fleet.slurm_job)
+    return run_end.detached(run.plan.run, str(target), target.as_started, ends, resumes, fleet.slurm_job)
 
 
 def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending, say: Callable[..., None]) -> List[str]:

@@ -5,17 +5,19 @@ A host holds the checkpoints of runs whose chief was there, and copies of the ch
 names the host that died.
 """
 
+import json
 import secrets
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.typed_json import Malformed, from_values
 from cluster.spec.model import Spec
 from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
+from launch.curve.comparison import in_words
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import find_named
@@ -23,12 +25,15 @@ from launch.hosts.channel import Silence
 from launch.hosts.conversation import Conversation
 from launch.plan.agent_requests import peers
 from launch.plan.plan import Plan
+from launch.status.run import RunRecord
 from launch.status.run_history import RunHistory
-from launch.view.console import fold
+from launch.view.console import cut, fold
 
 HELD_S = 60.0  # for a host to look through its runs
 QUIET_S = 120.0  # after this time without a line from either host, the transfer has failed
 LOOK_S = 0.2
+MOST_KEYS = 8  # in the line about settings that differ
+LONGEST = 40  # characters of a value in that line
 
 
 class Held(NamedTuple):
@@ -36,7 +41,7 @@ class Held(NamedTuple):
 
     Where ``run`` is None, the checkpoint is in ``train.checkpoint.dir``. ``folder`` is the checkpoint's folder on the
     host. Of two runs, the one with the higher ``generation`` began later. ``history`` is the learning curve of
-    the run; only the host that led the run has it.
+    the run, and ``record`` has its settings; only the host that led the run has both.
     """
 
     host: str
@@ -46,6 +51,7 @@ class Held(NamedTuple):
     generation: int = 0
     folder: str = ""
     history: RunHistory = RunHistory()
+    record: Optional[RunRecord] = None
 
 
 def refuse_resume(spec: Spec, source: Optional[str] = None) -> None:
@@ -144,6 +150,9 @@ def bring_newest(
         return {**requests, plan.lead: asked_of_lead}
     for line in chosen_in_words(found, passed_over(held, found), plan.lead, fleet.path_on):
         note(line)
+    record = next((each.record for each in held if each.run == found.run and each.record is not None), None)
+    for line in differences(record, plan.spec):
+        note(line)
     run = found.run
     if found.host != plan.lead:
         _hand_over(fleet, plan, found)
@@ -156,7 +165,8 @@ def bring_newest(
 def _held(host: str, values: Mapping[str, Any]) -> Held:
     known = {key: values[key] for key in ("run", "step", "bytes", "generation", "folder") if key in values}
     try:
-        return Held(host, history=from_values(RunHistory, values.get("history", {})), **known)
+        record = None if values.get("record") is None else from_values(RunRecord, values["record"])
+        return Held(host, history=from_values(RunHistory, values.get("history", {})), record=record, **known)
     except Malformed:  # of another version: a curve is not worth a refusal
         return Held(host, **known)
 
@@ -172,6 +182,35 @@ def chosen_in_words(found: Held, further: Optional[Held], lead: str, path_on: Ca
             f"{path_on(further.host, further.folder)}"
         )
     return lines
+
+
+def differences(before: Optional[RunRecord], spec: Spec) -> List[str]:
+    """Return a line with the settings in which ``spec`` differs from an earlier run; no line if no setting differs.
+
+    The settings are ``args`` and ``train``. A key of ``train`` that only one of two versions of the launcher knows is
+    left out.
+    """
+    if before is None:
+        return []
+    args, train = json.loads(json.dumps([spec.args, spec.train.to_dict()]))  # as in a record: lists, no tuples
+    known = [key for key in before.train if key in train]
+    found = [*_changes("args", before.args, args)]
+    found += [change for key in known for change in _changes(f"train.{key}", before.train[key], train[key])]
+    more = [f"and {len(found) - MOST_KEYS} more"] if len(found) > MOST_KEYS else []
+    return [f"differs from {before.run}: {', '.join([*found[:MOST_KEYS], *more])}"] if found else []
+
+
+def _changes(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Yield each key whose value differs, with both values: ``args.learning_rate 0.02 → 0.0005``."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*before, *now]):
+            yield from _changes(f"{name}.{key}", before.get(key), now.get(key))
+    elif before != now:
+        yield f"{name} {_shortened(before)} → {_shortened(now)}"
+
+
+def _shortened(value: Any) -> str:
+    return cut(" ".join(in_words(value).split()), LONGEST)
 
 
 def _hand_over(fleet: Fleet, plan: Plan, found: Held) -> None:

@@ -148,7 +148,8 @@ class RunStatus:
       silent: Hosts whose agents send nothing to the lead now.
       cause_incident: Number of the incident that made the run fail; else null.
       lost_steps: Number of steps that training went back, including restarts of a ps by `launch restart`.
-      lost_seconds: Seconds without progress, summed over all incidents.
+      lost_seconds: Seconds without a newer step, beyond the usual time of a step, summed over all pauses, also
+        those without an incident.
       effective: Effective training time; null for a program whose steps are not known.
       waiting_share: Share of a step, 0 to 1, in which workers wait for the slowest worker; null where no worker waits.
       remaining: Workers that have not ended ten seconds after another worker has exited with code 0; null without such

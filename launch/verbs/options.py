@@ -22,6 +22,7 @@ from launch.view.console import say
 
 YAML = (".yaml", ".yml")
 HERE = "hosts.yaml"  # the hosts file where none is named
+BEFORE_A_RUN = ("up", "plan", "check", "setup", "verify", "grid", "manifest")  # verbs that need no earlier run
 
 
 def complete_hosts_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> List[str]:
@@ -71,6 +72,9 @@ for a job, type `launch {verb} {here}`, once that file has the lines
   cluster: {{ps: [localhost], worker: [localhost, localhost]}}
 for a script that trains by itself, type `launch run -H localhost -- python {file}`"""
 
+WRITE_FILE = "name a file, or write a first job with `launch init NAME`"
+NAME_FILE = "name the run's file, or any file with the same hosts: `launch runs FILE` lists every run there"
+
 
 def refuse_other_files(verb: str, file: str) -> None:
     """Refuse a FILE that is Python code, and a missing FILE that the user has not named.
@@ -84,8 +88,8 @@ def refuse_other_files(verb: str, file: str) -> None:
         raise UsageError(PYTHON_FILE.format(file=shlex.quote(file), verb=verb, here=here, name=path.name))
     if file == HERE and not path.exists():
         raise UsageError(
-            f"FILE: expected a hosts file, or {HERE} in this folder, found neither; name a file, or write a first job "
-            "with `launch init NAME`"
+            f"FILE: expected a hosts file, or {HERE} in this folder, found neither; "
+            f"{WRITE_FILE if verb in BEFORE_A_RUN else NAME_FILE}"
         )
 
 

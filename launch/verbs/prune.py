@@ -1,6 +1,5 @@
 """``launch prune``: remove past runs and unused code on the hosts of a file, or show what a removal would delete."""
 
-import shlex
 import time
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Union
@@ -133,8 +132,7 @@ def prune(target: Target, as_json: bool, remove: bool) -> int:
     """
     with target.reach_hosts() as fleet:
         found = prune_hosts(fleet, remove)
-    words = " ".join([*(f"--set {shlex.quote(each)}" for each in target.overrides), str(target)])
-    advice = [] if remove or found.is_empty else [f"remove them with `launch prune {words} --yes`"]
+    advice = [] if remove or found.is_empty else [f"remove them with `launch prune {target.as_started} --yes`"]
     tell(as_json, as_values(found, remove), [*in_lines(found, remove), *advice])
     if found.problems:
         raise CannotStart(found.problems)

@@ -40,7 +40,7 @@ def train(target: Target, detach: bool, resume: bool = False) -> int:
     """Start a run, follow it unless it is detached, and return its exit code."""
 
     def ending(status: RunStatus) -> List[str]:
-        return run_end.ending(status, str(target), bool(target.local))
+        return run_end.ending(status, target.as_started, bool(target.local))
 
     spec = target.spec()
     if resume:

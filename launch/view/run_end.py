@@ -13,17 +13,17 @@ from launch.view.console import of_duration
 from launch.view.run_text import best, elapsed, hook_problem, metrics, warnings
 
 
-def ending(status: RunStatus, asked: str, local: bool = False) -> List[str]:
+def ending(status: RunStatus, again: str, local: bool = False) -> List[str]:
     """Return the last lines of ``launch up``.
 
     Args:
-      asked: the argument with which other verbs find the run.
+      again: the arguments with which ``launch up`` resumes from the run.
       local: whether the files of all hosts are on this machine (``--local``).
     """
     head = f"{status.run} {status.state}"
     lines = [*what_happened(status), *hook_problem(status), *warnings(status)]
     if status.state != "succeeded":
-        return [*lines, *saved(status, asked), f"{head}: {status.cause}"]
+        return [*lines, *saved(status, again), f"{head}: {status.cause}"]
     if status.checkpoint is not None:
         where = next((task.host for task in status.tasks if task.log and is_chief(status, task)), "")
         at = "" if local else f"{where}:"
@@ -36,7 +36,7 @@ def ending(status: RunStatus, asked: str, local: bool = False) -> List[str]:
     return [*lines, f"{head}{took}", *metrics(status)]
 
 
-def saved(status: RunStatus, asked: str) -> List[str]:
+def saved(status: RunStatus, again: str) -> List[str]:
     """Return a line with the newest checkpoint of a failed or stopped run, and the command that resumes from it."""
     if status.state not in ("failed", "stopped") or status.steps is None or status.global_step is None:
         return []
@@ -45,7 +45,7 @@ def saved(status: RunStatus, asked: str) -> List[str]:
     host = next((task.host for task in status.tasks if is_chief(status, task)), "")
     step, lost = status.checkpoint_step, max(0, status.global_step - status.checkpoint_step)
     loses = f", {quantity(lost, 'step')} before the end" if lost else ""
-    return [f"saved: the checkpoint of step {step} on {host}{loses}; continue with `launch up --resume {asked}`"]
+    return [f"saved: the checkpoint of step {step} on {host}{loses}; continue with `launch up --resume {again}`"]
 
 
 def what_happened(status: RunStatus, most: int = 10) -> List[str]:
@@ -55,11 +55,14 @@ def what_happened(status: RunStatus, most: int = 10) -> List[str]:
     return [] if plain and status.state == "failed" else incident_status.lines(incidents, most)
 
 
-def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: bool, slurm_job: str = "") -> List[str]:
+def detached(
+    run: str, asked: str, again: str, fragile: Sequence[Tuple[str, str]], resumes: bool, slurm_job: str = ""
+) -> List[str]:
     """Return the lines that ``launch up -d`` prints when every task is up.
 
     Args:
       asked: the argument with which other verbs find the run.
+      again: the arguments with which ``launch up`` starts a run with the same settings.
       fragile: hosts whose reboot ends the run, and the reason why a boot restarts no agent there, or "".
       resumes: whether the launcher knows the run's checkpoints.
       slurm_job: the Slurm job that has the hosts; "" for none.
@@ -67,10 +70,10 @@ def detached(run: str, asked: str, fragile: Sequence[Tuple[str, str]], resumes: 
     lines = [f"{run} is up; see it with `launch status {asked}`, end it with `launch down {asked}`"]
     lines += [f"a reboot of {hosts} ends the run" + (f": {why}" if why else "") for hosts, why in fragile]
     if fragile:
-        again = f"then continue the run with `launch down {asked}` and `launch up --resume {asked}`"
+        mend = f"then continue the run with `launch down {asked}` and `launch up --resume {again}`"
         if not resumes:
-            again = f"then start it again with `launch down {asked}` and `launch up {asked}`"
-        lines.append(again)
+            mend = f"then start it again with `launch down {asked}` and `launch up {again}`"
+        lines.append(mend)
     return lines + ([f"the run ends with Slurm's job {slurm_job} at the latest"] if slurm_job else [])
 
 

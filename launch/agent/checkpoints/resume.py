@@ -15,11 +15,12 @@ from cluster.protocol.checkpoint_files import BEST, OWNER, list_checkpoints
 from cluster.protocol.typed_json import to_values
 from launch.agent.checkpoints import stored
 from launch.agent.state import plan_file
-from launch.agent.state.run_folder import RunFolder, expand
+from launch.agent.state.plan_file import KeptPlan
+from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.state.runs import generation, note_generation, runs
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
-from launch.status.run import RunStatus
+from launch.status.run import RunRecord, RunStatus
 from launch.status.run_history import RunHistory
 
 
@@ -73,11 +74,13 @@ def _curve(run: Optional[RunFolder]) -> RunHistory:
 
 
 def held(request: HeldRequest) -> Dict[str, Any]:
-    """Report the checkpoints to resume from: {"held": [{"run", "generation", "step", "bytes", "folder", "history"}]}.
+    """Report the checkpoints to resume from.
+
+    The answer is {"held": [{"run", "generation", "step", "bytes", "folder", "history", "record"}]}.
 
     If the request names a run, only checkpoints of that run count. ``history`` is the learning curve of the
-    checkpoint's run, or of the newest run if the checkpoint's run is None. It is empty if that run's chief was on
-    another host.
+    checkpoint's run, or of the newest run if the checkpoint's run is None. ``record`` has that run's arguments and its
+    keys of ``train``. Both are empty if that run's chief was on another host.
 
     The list has at most three checkpoints. First, the newest in ``train.checkpoint.dir``; its run is None. Second, that
     of the newest run that left one. Third, the one with the highest step of all older runs, if that step is higher. No
@@ -96,7 +99,13 @@ def held(request: HeldRequest) -> Dict[str, Any]:
     furthest = sorted(of_runs[1:], key=lambda left: left[1].step)[-1:]
     found += [*of_runs[:1], *(left for left in furthest if left[1].step > of_runs[0][1].step)]
     newest = next(_earlier(folder, request.run.name, directory), None)
-    return {"held": [{**_entry(run, each), "history": to_values(_curve(run or newest))} for run, each in found]}
+    return {"held": [{**_entry(run, each), **_continued_run(run or newest)} for run, each in found]}
+
+
+def _continued_run(run: Optional[RunFolder]) -> Dict[str, Any]:
+    args, train = plan_file.arguments(KeptPlan() if run is None else plan_file.read(run))
+    known = RunRecord(run.run, name_of(run.run), args=args, train=train) if run and (args or train) else None
+    return {"history": to_values(_curve(run)), "record": known and to_values(known)}
 
 
 def _entry(run: Optional[RunFolder], checkpoint: stored.LocalCheckpoint) -> Dict[str, Any]:

@@ -4,8 +4,10 @@ A verb may read the file of a run that an older or a newer launcher began. So a 
 needs. Each field has a default, which holds for a run without the field.
 """
 
+import contextlib
+import json
 from dataclasses import dataclass, field
-from typing import Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 from cluster.protocol.settings import Container, Keep
 from cluster.protocol.typed_json import to_values
@@ -13,6 +15,7 @@ from launch.agent.state.run_folder import RunFolder, name_of
 from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest
 
 PLAN = "plan.json"
+ENTRY = "jobs.main"  # in the command of a job's tasks
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,27 @@ def read(folder: RunFolder) -> KeptPlan:
     whose file is damaged.
     """
     return folder.read_record(PLAN, KeptPlan) or KeptPlan(name=name_of(folder.run))
+
+
+def arguments(plan: KeptPlan) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Return the arguments of a run, and the keys of ``train``, from the command of its chief."""
+    chief = next((task for task in plan.tasks or () if task.chief), None)
+    if chief is None:
+        return {}, {}
+    options = _options(chief.argv)
+    if ENTRY not in chief.argv:
+        return options, {}
+    with contextlib.suppress(ValueError):
+        args, train = json.loads(options["args"]), json.loads(options["train"])
+        return (args, train) if isinstance(args, dict) and isinstance(train, dict) else ({}, {})
+    return {}, {}
+
+
+def _options(argv: Sequence[str]) -> Dict[str, Any]:
+    """Return the options of a command by name: ``--rate=0.1``, ``--rate 0.1``, and True for ``--verbose``."""
+    found: Dict[str, Any] = {}
+    for word, following in zip(argv, [*argv[1:], "--"]):
+        name, equals, value = word[2:].partition("=")
+        if word.startswith("--") and name:
+            found[name] = value if equals else True if following.startswith("--") else following
+    return found

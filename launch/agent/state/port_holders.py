@@ -9,6 +9,8 @@ from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import TaskRequest
 
+OTHER_PORT = "set another `port` in the hosts file"
+
 
 class OtherRun(NamedTuple):
     """A run that holds ports; ``file`` is what a user types after a verb to name it: ``launch down FILE``."""
@@ -34,7 +36,8 @@ def refusals(tasks: Sequence[TaskRequest], beside: Optional[str]) -> List[str]:
             by_run.setdefault(run, []).append(task)
             continue
         who = sockets.describe_holder(task.port)
-        others.append(f"port {task.port} of {task.name} is taken by {who}; end it or choose another port")
+        way = f"train beside it with `{beside}`, which takes free ports" if beside else OTHER_PORT
+        others.append(f"port {task.port} of {task.name} is taken by {who}; end it, or {way}")
     return [*(_refusal(run, taken, beside) for run, taken in by_run.items()), *others]
 
 

@@ -4,23 +4,20 @@ The verb reads only files, and asks no agent. The state, the times and the steps
 chief's host. So only that host reports them, with times of its own clock.
 """
 
-import contextlib
 import json
 import os
 import pwd
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Optional
 
 from cluster.protocol.shared_files import read_at_most
 from cluster.protocol.typed_json import from_values, part_of
 from launch.agent.state import plan_file
-from launch.agent.state.plan_file import KeptPlan
 from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.state.runs import described, every_run
 from launch.agent.verbs.status import orphaned
 from launch.agent.wire.verb_requests import RunsRequest
 from launch.status.run import KnownRun, RunRecord, RunsAnswer, RunStatus
 
-ENTRY = "jobs.main"  # in the command of a job's tasks
 LARGEST = 64 << 20  # bytes of a status; the status of 10,000 tasks has some 10 MB
 
 
@@ -32,7 +29,7 @@ def runs(request: RunsRequest) -> RunsAnswer:
 
 def _known(folder: RunFolder) -> KnownRun:
     run, plan = described(folder), plan_file.read(folder)
-    args, train = _arguments(plan)
+    args, train = plan_file.arguments(plan)
     status = _status(folder, run["lives"]) if run["lead"] == folder.host else RunStatus(state="")
     record = part_of(
         RunRecord,
@@ -50,30 +47,6 @@ def _known(folder: RunFolder) -> KnownRun:
         train=train,
     )
     return KnownRun(run["generation"], run["lives"], record)
-
-
-def _arguments(plan: KeptPlan) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """Return the arguments of a run, and the keys of ``train``, from the command of its chief."""
-    chief = next((task for task in plan.tasks or () if task.chief), None)
-    if chief is None:
-        return {}, {}
-    options = _options(chief.argv)
-    if ENTRY not in chief.argv:
-        return options, {}
-    with contextlib.suppress(ValueError):
-        args, train = json.loads(options["args"]), json.loads(options["train"])
-        return (args, train) if isinstance(args, dict) and isinstance(train, dict) else ({}, {})
-    return {}, {}
-
-
-def _options(argv: Sequence[str]) -> Dict[str, Any]:
-    """Return the options of a command by name: ``--rate=0.1``, ``--rate 0.1``, and True for ``--verbose``."""
-    found: Dict[str, Any] = {}
-    for word, following in zip(argv, [*argv[1:], "--"]):
-        name, equals, value = word[2:].partition("=")
-        if word.startswith("--") and name:
-            found[name] = value if equals else True if following.startswith("--") else following
-    return found
 
 
 def _status(folder: RunFolder, lives: bool) -> RunStatus:

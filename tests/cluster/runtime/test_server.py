@@ -10,16 +10,22 @@ from cluster.runtime.server import session_config, start
 from cluster.task import Task, Train
 
 
-def test_a_taken_port_is_told_with_its_address_and_how_to_find_who_has_it() -> None:
+@pytest.mark.parametrize(
+    ("worker", "way"), [("127.0.0.1", "hosts file, or start with --local, which takes free ports"), ("b", "hosts file")]
+)
+def test_a_taken_port_is_told_with_its_address_how_to_find_who_has_it_and_how_to_get_another(
+    worker: str, way: str
+) -> None:
     with socket.socket() as other:
         other.bind(("", 0))
         other.listen(1)
         port = other.getsockname()[1]
-        task = Task("ps", 0, {"ps": [f"localhost:{port}"], "worker": ["localhost:1"]})
+        task = Task("ps", 0, {"ps": [f"localhost:{port}"], "worker": [f"{worker}:1"]})
         with pytest.raises(TaskError) as caught:
             start(task)
     assert f"ps:0: expected port {port} of localhost to be free" in str(caught.value)
     assert f"ss -ltnp 'sport = :{port}'" in str(caught.value)
+    assert str(caught.value).endswith(f"end it, or set another `port` in the {way}")
 
 
 def test_a_workers_sessions_do_not_wait_for_other_workers() -> None:

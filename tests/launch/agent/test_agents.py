@@ -205,7 +205,8 @@ def test_taken_ports_and_missing_programs_are_all_named_and_nothing_stays(run: R
         agents.requests[LEAD]["tasks"][0]["port"] = port
         error = agents.start()["error"]
     assert error.startswith(f"port {port} of worker:0 is taken by pid {os.getpid()} (")
-    assert error.endswith("end it or choose another port; no program no-such-program on this host")
+    way = "end it, or train beside it with `launch up --local r.yaml`, which takes free ports"
+    assert error.endswith(f"{way}; no program no-such-program on this host")
     assert left_in(tmp_path) == [] and not list(tmp_path.rglob("r-*"))
 
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, List
 import pytest
 
 from cluster.protocol.settings import Container, Hook, Notice
+from launch.agent.wire.check_request import PortHolder
 from launch.check import host_rules
 from launch.check.findings import Note, Rule, Survey
 from launch.check.report import RULES, judge
@@ -48,7 +49,13 @@ def test_a_taken_port_is_named_with_its_task_and_holder() -> None:
     held = {"why": "taken by pid 42 (python a.py)", "pid": 42, "run": None}
     one = only(host_rules.ports, evidence(PLAN, {"p": {"ports": {"2222": held}}}))
     assert (one.hosts, one.what) == (("p",), "port 2222 of ps:0 is taken by pid 42 (python a.py)")
-    assert one.mend == "end it with `ssh p kill 42`, or choose another port"
+    assert one.mend == "end it with `ssh p kill 42`, or choose another port (key port)"
+
+
+def test_on_this_machine_alone_free_ports_are_the_way_beside_another_run() -> None:
+    held = PortHolder("taken by a process of another user", None, None)
+    way = "choose another port (key port), or add --local, which takes free ports"
+    assert host_rules._free_it("localhost", held) == way
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 SPEC = spec_of("ps:0@cpu01", "ps:1@cpu02", "chief:0@gpu01", "worker:0@gpu01", "worker:1@gpu02", "worker:10@gpu02")
 
 
-def line(task: str, text: str, time: float = 0.0) -> bytes:
-    return json.dumps({"task": task, "attempt": 0, "line": text, "time": time}).encode() + b"\n"
+def line(task: str, text: str, time: float = 0.0, attempt: int = 0) -> bytes:
+    return json.dumps({"task": task, "attempt": attempt, "line": text, "time": time}).encode() + b"\n"
 
 
 def host(name: str, *said: Any) -> FakeHost:
@@ -70,6 +70,19 @@ def test_each_line_says_which_task_on_which_host_it_is_from() -> None:
     with fleet_of(hosts) as fleet:
         assert print_logs(fleet, fleet.spec.tasks, said.append) == []
     assert said == ["worker:0@a one", "worker:1@b two", "worker:1@b "]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_line_separates_the_attempts_of_a_task(follow: bool) -> None:
+    of_a = [line("worker:0", "one"), line("worker:0", "two", 1.0, 2), line("worker:0", "three", 2.0, 2)]
+    hosts = {"a": host("a", *of_a), "b": host("b", line("worker:1", "only", 3.0, 1))}
+    said: List[str] = []
+    with fleet_of(hosts) as fleet:
+        assert print_logs(fleet, fleet.spec.tasks, said.append, follow=follow) == []
+    assert [each for each in said if "@a " in each] == [
+        "worker:0@a one", "worker:0@a -- attempt_2.log --", "worker:0@a two", "worker:0@a three",
+    ]  # fmt: skip
+    assert [each for each in said if "@b " in each] == ["worker:1@b only"]  # as with --tail
 
 
 def test_only_the_hosts_of_the_chosen_tasks_are_asked_and_for_those_tasks() -> None:

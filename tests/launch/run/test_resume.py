@@ -1,7 +1,9 @@
 """A resumed run goes on from the newest checkpoint, whichever host of the file holds it."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
@@ -13,7 +15,8 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import note_generation
 from launch.agent.wire.run_request import Wanted
 from launch.errors import CannotStart, UsageError
-from launch.run.resume import Held, bring_newest, chosen_in_words, newest, passed_over, refuse_resume
+from launch.run.resume import Held, bring_newest, chosen_in_words, differences, newest, passed_over, refuse_resume
+from launch.status.run import RunRecord
 from tests.launch.end_to_end.test_two_hosts_here import RUN, Cluster
 from tests.support.agent.saved import save, steps
 from tests.support.launch.statuses import history, status
@@ -97,6 +100,44 @@ def test_the_curve_comes_from_the_host_that_led_the_run(tmp_path: Path) -> None:
     brought(cluster)
     assert from_there(cluster) == Wanted(EARLIER, 20)
     assert cluster.requests["localhost"].history == curve
+
+
+def with_settings(run: RunFolder, **train: Any) -> None:
+    """Write the plan of a run that was started with another rate."""
+    argv = ["python", "-m", "jobs.main", "job.py", "--train", json.dumps(train), "--args", '{"rate": 0.02}']
+    run.write("plan.json", {"name": "r", "tasks": [{"name": "worker:0", "chief": True, "argv": argv}]})
+
+
+def test_settings_that_differ_from_those_of_the_run_are_told(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, ["true"])
+    cluster.plan = replace(cluster.plan, spec=replace(cluster.spec, args={"rate": 0.0005}))
+    chief = folder(cluster, "localhost")
+    chief.create()
+    with_settings(chief, **{**Train().to_dict(), "steps": 20})
+    save(chief.checkpoint, 20)
+    assert brought(cluster)[1:] == [f"differs from {EARLIER}: args.rate 0.02 → 0.0005, train.steps 20 → 1000"]
+
+
+def test_in_a_named_folder_the_settings_are_compared_with_the_newest_run_that_saved_there(tmp_path: Path) -> None:
+    cluster, directory = Cluster(tmp_path, ["true"]), str(tmp_path / "c")
+    spec = replace(cluster.spec, args={"rate": 0.1}, train=Train(checkpoint=Checkpoint(dir=directory)))
+    cluster.plan = replace(cluster.plan, spec=spec)
+    chief = folder(cluster, "localhost")
+    chief.create()
+    with_settings(chief)
+    chief.write("plan.json", {**json.loads((chief.own / "plan.json").read_text()), "checkpoint_dir": directory})
+    save(tmp_path / "c", 20)
+    assert brought(cluster)[1:] == [f"differs from {EARLIER}: args.rate 0.02 → 0.1"]
+
+
+def test_the_line_about_settings_is_bounded_and_absent_where_nothing_differs() -> None:
+    before = RunRecord(EARLIER, "r", args={f"a{n}": n for n in range(9)}, train={"of_another_version": 1})
+    spec = Spec(Path("r.yaml"), "r", (), args={**before.args, "a0": ["x"] * 99, "nested": None})
+    (line,) = differences(before, spec)
+    assert line.startswith(f'differs from {EARLIER}: args.a0 0 → ["x", ') and len(line) < 100
+    (line,) = differences(before, replace(spec, args={}))
+    assert line.endswith("args.a7 7 → -, and 1 more")
+    assert differences(before, replace(spec, args=before.args)) == differences(None, spec) == []
 
 
 def test_a_checkpoint_that_is_on_the_chiefs_host_stays_where_it_is(tmp_path: Path) -> None:

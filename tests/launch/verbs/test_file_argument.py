@@ -39,13 +39,20 @@ def test_a_task_or_folder_that_is_missing_is_refused(words: List[str]) -> None:
     assert "Missing argument" in CliRunner().invoke(cli, words).output
 
 
-@pytest.mark.parametrize("verb", ["up", "status", "logs"])
+START = "name a file, or write a first job with `launch init NAME`"
+FIND = "name the run's file, or any file with the same hosts: `launch runs FILE` lists every run there"
+
+
+@pytest.mark.parametrize(
+    ("verb", "step"),
+    [("up", START), ("plan", START), ("check", START), ("status", FIND), ("logs", FIND), ("runs", FIND)],
+)
 def test_without_any_hosts_file_the_next_step_is_named(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    verb: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     error = CliRunner().invoke(cli, [verb]).exception
-    assert str(error).startswith("FILE: expected a hosts file, or hosts.yaml in this folder, found neither; name")
+    assert str(error) == f"FILE: expected a hosts file, or hosts.yaml in this folder, found neither; {step}"
 
 
 def test_a_job_in_the_place_of_its_hosts_file_is_answered_with_what_to_type() -> None:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.launch.agent.verbs.test_runs import make_run
 from tests.support.launch.launcher import Launcher
 
 
@@ -34,6 +35,12 @@ def test_an_earlier_run_is_listed_and_meant_by_its_name(launch: Launcher) -> Non
     assert told(launch, "runs", "--compare", run, newest["run"])["runs"][0]["history"]["step"] == []
     refused = launch("runs", "--compare", run, "another")
     assert refused.returncode == 2 and "--compare: expected a run on localhost, found 'another'" in refused.stderr
+
+
+def test_any_file_with_the_same_hosts_lists_the_runs(launch: Launcher) -> None:
+    make_run(launch.workdir, "another-20261120-120000", 1, host="localhost", lead="localhost")
+    launch.write("a script of another program")
+    assert [each["run"] for each in told(launch, "runs")["runs"]] == ["another-20261120-120000"]
 
 
 def test_a_name_that_is_none_is_refused_with_the_nearest(launch: Launcher) -> None:

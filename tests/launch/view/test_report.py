@@ -1,12 +1,19 @@
 """How a run ended, in the words and the exit code that an operator sees."""
 
 from dataclasses import replace
-from typing import Any, List, Mapping, Optional
+from types import SimpleNamespace
+from typing import Any, Callable, List, Mapping, Optional
 
 import pytest
 
+from launch.run import lifecycle
+from launch.run.lifecycle import Ended
 from launch.status.incident_status import Deed, IncidentStatus
+from launch.status.run import RunStatus
+from launch.target import Target
+from launch.verbs import up
 from launch.view.run_end import culprit, detached, ending, exit_code, first_failure
+from tests.support.launch.fakes import spec_of
 from tests.support.launch.statuses import status, task
 
 DONE = status(
@@ -79,6 +86,31 @@ def test_a_run_that_was_cut_off_reports_its_checkpoint_and_the_command_that_goes
     assert ending(ended, "--local r.yaml") == [*lines, f"r-1 {state}: SIGINT"]
 
 
+def test_the_command_that_goes_on_has_the_options_of_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Target("my r.yaml", True, ("args.rate=0.02", "args.words=a b"), ("gpu[01-02]",), ("worker:1",))
+    stopped = status(state="stopped", cause="SIGINT", steps=100, checkpoint_step=40, global_step=40)
+    lines: List[str] = []
+
+    def trained(target: Target, start: Any, interrupts: Any, ending: Callable[[RunStatus], List[str]]) -> Ended:
+        lines.extend(ending(stopped))
+        return Ended(130, stopped)
+
+    monkeypatch.setattr(Target, "spec", lambda self: None)
+    monkeypatch.setattr(up, "train_with_failover", trained)
+    assert up.train(asked, detach=False) == 130
+    assert lines[0].split("continue with ")[1] == (
+        "`launch up --resume --set args.rate=0.02 --set 'args.words=a b' --local --include 'gpu[01-02]' "
+        "--exclude worker:1 'my r.yaml'`"
+    )
+
+
+def test_so_has_the_command_after_a_reboot_of_a_detached_run() -> None:
+    fleet: Any = SimpleNamespace(slurm_job="", spec=spec_of("worker:0@h1"))
+    run: Any = SimpleNamespace(plan=SimpleNamespace(run="r-1"), fragile=[(("h1",), "it has no systemd")])
+    last = lifecycle._detached(fleet, run, Target("r.yaml", overrides=("args.rate=0.02",)))[-1]
+    assert last.endswith("with `launch down r.yaml` and `launch up --set args.rate=0.02 r.yaml`")
+
+
 @pytest.mark.parametrize(
     ("state", "signals", "code"),
     [("succeeded", [], 0), ("failed", [], 1), ("stopped", [], 1), ("stopped", [2], 130), ("failed", [15, 2], 143),
@@ -145,25 +177,27 @@ def test_a_failure_whose_cause_tells_all_is_not_told_twice() -> None:
 
 def test_a_detached_run_says_how_to_see_and_to_end_it_and_what_it_does_not_survive() -> None:
     fragile = [("this machine", ""), ("h[2-3]", "anna does not linger there")]
-    assert detached("r-1", "--local hosts.yaml", fragile, resumes=True) == [
+    again = "--set train.steps=9 --local hosts.yaml"
+    assert detached("r-1", "--local hosts.yaml", again, fragile, resumes=True) == [
         "r-1 is up; see it with `launch status --local hosts.yaml`, end it with `launch down --local hosts.yaml`",
         "a reboot of this machine ends the run",
         "a reboot of h[2-3] ends the run: anna does not linger there",
-        "then continue the run with `launch down --local hosts.yaml` and `launch up --resume --local hosts.yaml`",
+        "then continue the run with `launch down --local hosts.yaml` and "
+        "`launch up --resume --set train.steps=9 --local hosts.yaml`",
     ]
 
 
 def test_a_detached_program_of_others_is_started_again_without_resume() -> None:
-    again = detached("r-1", "r.yaml", [("h1", "has no systemd")], resumes=False)[-1]
-    assert again == "then start it again with `launch down r.yaml` and `launch up r.yaml`"
+    again = detached("r-1", "r.yaml", "--set restart.max=1 r.yaml", [("h1", "has no systemd")], resumes=False)[-1]
+    assert again == "then start it again with `launch down r.yaml` and `launch up --set restart.max=1 r.yaml`"
 
 
 def test_a_detached_run_that_every_host_returns_to_needs_no_advice() -> None:
-    assert len(detached("r-1", "r.yaml", [], resumes=True)) == 1
+    assert len(detached("r-1", "r.yaml", "r.yaml", [], resumes=True)) == 1
 
 
 def test_a_detached_run_in_a_job_of_slurm_names_that_job_last() -> None:
-    assert detached("r-1", "r.yaml", [], True, "7")[1:] == ["the run ends with Slurm's job 7 at the latest"]
+    assert detached("r-1", "r.yaml", "r.yaml", [], True, "7")[1:] == ["the run ends with Slurm's job 7 at the latest"]
 
 
 def test_a_receiver_that_takes_no_events_is_a_line_before_the_end() -> None:

@@ -23,6 +23,7 @@ class Target:
     """A hosts file with the run's hosts."""
 
     file, run, local, selects = "r.yaml", None, False, False
+    as_started = file
 
     def __init__(self, spec: Spec):
         self._spec = spec

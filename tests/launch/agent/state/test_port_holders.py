@@ -1,9 +1,10 @@
 """Who holds the ports of a run: an own run with the command that ends it, once; any other process with its words."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, Optional
 
 import pytest
 
@@ -54,6 +55,25 @@ def test_another_run_is_named_once_with_the_command_that_ends_it_and_a_way_besid
     beside = "launch up --local mine.yaml"
     assert refusals(tasks, beside) == [f"{ports}; {ended}, or train beside it with `{beside}`"]
     assert refusals(tasks[1:], None) == [f"port {tasks[1].port} of worker:0 is taken by the run {run.run}; {ended}"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "way"),
+    [
+        ("launch up --local r.yaml", "train beside it with `launch up --local r.yaml`, which takes free ports"),
+        (None, "set another `port` in the hosts file"),
+    ],
+)
+def test_a_port_of_another_process_is_named_with_the_way_to_another_port(
+    beside: Optional[str], way: str, tasks: List[TaskRequest]
+) -> None:
+    with socket.socket() as other:
+        other.bind(("", tasks[2].port))
+        other.listen(1)
+        (text,) = refusals(tasks, beside)
+    assert text.startswith(f"port {tasks[2].port} of worker:1 is taken by pid ") and text.endswith(
+        f"; end it, or {way}"
+    )
 
 
 def test_a_run_whose_plan_cannot_be_read_is_named_all_the_same(run: RunFolder, tasks: List[TaskRequest]) -> None:

@@ -8,6 +8,7 @@ import pytest
 from launch.agent.protocol.messages import RestartRequested, Tick
 from launch.agent.supervision.incidents import NEWEST, Incidents
 from launch.agent.supervision.task_records import TaskRecord
+from launch.status.run import RunStatus
 from tests.support.agent.histories import (
     Replay,
     advanced,
@@ -77,6 +78,13 @@ def test_it_is_over_when_the_task_trains_again_and_a_step_is_newer_than_any_befo
     (told,) = incidents(replay)
     assert (told["open"], told["again_s"], told["lost_steps"]) == (False, 5.0, 0)
     assert told["lost_seconds"] == pytest.approx(4.5)  # of 5.5 s since the newest step, 1 s is usual
+
+
+def test_a_pause_without_an_incident_counts_for_the_run_as_its_description_says() -> None:
+    replay = training()
+    step(replay, 15.5, 11)
+    assert incidents(replay) == [] and replay.status()["lost_seconds"] == pytest.approx(4.5)
+    assert "summed over all pauses, also" in (RunStatus.__doc__ or "")
 
 
 def test_where_the_others_train_on_nothing_stands() -> None:
