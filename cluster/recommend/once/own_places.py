@@ -281,7 +281,8 @@ class OwnPlaces(Places):
 
 
 _FREE = np.int64(FREE)
-NOT_ADMITTED = "shards: expected a batch that continues the progress of one of its worker's shards, found"
+# No apostrophe: TensorFlow 1.15 escapes it in the error, in which a worker looks for this text.
+NOT_ADMITTED = "shards: expected a batch that continues the progress of a shard of its worker, found"
 
 
 def _in_words(row: Any) -> str:
