@@ -12,7 +12,7 @@ import json
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -36,6 +36,7 @@ from launch.view.notebook_view import NotebookView, as_html
 
 HostsFile = Union[str, Path]
 Overrides = Optional[Mapping[str, Any]]
+LOOK_S = 0.2
 
 
 def up(
@@ -86,7 +87,10 @@ def _undone_on_ctrl_c(begin: Callable[[Interrupts], Ended]) -> Ended:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()  # starts the thread: KeyboardInterrupt during that would lose it
         try:
-            return pool.submit(begin, interrupts).result()
+            begun = pool.submit(begin, interrupts)
+            while not begun.done():  # a signal that comes just as a wait begins is handled at its end
+                wait([begun], LOOK_S)
+            return begun.result()
         except KeyboardInterrupt:
             interrupts.received.append(signal.SIGINT)
             raise

@@ -1,5 +1,6 @@
 """``import launch``: a run from Python, with the same functions as the verbs, and no handler of a signal."""
 
+import _thread
 import importlib.util
 import json
 import os
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Callable, List
 
 import pytest
 
@@ -22,7 +23,7 @@ from launch.view import notebook_view
 from tests.support import ROOT
 from tests.support.launch.launcher import Launcher
 from tests.support.launch.statuses import status
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, let_pass
 
 EXAMPLES = ROOT / "docs" / "examples" / "python"
 # Reports a step, and goes on until a file is there.
@@ -91,11 +92,21 @@ def test_a_source_without_resume_is_refused() -> None:
         api.up("hosts.yaml", run="r-1")
 
 
-def test_ctrl_c_undoes_a_start_and_is_raised_again() -> None:
+def ends_the_wait() -> None:
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def comes_just_before_the_wait() -> None:
+    let_pass(0.1)  # until the main thread waits
+    _thread.interrupt_main()  # marks the signal, and wakes nobody
+
+
+@pytest.mark.parametrize("ctrl_c", [ends_the_wait, comes_just_before_the_wait])
+def test_ctrl_c_undoes_a_start_and_is_raised_again(ctrl_c: Callable[[], None]) -> None:
     stopped: List[int] = []
 
     def begin(interrupts: Interrupts) -> Ended:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        ctrl_c()
         interrupted = threading.Event()
         while not interrupts.received:
             interrupted.wait(0.01)

@@ -364,10 +364,10 @@ def test_no_folder_of_a_run_may_be_another_users_also_by_a_link(tmp_path: Path, 
     (tmp_path / "theirs").mkdir()
     (tmp_path / name).symlink_to("theirs")
     os.chown(str(tmp_path / name), 12345, 12345, follow_symlinks=False)
-    assert refused(tmp_path, launcher).startswith(f"{tmp_path}/{name}: expected a folder of root")
+    assert refused(tmp_path, launcher).startswith(f"{tmp_path}/{name}: expected a folder owned by root")
     os.chown(str(tmp_path / name), 0, 0, follow_symlinks=False)
     os.chown(str(tmp_path / "theirs"), 12345, 12345)
-    assert refused(tmp_path, launcher).startswith(f"{tmp_path}/{name}: expected a folder of root")
+    assert refused(tmp_path, launcher).startswith(f"{tmp_path}/{name}: expected a folder owned by root")
 
 
 def test_a_folder_that_others_can_write_is_named_with_the_command_that_closes_it(

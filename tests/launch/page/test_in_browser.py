@@ -215,4 +215,4 @@ def test_a_live_page_follows_training_a_killed_worker_and_the_end(browser: Brows
         assert trains("down").returncode == 0
         eventually("the end", lambda: "stopped" in text(page, "h1"))
         assert page.complaints() == [] and all(each.startswith(url) for each in page.requested())
-    eventually("the end of the server", lambda: "server has ended" in text(page, "#problem"))
+    eventually("the end of the server", lambda: "has ended; the page shows the last values" in text(page, "#problem"))

@@ -369,7 +369,7 @@ def test_a_security_key_names_the_transport_that_can_use_it(
     operator.write(EACH + "Host *\n  User root\n  IdentityFile {folder}/none\n")
     with SecurityKeyAgent(operator.folder / "agent") as agent:
         monkeypatch.setenv("SSH_AUTH_SOCK", str(agent.path))
-        with pytest.raises(HostProblem, match=r"no key to offer.*a security key.* set `ssh.transport: openssh`"):
+        with pytest.raises(HostProblem, match=r"no key to offer.*security key.* set `ssh.transport: openssh`"):
             operator.named("h2")
 
 

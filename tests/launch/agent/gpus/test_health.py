@@ -82,6 +82,6 @@ def test_a_driver_that_does_not_know_a_field_is_asked_for_fewer(driver: Driver) 
 def test_a_lost_card_is_no_host_without_gpus_and_holds_no_memory(driver: Driver) -> None:
     driver("echo 'Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error' >&2; exit 255")
     for ask in (nvidia_smi.list_gpus, facts.driver_and_gpus):
-        with pytest.raises(CardLost, match="the one at 0000:3b:00 lost"):
+        with pytest.raises(CardLost, match="the driver has lost the GPU at 0000:3b:00"):
             ask()
     assert nvidia_smi.memory_of([42]) == []
