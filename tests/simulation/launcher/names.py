@@ -25,6 +25,7 @@ OF_LAUNCHERS = (
     "launch.run.outliving.time",
     "launch.run.resume._hand_over",
     "launch.run.start.threading",
+    "launch.run.start.time",
     "launch.signals.os",
     "launch.signals.signal",
     "launch.signals.sys",
