@@ -6,8 +6,8 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 467_950,
-    "files": 496,
+    "AST nodes": 468_050,
+    "files": 497,
     "modules of 30 lines or fewer": 1,
     "modules with one importer": 106,
     "class names used twice": 0,

@@ -1,6 +1,5 @@
 """Compare runs: the arguments that differ, the results, and the curves of two runs in one drawing."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -8,6 +7,7 @@ from launch.curve.overlay import MARKS, overlay
 from launch.status.run import RunRecord
 from launch.status.run_history import RunHistory
 from launch.view.console import of_duration
+from launch.view.differences import differing, in_words
 from launch.view.run_text import ABSENT, amount, elapsed, metric, step_of
 
 
@@ -34,24 +34,6 @@ class RunsComparison:
 
     runs: List[ComparedRun]
     differs: Dict[str, List[Any]]
-
-
-def arguments(run: RunRecord) -> Dict[str, Any]:
-    """Return one mapping with the arguments of a run and with its keys of ``train``, named ``train.KEY``."""
-    return {**run.args, **{f"train.{key}": value for key, value in run.train.items()}}
-
-
-def differing(runs: Sequence[RunRecord]) -> Dict[str, List[Any]]:
-    """Return the arguments that are not the same in all runs, with the value of each run."""
-    known = [arguments(run) for run in runs]
-    names = dict.fromkeys(name for each in known for name in each)
-    values = {name: [each.get(name) for each in known] for name in names}
-    return {name: each for name, each in values.items() if any(value != each[0] for value in each)}
-
-
-def in_words(value: Any) -> str:
-    """Return the value of an argument as in a hosts file."""
-    return ABSENT if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 def result(run: RunRecord) -> Optional[Tuple[str, Optional[float]]]:

@@ -17,6 +17,7 @@ from cluster.spec.yaml_text import parse, value_of
 from cluster.task import Best
 from launch.errors import UsageError
 from launch.status.run import RunStatus
+from launch.view import differences
 from launch.view.console import Column, table
 from launch.view.run_text import amount, step_of
 
@@ -212,13 +213,9 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any], at: str = "") -> List[str]:
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> List[str]:
     """Return a line for each key that differs between two hosts files."""
-    found = []
-    for key in dict.fromkeys([*before, *now]):
-        old, new, where = before.get(key), now.get(key), f"{at}{key}"
-        if isinstance(old, dict) and isinstance(new, dict):
-            found += changes(old, new, f"{where}.")
-        elif old != new:
-            found.append(f"{where}: expected {json.dumps(old)} as before, found {json.dumps(new)}")
-    return found
+    return [
+        f"{each.key}: expected {json.dumps(each.before)} as before, found {json.dumps(each.now)}"
+        for each in differences.between(before, now)
+    ]

@@ -10,14 +10,13 @@ import secrets
 import time
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from cluster.protocol.typed_json import Malformed, from_values
 from cluster.spec.model import Spec
 from launch.agent.state.run_folder import name_of
 from launch.agent.wire.run_request import RunRequest, Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest
-from launch.curve.comparison import in_words
 from launch.errors import CannotStart, HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import find_named
@@ -28,6 +27,7 @@ from launch.plan.plan import Plan
 from launch.status.run import RunRecord
 from launch.status.run_history import RunHistory
 from launch.view.console import cut, fold
+from launch.view.differences import between, in_words
 
 HELD_S = 60.0  # for a host to look through its runs
 QUIET_S = 120.0  # after this time without a line from either host, the transfer has failed
@@ -194,19 +194,11 @@ def differences(before: Optional[RunRecord], spec: Spec) -> List[str]:
         return []
     args, train = json.loads(json.dumps([spec.args, spec.train.to_dict()]))  # as in a record: lists, no tuples
     known = [key for key in before.train if key in train]
-    found = [*_changes("args", before.args, args)]
-    found += [change for key in known for change in _changes(f"train.{key}", before.train[key], train[key])]
+    changed = [*between(before.args, args, "args")]
+    changed += [each for key in known for each in between(before.train[key], train[key], f"train.{key}")]
+    found = [f"{each.key} {_shortened(each.before)} → {_shortened(each.now)}" for each in changed]
     more = [f"and {len(found) - MOST_KEYS} more"] if len(found) > MOST_KEYS else []
     return [f"differs from {before.run}: {', '.join([*found[:MOST_KEYS], *more])}"] if found else []
-
-
-def _changes(name: str, before: Any, now: Any) -> Iterator[str]:
-    """Yield each key whose value differs, with both values: ``args.learning_rate 0.02 → 0.0005``."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*before, *now]):
-            yield from _changes(f"{name}.{key}", before.get(key), now.get(key))
-    elif before != now:
-        yield f"{name} {_shortened(before)} → {_shortened(now)}"
 
 
 def _shortened(value: Any) -> str:

@@ -17,7 +17,6 @@ from cluster.protocol.quantity import quantity
 from cluster.protocol.shared_files import new_folder
 from launch.agent.wire.typed_verbs import RUNS
 from launch.agent.wire.verb_requests import ExportRequest, RunsRequest
-from launch.curve.comparison import in_words
 from launch.errors import SUCCEEDED, CannotStart, HostProblem, LaunchError, ProblemKind, UsageError
 from launch.fleet import LEAD_S, Fleet
 from launch.history import newest_status
@@ -29,6 +28,7 @@ from launch.status.run import RunStatus
 from launch.target import Target
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 from launch.view.console import note
+from launch.view.differences import in_words
 
 QUIET_S = 120.0  # after this silence, the host counts as stuck
 LOOK_S = 0.2

@@ -1,13 +1,13 @@
 """``launch runs``: a row for each run, with the run's problems below the row; with ``--compare``, two runs."""
 
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 import click
 
 from cluster.protocol.quantity import quantity
 from cluster.protocol.typed_json import part_of, to_values
 from launch.curve import comparison_page
-from launch.curve.comparison import ComparedRun, RunsComparison, differing, in_words, lines, result
+from launch.curve.comparison import ComparedRun, RunsComparison, lines, result
 from launch.errors import SUCCEEDED, CannotStart, UsageError
 from launch.fleet import Fleet
 from launch.history import Listing, as_values, list_runs, status_of, unknown
@@ -15,6 +15,7 @@ from launch.status.run import RunRecord
 from launch.target import Target
 from launch.verbs.options import JSON, tell, with_hosts_file
 from launch.view.console import Column, cut, fold, note, of_duration, table, width
+from launch.view.differences import differing, in_words
 from launch.view.run_text import ABSENT, amount, elapsed, metric, step_of
 
 INDENT = "  "
@@ -24,10 +25,10 @@ WIDTH = 100  # of a comparison outside a terminal
 def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[str]:
     """Return the table of runs in lines of at most ``width`` characters; None for no limit."""
     head, *rows = table(COLUMNS, runs, width)
-    found = [head]
+    found, own = [head], _own(runs)
     for run, row in zip(runs, rows):
         found.append(row)
-        found += [cut(f"{INDENT}{text}", width) for text in [*_trouble(run), *_own(run, runs)]]
+        found += [cut(f"{INDENT}{text}", width) for text in [*_trouble(run), *own.get(run.run, [])]]
     return found
 
 
@@ -41,13 +42,18 @@ def _trouble(run: RunRecord) -> Iterator[str]:
         yield "; ".join(parts)
 
 
-def _own(run: RunRecord, runs: Sequence[RunRecord]) -> Iterator[str]:
-    """Yield a line with the arguments of a run that differ among the runs of its name, where any do."""
-    of_name = [each for each in runs if each.name == run.name and each.lead is not None]
-    if run in of_name:
-        values = [(name, each[of_name.index(run)]) for name, each in differing(of_name).items()]
-        if values:
-            yield ", ".join(f"{name} {in_words(value)}" for name, value in values)
+def _own(runs: Sequence[RunRecord]) -> Dict[str, List[str]]:
+    """Return, for each run, a line with the arguments that differ among the runs of its name, where any do."""
+    of_names: Dict[str, List[RunRecord]] = {}
+    for run in runs:
+        if run.lead is not None:
+            of_names.setdefault(run.name, []).append(run)
+    found = {}
+    for of_name in of_names.values():
+        values = differing(of_name)
+        for place, run in enumerate(of_name if values else []):
+            found[run.run] = [", ".join(f"{name} {in_words(each[place])}" for name, each in values.items())]
+    return found
 
 
 def _started(run: RunRecord) -> str:

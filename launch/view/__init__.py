@@ -8,6 +8,7 @@ keyboard       the live view that reacts to these keys
 notebook_view  a run in a notebook
 plain_view     an attached run in plain lines, without a terminal
 run_text       the parts of a run's status in words
+differences    the settings that differ between runs, and a value in words
 robust_scale   a scale on which a few extreme values do not flatten a curve; a curve in one line
 run_end        the end of a run: the result, or the first cause
 host_progress  the progress of many hosts with one piece of work

@@ -6,11 +6,12 @@ from typing import Any, List
 
 import pytest
 
-from launch.curve.comparison import ComparedRun, differing, lines, result
+from launch.curve.comparison import ComparedRun, lines, result
 from launch.curve.comparison_page import document
 from launch.curve.overlay import BOTH, overlay
 from launch.status.run import RunRecord
 from launch.status.run_history import CurvePoint
+from launch.view.differences import differing
 from tests.launch.page.examples import HOSTILE
 from tests.support.launch.statuses import history
 
