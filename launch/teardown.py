@@ -117,7 +117,7 @@ def look_and_take_down(fleet: Fleet, reason: str) -> Left:
     """Look at every host of the file, then end the run there (``launch down``).
 
     The function does not end a live run whose lead the file does not name. Without its lead the run would lose steps,
-    and its processes on the lead's host would continue.
+    and its processes on the lead's host would continue. ``fleet.lead`` becomes the lead of the run that was ended.
 
     Raises:
       CannotStart, UsageError: no host knows the run that ``--run`` names.
@@ -141,7 +141,9 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
     with fleet.asking():
         before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: [process.pid for process in report.processes] for host, report in before.items()}
-    left = take_down(fleet, references, reason, leads=[run.lead for run in meant if run.lead in fleet.hosts], was=pids)
+    leads = [run.lead for run in meant if run.lead in fleet.hosts]
+    left = take_down(fleet, references, reason, leads=leads, was=pids)
+    fleet.lead = leads[-1] if leads else fleet.lead
     removed = [
         _unnamed(fleet, host, f"it took part in {run.name}", "that host was not searched")
         for run in meant
@@ -153,16 +155,12 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
 
 def _astray(fleet: Fleet, run: NamedRun) -> HostProblem:
     """Return the problem of a run whose lead the file does not name."""
-    return _unnamed(
-        fleet, run.lead, f"it leads {run.name}", "nothing was ended" if run.lives else "that host was not searched"
-    )
+    so = "nothing was ended" if run.lives else "that host was not searched"
+    return _unnamed(fleet, run.lead, f"it leads {run.name}", so)
 
 
 def _unnamed(fleet: Fleet, host: str, part: str, so: str) -> HostProblem:
-    """Return the problem of a host that the file no longer names.
-
-    ``part`` is the host's part in a run, and ``so`` the consequence.
-    """
+    """Return the problem of a host that the file no longer names: its ``part`` in a run, and the consequence."""
     what = f"{part}, but {fleet.spec.path} does not name it, so {so}"
     return HostProblem(host, ProblemKind.UNNAMED, what, advice="add it again, then run `launch down` again")
 

@@ -7,7 +7,7 @@ import click
 
 from launch.errors import FOUND_WRONG, SUCCEEDED, LaunchError
 from launch.fleet import Fleet
-from launch.history import locate
+from launch.history import status_in
 from launch.target import Target
 from launch.teardown import as_values, in_lines, look_and_take_down, refuse_part
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
@@ -39,7 +39,7 @@ def down(target: Target, as_json: bool) -> int:
 def saved_lines(fleet: Fleet, target: Target) -> List[str]:
     """Return a line about the checkpoint of the ended run; empty if the lead does not report a checkpoint."""
     try:
-        status = locate(fleet).status
+        status = status_in(fleet.lead, fleet.ask_lead("status", fleet.reference(fleet.lead)))
     except LaunchError:  # nothing more is known of a run that is down
         return []
     named = f"--run {fleet.run} " if fleet.run is not None else ""
