@@ -58,8 +58,10 @@ class Lead(Agent):
         keeps = self._run.judge == "outcome" or self._run.keeps_state
         self._supervisor = Supervisor(self._run, f"launch up {'--resume ' * keeps}{request.file}")
         if request.resume:
-            former = resume.continued(folder, request.name, request.checkpoint_dir, request.resume_from)
-            self._supervisor.curve.restore(request.history or former)
+            history = request.history
+            if history is None:
+                history = resume.continued(folder, request.name, request.checkpoint_dir, request.resume_from)
+            self._supervisor.curve.restore(history)
         others = [host for host in self._run.hosts if host != self._host]
         silences = Silences(others, self._run.lost_after_s, now(), self._run.patience)
         self._replicas = Replicas(request.replicas, folder, request.checkpoint_dir, self._cannot_copy)

@@ -38,9 +38,8 @@ class LearningCurve(SupervisionRule):
         curve, progress = self._run.curve, task.progress
         if task.plan.role == "evaluator" and progress.get("metrics"):
             curve.evaluate(progress["step"], progress["metrics"])
-        rate = task.rates(now)[0]
         for point in self._new_points(task):
-            curve.add(point, rate)
+            curve.add(point, task.rates(now)[0])
         if task.plan.chief:
             self._mark(progress["step"])
 
