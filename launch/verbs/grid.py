@@ -53,8 +53,9 @@ def grid(target: Target, as_json: bool, options: Tuple[str, ...], at_once: int, 
     if twice:
         raise UsageError(f"--grid {min(twice)}: expected no --set of the same key, found one; leave one of the two out")
     of_points = overrides(found)
-    specs = (replace(target, overrides=(*target.overrides, *each)).of_file() for each in of_points)
-    jobs = {each.job: target.job(each) for each in {each.job: each for each in specs}.values()}
+    # Reads the file for every point: a wrong value is refused before a point starts.
+    specs = [replace(target, overrides=(*target.overrides, *each)).of_file() for each in of_points]
+    jobs = {job: target.job(each) for job, each in {each.job: each for each in specs}.items()}
     spec = target.of_file()
     folder = GridFolder(target, spec, options, list(jobs.values()))
     with folder.held(), Interrupts() as interrupts:
