@@ -34,6 +34,7 @@ def requests(
     file: Optional[str] = None,
     user: Optional[str] = None,
     detached: bool = False,
+    follows: Optional[str] = None,
 ) -> Dict[str, RunRequest]:
     """Return the run request of each host's agent, the lead's first.
 
@@ -43,6 +44,7 @@ def requests(
       file: the arguments by which other verbs find the run, if the path of the hosts file does not suffice.
       user: the user who starts the run, and the user's machine: ``anna@desk7``.
       detached: whether the launcher exits once the run has started.
+      follows: the run that this one succeeds; None where a user has started this one.
     """
     spec, checkpoint = plan.spec, plan.spec.train.checkpoint
     tasks: Dict[str, List[TaskRequest]] = {host: [] for host in plan.hosts}
@@ -66,6 +68,7 @@ def requests(
         lease_s=LEASE_S,
         detached=detached,
         resume=resume,
+        follows=follows,
         stay_s=ELASTIC_STAY_S if spec.elastic else STAY_S,
         checkpoint_dir=checkpoint.dir,
         keep=checkpoint.keep,

@@ -45,6 +45,7 @@ class RunStart(NamedTuple):
       needed: with ``resume``, whether the start fails if no host has a checkpoint.
       source: the run whose checkpoint the new run resumes from; None for the newest checkpoint.
       detach: whether the launcher leaves the run once the run is up.
+      follows: the run without its chief's host that the new run succeeds; None where a user starts the new run.
     """
 
     spec: Spec
@@ -52,6 +53,7 @@ class RunStart(NamedTuple):
     needed: bool = True
     source: Optional[str] = None
     detach: bool = False
+    follows: Optional[str] = None
 
 
 class Fragile(NamedTuple):
@@ -100,6 +102,7 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
             file=str(target),
             user=user(),
             detached=start.detach,
+            follows=start.follows,
         )
         return Draft(plan, asked, code, begins, at)
 

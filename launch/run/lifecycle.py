@@ -94,9 +94,8 @@ def train(
     from launch.view.live_view import for_terminal  # launch.cli has loaded it, but not for the Tab key
 
     planned = draft(target, start, datetime.now(timezone.utc))
-    # A successor does not wait for its graph, because its predecessor has trained. Only a successor has ``needed``
-    # False.
-    useful = is_useful(start.spec) and start.needed
+    # A successor does not wait for its graph, because its predecessor has trained.
+    useful = is_useful(start.spec) and start.follows is None
     graph = GraphCheck(planned.plan, planned.code, target.job(start.spec), useful)
     # The graph's process begins before the fleet loads the modules for SSH.
     with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
@@ -183,7 +182,7 @@ def _successor(start: RunStart, ended: Ended, interrupts: Interrupts) -> Optiona
     gone, chief = [host for host in spec.hosts if host not in follows.hosts], follows.chief.host
     say(f"continuing without {fold(gone)}, from the newest copy of the checkpoints, with the chief on {chief}")
     await_lease(spec, ended.lead_lost_at, interrupts)
-    return RunStart(follows, resume=True, needed=False, detach=start.detach)
+    return RunStart(follows, resume=True, needed=False, detach=start.detach, follows=ended.status.run)
 
 
 def without(spec: Spec, lost: Collection[str]) -> Optional[Spec]:

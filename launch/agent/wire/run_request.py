@@ -204,6 +204,7 @@ class RunRequest(HostSettings, RunPart):
       detached: whether the launcher leaves once the run is up, so that the keepers restart agents.
       resume: whether the chief continues from a checkpoint.
       resume_from: the checkpoint to continue from; None for the newest on this host.
+      follows: the run without its chief's host that this run succeeds; None where a user has started the run.
       history: the learning curve that the run continues, for the lead; None where the launcher knows none.
       stay_s: seconds that a member's agent waits, without tasks, for a silent lead.
       deserted_s: seconds after which a member leaves a lead whose host refuses connections.
@@ -228,6 +229,7 @@ class RunRequest(HostSettings, RunPart):
     returns: bool = False
     resume: bool = False
     resume_from: Optional[Wanted] = None
+    follows: Optional[str] = None
     history: Optional[RunHistory] = None
     stay_s: float = STAY_S
     deserted_s: float = 60.0

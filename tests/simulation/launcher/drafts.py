@@ -9,6 +9,7 @@ from cluster.spec.model import Spec, TaskSpec
 from cluster.task import Checkpoint, Train
 from launch.agent.wire.run_request import RunPlan, RunRequest, TaskPlan
 from launch.plan.plan import Plan
+from launch.run.draft import RunStart
 from tests.simulation.runs import lead_of, plan_of, request_of
 
 
@@ -59,15 +60,18 @@ def pythons(spec: Spec) -> Dict[str, str]:
     return dict.fromkeys([spec.chief.host, *others], "python3")
 
 
-def drafted(world: Any, spec: Spec, run: str, detached: bool) -> Tuple[RunPlan, Plan, Dict[str, RunRequest]]:
+def drafted(world: Any, start: RunStart, run: str) -> Tuple[RunPlan, Plan, Dict[str, RunRequest]]:
     """Return the lead's plan of a run, the launcher's, and the requests to its hosts."""
-    shape = world.shape._replace(returns=False)  # the launcher learns what boots start
+    shape, spec = world.shape._replace(returns=False), start.spec  # the launcher learns what boots start
     of_spec = replace(
         plan_of(shape, world.plan.steps), run=run, hosts=list(pythons(spec)), control=f"{spec.chief.host}:2000",
         tasks=[_task(each, each is spec.chief) for each in spec.tasks],
     )  # fmt: skip
     asked = {host: request_of(shape, of_spec, host) for host in of_spec.hosts}
-    requests = {host: replace(each, run=run, token=run, detached=detached) for host, each in asked.items()}
+    requests = {
+        host: replace(each, run=run, token=run, detached=start.detach, follows=start.follows)
+        for host, each in asked.items()
+    }
     plan = Plan(run, spec, (), lead_of(of_spec), of_spec.control, pythons(spec), asked[spec.chief.host].cluster)
     return of_spec, plan, requests
 

@@ -63,9 +63,12 @@ def _lost(random: Random, hosts: List[str]) -> List[Fault]:
     found = [Fault(at, kind, hosts[0], seconds)]
     for _ in range(random.choice([0, 0, 1, 2])):
         later = at + random.choice([-8.0, 3.0, 15.0, 20.0, 24.0, 40.0, 70.0]) * random.uniform(0.9, 1.1)
-        kind, host = random.choice([*_LOSES, "agent", "slow", "busy", "ctrl-c", "stubborn"]), random.choice(hosts[:3])
+        kind, host = (
+            random.choice([*_LOSES, "agent", "slow", "busy", "ctrl-c", "another down", "stubborn"]),
+            random.choice(hosts[:3]),
+        )
         what = "worker:0" if kind == "stubborn" else host
-        found.append(Fault(max(0.0, later), kind, "" if kind == "ctrl-c" else what, seconds))
+        found.append(Fault(max(0.0, later), kind, "" if kind in ("ctrl-c", "another down") else what, seconds))
     return found
 
 

@@ -211,6 +211,6 @@ class Launchers:
     def draft(self, target: Any, start: Any, begins: datetime) -> Draft:
         """Return the world's run, in the place of ``launch.run.draft.draft``."""
         name = self.resumes.name() if self.drafts else RUN
-        of_lead, plan, requests = drafted(self._world, start.spec, name, start.detach)
+        of_lead, plan, requests = drafted(self._world, start, name)
         self.drafts[name] = Drafted(me(), of_lead)
         return Draft(plan, requests, CODE, begins, lambda begins: self.draft(target, start, begins))

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Dict, List, Optional, Set
 
-from launch.errors import FOUND_WRONG, SUCCEEDED
+from launch.errors import CANNOT_START, FOUND_WRONG, SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
 from tests.simulation.launcher.faults import UNPRINTED
@@ -35,6 +35,7 @@ STOPPED = {"ctrl-z", "stopped launcher"}
 END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "busy"}
 UNHINDERED = {*UNPRINTED, "damaged code", "stop", "clock", "restart", "save", "drain", "back", "crash", "watch"}
 RESUMED = re.compile(r"continuing from the checkpoint of step (\d+) ")
+DISKS = {"disk", "write full", "write fails", "write refused"}
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
@@ -73,6 +74,7 @@ class LauncherPromises:
                 self._nothing_begins(down, up)
             elif not down.program.is_over and now > down.began + DOWN_S + EXIT_S:
                 raise Broken(f"I7: launch down takes {now - down.began:.0f} s")
+            self._no_successor(down)
         for program, asked_at in watching:
             if not program.is_over and now > asked_at + WATCH_S:
                 raise Broken(f"I7: launch status --watch goes on {now - asked_at:.0f} s after Ctrl-C")
@@ -123,6 +125,15 @@ class LauncherPromises:
             if is_alone and machine.has_process and down.ended_at is not None and machine.agent_began > down.ended_at:
                 raise Broken(f"I8: launch down has ended the run, and an agent begins on {host}")
 
+    def _no_successor(self, down: Down) -> None:
+        """I8: no successor begins on a host where ``down`` has ended the run before, but where its disk failed."""
+        began_at, world = self._world.operators.successions.began_at, self._world
+        if down.left is None or down.ended_at is None or began_at <= down.ended_at or world.kinds & DISKS:
+            return
+        found = [host for host in down.left.reports if host in world.plan.hosts]
+        if found:
+            raise Broken(f"I8: launch down has ended the run on {', '.join(found)}, and a successor begins there")
+
     def _up_leaves_nothing(self, up: Any) -> None:
         """I8: where a launcher ends by itself with its run, it names the hosts on which anything may be left.
 
@@ -169,7 +180,8 @@ class LauncherPromises:
         begins = training.began_with
         if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
             raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")
-        if said and begins is not None and begins + training.passed_over < said[-1]:
+        has_begun = up is not None and up.code != CANNOT_START
+        if has_begun and said and begins is not None and begins + training.passed_over < said[-1]:
             raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:
             return
