@@ -7,16 +7,20 @@ import traceback
 from typing import Any, Callable
 
 PATIENCE_S = 120.0  # more than a busy machine needs
+LOOKS = 0.2  # the part of the time that looking may take: a look may start processes on a host
+LEAST_S, MOST_S = 0.02, 0.5  # between two looks
 
 
 def eventually(what: str, condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """The first true value of ``condition``; fails the test when there is none in time, and shows what threads do."""
     until = time.monotonic() + patience_s
     while time.monotonic() < until:
+        began = time.monotonic()
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        took = time.monotonic() - began
+        time.sleep(min(MOST_S, max(LEAST_S, took / LOOKS - took)))
     raise AssertionError(f"not within {patience_s:.0f} s: {what}\n{_other_threads()}".rstrip())
 
 

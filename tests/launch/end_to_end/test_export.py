@@ -11,10 +11,16 @@ from tests.support.waiting import eventually
 
 # The variable w is the number of the step: a served value names the step that it is of.
 JOB = """
+import time
 import tensorflow.compat.v1 as tf
 
 def inputs(task, args):
-    return tf.data.Dataset.from_tensors({"x": 0.0}).repeat().batch(task.batch_size, drop_remainder=True)
+    def batches():
+        while True:
+            time.sleep(0.05)  # the export needs the processor, too
+            yield {"x": [0.0] * task.batch_size}
+
+    return tf.data.Dataset.from_generator(batches, {"x": tf.float32}, {"x": [task.batch_size]})
 
 def model(x):
     return x - tf.get_variable("w", [], initializer=tf.zeros_initializer())
