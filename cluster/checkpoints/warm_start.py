@@ -112,7 +112,8 @@ def find_checkpoint(checkpoint: str) -> str:
     try:
         return _newest(path)
     except OSError as error:
-        raise _none_at(path, f"a folder that cannot be read ({error.strerror})") from None
+        found = f"a folder that cannot be read ({error.strerror})"
+        raise _none_at(path, found, "let this user read it, or name another checkpoint") from None
 
 
 def _newest(folder: str) -> str:
@@ -126,11 +127,10 @@ def _newest(folder: str) -> str:
     return os.path.join(folder, others[0][: -len(_INDEX)])
 
 
-def _none_at(path: str, found: str) -> CheckpointError:
+def _none_at(path: str, found: str, step: str = "correct the path, or copy the checkpoint there") -> CheckpointError:
     return CheckpointError(
         f"train.warm_start.checkpoint: expected a checkpoint such as …/model-800, or a folder with checkpoints, at"
-        f" {path} on {socket.gethostname()}, which runs the chief; found {found}; correct the path, or copy the"
-        " checkpoint there"
+        f" {path} on {socket.gethostname()}, which runs the chief; found {found}; {step}"
     )
 
 

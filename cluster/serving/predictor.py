@@ -221,8 +221,9 @@ def _refuse_other_variables(job: Job, model: Model, counted: Iterable[str]) -> N
     ours, theirs = _groups(counted), _groups(model.counted)
     for group, names in ours.items():
         ok = names == theirs.get(group, names)
-        whole = f"all of model's {', '.join(theirs.get(group, []))}, or a unique name for each of them"
-        _check(job, whole, ", ".join(names), ok)
+        whole = f"all variables that TensorFlow numbers in model ({', '.join(theirs.get(group, []))})"
+        step = "make the same layers in predict, or name each layer in both and train again"
+        _check(job, whole, f"{', '.join(names)}; {step}", ok)
 
 
 def _groups(names: Iterable[str]) -> Dict[str, List[str]]:

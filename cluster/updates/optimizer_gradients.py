@@ -187,9 +187,8 @@ def _judged(optimizer: Any, judge: PassedLoss, loss: Any, more: Sequence[Any]) -
         return judge.scales(loss)
     except NotLinear as error:
         raise JobError(
-            f"optimizer {type(optimizer).__name__}: expected a compute_gradients that passes on c · loss + r, where"
-            f" neither c nor r depends on the loss or on the batch, found one{_place(optimizer)} in which {error};"
-            " put such a term into the loss of each example, which model returns"
+            f"optimizer {type(optimizer).__name__}{_place(optimizer)}: expected compute_gradients to pass on c · loss"
+            f" + r, found that {error}; {error.step} (neither c nor r may depend on the loss or on the batch)"
         ) from error
 
 

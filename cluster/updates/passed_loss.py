@@ -20,7 +20,11 @@ _SCALES = ("Neg", "RealDiv", "Div", "Mul")
 
 
 class NotLinear(Exception):
-    """The loss passed on is not c · loss + r; the text has the reason."""
+    """The loss passed on is not c · loss + r; the text has the reason, and ``step`` the remedy."""
+
+    def __init__(self, what: str, step: str):
+        super().__init__(what)
+        self.step = step
 
 
 class PassedLoss:
@@ -44,7 +48,7 @@ class PassedLoss:
         if passed is self._loss:
             return False
         if not isinstance(passed, tf.Tensor):
-            raise NotLinear(f"a {type(passed).__name__} is passed on, which is no tensor")
+            raise NotLinear(f"it passes on a {type(passed).__name__}, not a tensor", "pass on a tensor")
         return self._scales(passed)
 
     def refuse_varying(self, tensor: Any) -> None:
@@ -84,7 +88,10 @@ class PassedLoss:
 
 
 def _varying(op: Any) -> NotLinear:
-    return NotLinear(f"{op.type} ({op.name}) is passed on, which depends on the loss or on the batch")
+    return NotLinear(
+        f"it passes on {op.type} ({op.name}), which depends on the loss or on the batch",
+        "put that term into the loss of each example, which model returns",
+    )
 
 
 def _is_linear(op: Any, varying: Any) -> bool:

@@ -70,7 +70,7 @@ def _counted_step(of: Suspect) -> Optional[str]:
         return None
     here, there = (int(values[_STEP] - of.reference.before[_STEP]) for values in (of.found, of.reference.after))
     counts = f"this step adds {here} to the global step, and plain TensorFlow adds {there}"
-    return f"{counts}; the optimizer itself may change the global step"
+    return f"{counts}; probably the optimizer also changes the global step itself: leave that to apply_gradients"
 
 
 def _counted_terms(of: Suspect) -> Optional[str]:

@@ -45,7 +45,7 @@ class Survey:
 
     @property
     def of_job(self) -> bool:
-        """Return whether the tasks certainly import numpy and TensorFlow."""
+        """Return whether the tasks are known to be a job's, which are certain to import numpy and TensorFlow."""
         return False
 
     @property
@@ -76,7 +76,7 @@ class Evidence(Survey):
 
     @property
     def of_job(self) -> bool:
-        """Return whether the tasks certainly import numpy and TensorFlow."""
+        """Return whether the run has a job; if so, its tasks are certain to import numpy and TensorFlow."""
         return self.plan.spec.job is not None
 
     @property

@@ -107,12 +107,14 @@ def ephemeral_ports(evidence: Evidence) -> Iterator[Finding]:
     for host, facts in evidence.facts.items():
         found = facts.ephemeral
         if found is not None:
-            names = ", ".join(map(str, found.ports))
-            what = f"port {names}: the kernel gives ports {found.first} to {found.last} to outgoing connections"
+            is_one = len(found.ports) == 1
+            noun = f"port{'' if is_one else 's'} {', '.join(map(str, found.ports))}"
+            what = f"{noun}: the kernel gives ports {found.first} to {found.last} to outgoing connections"
             kept = ",".join([*filter(None, [found.reserved]), *map(str, found.ports)])
             reserve = f"`ssh {host} sudo sysctl -w net.ipv4.ip_local_reserved_ports={kept}`"
-            mend = f"choose a port below {found.first}, or reserve it on each boot: {reserve}"
-            yield Note("ephemeral-port", (host,), f"{what}, so it may be taken when the task starts", mend)
+            mend = f"choose ports below {found.first}, or reserve {noun} on each boot: {reserve}"
+            holds = f"a connection may hold {'the port' if is_one else 'such a port'} when a task starts"
+            yield Note("ephemeral-port", (host,), f"{what}, so {holds}", mend)
 
 
 def _free_it(host: str, holder: PortHolder) -> str:

@@ -98,6 +98,10 @@ EXPLAINED = {
     ),
     "timed-out": ("no answer ({detail}): a firewall may drop it", _FIREWALL),
     "no-route": ("no route there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
+    "failed": (
+        "the connection failed ({detail})",
+        "see `ssh {caller} nc -v {name} {ports}`, and the firewall of {host}",
+    ),
     "other": (
         "answered by something other than the check, such as a proxy: {detail!r}",
         "connect the hosts directly, or give the task another address with the key address",

@@ -199,7 +199,7 @@ class Order:
         if spec.setup is None:
             raise UsageError(
                 f"{spec.path}: expected the key setup, which names the lock file, found none; "
-                "add `setup: {}` for this project's own lock, or `setup: {lock: PATH}`"
+                "add `setup: {}` for the launcher's own lock file, or `setup: {lock: PATH}` for yours"
             )
         self._spec, self._setup = spec, spec.setup
         self._locks = locks_of(spec, spec.setup)

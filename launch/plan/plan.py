@@ -230,5 +230,6 @@ def oversized(plan: Plan) -> Optional[str]:
     for name, text in texts:
         if len(text) > LONGEST_TEXT:
             found = f"{len(text):,} for {len(plan.tasks):,} tasks"
-            return f"{name}: expected at most {LONGEST_TEXT:,} bytes, the limit of Linux for one text, found {found}"
+            most = f"at most {LONGEST_TEXT:,} bytes, which is Linux's limit for one argument or variable"
+            return f"{name}: expected {most}, found {found}; use fewer tasks, or shorter host names"
     return None

@@ -151,6 +151,8 @@ def plain_lines(path: str) -> List[str]:
     for number, line in enumerate(lines, 1):
         found = _PLAIN.match(line)
         if found is None or (found["key"] or "").lower() in ("match", "include", "canonicalizehostname"):
-            text = f"{path}:{number}: expected plain options under Host, because no `ssh` on this machine reads the"
-            raise HostProblem.here(f"{text} rest, found {line.strip()!r}", advice="install the OpenSSH client")
+            text = (
+                f"{path}:{number}: expected plain options under Host, because this machine has no `ssh` to read others"
+            )
+            raise HostProblem.here(f"{text}, found {line.strip()!r}", advice="install the OpenSSH client")
     return lines

@@ -187,7 +187,7 @@ class Attached(Follower):
     def give_up(self, problem: HostProblem) -> None:
         """Mark the run as failed, because the chief's host is out of reach.
 
-        The launcher later takes down each other host of the run directly, without the lead.
+        The launcher later takes down all the other hosts of the run directly, without the lead.
         """
         self.lead_lost_at = None if self._paused else self._received_at
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"

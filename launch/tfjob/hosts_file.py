@@ -33,12 +33,12 @@ def parsed_hosts(text: str, argument: str) -> List[str]:
 def dealt(roles: Sequence[Role], named: Optional[List[str]], for_ps: Optional[List[str]]) -> Dict[str, List[str]]:
     """Return the hosts of the tasks of each role: {role: hosts}.
 
-    Tasks are assigned to the hosts in turn, beginning again with the first host after the last: first the chief, then
-    workers, then the evaluator. The ps are assigned in the same way, from the first host. Without hosts, every task
-    gets a placeholder.
+    The function assigns each host in turn to the next task, and starts again when all hosts have had a task. The tasks
+    are in the order of ``roles``. The ps are counted apart from the others. Both begin at the first host of their list.
 
     Args:
-      for_ps: hosts for the ps only.
+      named: the hosts of all tasks; None gives each task a placeholder.
+      for_ps: the hosts of the ps, in place of ``named``; None if the ps also use ``named``.
     """
     trainers, servers = cycle(named or [""]), cycle(for_ps or named or [""])
     found = {}

@@ -49,7 +49,7 @@ class _Question:
         return self._asked is not None and self._asked.poll() is None
 
     def is_late(self, now: float, patience_s: float) -> bool:
-        """Return whether the driver has not answered the last query for ``patience_s``; if so, end the query."""
+        """Return whether the last query has been without an answer for over ``patience_s``; if so, end the query."""
         if self._asked is None or not self.is_open or now - self._asked_at <= patience_s:
             return False
         self._asked.kill()

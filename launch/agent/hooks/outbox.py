@@ -160,7 +160,7 @@ class Outbox:
     def finish(self) -> None:
         """Record that the run has ended, and limit the remaining deliveries to ``LAST_S`` seconds from now.
 
-        From now on, a new try does not wait for the tries in progress, which may take all of this time.
+        From now on, a new try of a delivery does not wait for the tries in progress: those may last for ``LAST_S``.
         """
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._until = now() + self._last_s

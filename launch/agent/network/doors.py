@@ -11,6 +11,7 @@ A failure to reach another host's door has one of these kinds:
     refused      the address refuses the connection, although our listener is up
     no-route     this host has no route to the address
     timed-out    no answer: a device or a firewall rule drops the packets
+    failed       the connection failed in another way, such as a reset
     other        a program other than our listener answered
     wrong-host   our listener answered, but on another host: the address is wrong
 """
@@ -128,7 +129,10 @@ class Doors:
         self._open: List[_Door] = []
 
     def open(self, wanted: Sequence[int]) -> Dict[str, Optional[Dict[str, Any]]]:
-        """Open ports; return {port: None if it is open now, else the reason, in the form of ``held``}."""
+        """Open ports; return {port: None if it is open now, else why it could not be opened}.
+
+        The reason for a taken port is the result of ``held``; any other reason is {"why": text}.
+        """
         return {str(port): self._try(port) for port in wanted}
 
     def _try(self, port: int) -> Optional[Dict[str, Any]]:
@@ -248,7 +252,7 @@ async def _said(address: str, port: int, knock: Knock) -> bytes:
     except ConnectionRefusedError:
         raise DialFailure("refused", address) from None
     except OSError as error:
-        kind = "no-route" if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH) else "other"
+        kind = "no-route" if error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH) else "failed"
         raise DialFailure(kind, f"{address}: {os.strerror(error.errno) if error.errno else error}") from None
 
 

@@ -207,7 +207,8 @@ def _lacks_tensorflow(task: TaskRequest) -> bool:
 def _missing_commands(request: RunRequest, sent: Path) -> List[str]:
     """Return a text for each missing program that this host runs in addition to the tasks."""
     programs = [(key, os.path.expanduser(name)) for key, name in request.programs_beside_tasks()]
-    return [f"no program {name} on this host, for {key}" for key, name in programs if not _is_there(name, sent)]
+    missing = [(key, name) for key, name in programs if not _is_there(name, sent)]
+    return [f"{key}: no program {name} on this host; install it, or write its path into {key}" for key, name in missing]
 
 
 def _is_there(program: str, sent: Path, path: Optional[str] = None) -> bool:

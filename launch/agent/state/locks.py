@@ -73,7 +73,7 @@ def no_removal(workdir: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def removal(workdir: Path) -> Iterator[None]:
-    """Prevent runs from starting within the context, in which past runs are moved away.
+    """Prevent the start of any run as long as the context lasts, so that the caller can move past runs away.
 
     Raises:
       file_lock.LockHeld: a run is starting.

@@ -103,7 +103,7 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
     """Return the reason why the tasks of a formation cannot train; None where they can train."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     if workers < min_workers:
-        return f"{workers} of {all_workers} workers are left, and elastic.min_workers is {min_workers}"
+        return f"expected at least {min_workers} workers (elastic.min_workers), found {workers} of {all_workers}"
     if not servers:
         return f"none of {all_servers} ps is left, and no spare ps"
     return None
@@ -194,7 +194,7 @@ class Wishes:
             state = "trains already" if request.back else "is drained already"
             return wrong or [f"{each.name} {state}" for each in tasks]
         missing = self.shortage_after(request, out)
-        return [] if missing is None else [missing]
+        return [] if missing is None else [f"refused, because the run could not train after this change: {missing}"]
 
     def shortage_after(self, request: DrainRequested, out: Collection[str]) -> Optional[str]:
         """Return the reason why the run could not train once ``request`` is carried out; None where it could."""

@@ -156,7 +156,10 @@ class SupervisedRun:
 
     @property
     def misses_a_host(self) -> bool:
-        """Return whether a silent host has tasks for which others may wait; a lost host has no tasks any more."""
+        """Return whether a silent host has a task with a process, because other tasks may wait for that task.
+
+        A lost host does not count, because its tasks have no process any more.
+        """
         return any(task.process for host in self.silent for task in self.roster.by_host[host])
 
     def close(self, result: str, cause: Optional[str], now: float) -> None:

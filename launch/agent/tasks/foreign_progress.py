@@ -226,8 +226,8 @@ class ForeignProgress:
     def _search(self, followed: Followed, expression: Pattern[str]) -> Tuple[Read, List[str]]:
         """Return the values in the newest lines of a log, and remarks for the operator."""
         if self._late >= MOST_LATE:
-            late = f"the expression took more than {SEARCH_S:g} s, {MOST_LATE} times, and is not used any more"
-            return Read(), [f"{late}; write no repetition inside another, as in (a+)+"]
+            late = f"{MOST_LATE} searches with the expression took more than {SEARCH_S:g} s, so the agent stopped them"
+            return Read(), [f"{late}; remove any repetition inside a repetition, such as (a+)+"]
         try:
             with at_most(SEARCH_S):
                 read = followed.read(followed.log, lambda lines: read_log(lines, expression))

@@ -165,4 +165,5 @@ def test_layers_that_tensorflow_counts_must_be_the_same_ones(trained: Trained, t
         return layer(hour) * 2 + layer(hour) * y
 
     found = refused(tmp_path, trained.checkpoint, model=model, predict=layer)
-    assert "expected all of model's dense/kernel, dense_1" in found and "or a unique name for each" in found
+    assert "expected all variables that TensorFlow numbers in model (dense/kernel, dense_1" in found
+    assert "make the same layers in predict, or name each layer in both" in found

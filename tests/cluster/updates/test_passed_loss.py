@@ -102,9 +102,8 @@ class Passing(Descent):  # type: ignore[misc]
 
 def test_an_error_names_the_optimizer_the_line_and_what_was_found() -> None:
     expected = (
-        r"^optimizer Passing: expected a compute_gradients that passes on c · loss \+ r, where neither c nor r depends"
-        r" on the loss or on the batch, found one \(\S*test_passed_loss.py:\d+\) in which Abs \(Abs\) is passed on,"
-        r" which depends on the loss or on the batch; put such a term into the loss of each example"
+        r"^optimizer Passing \(\S*test_passed_loss.py:\d+\): expected compute_gradients to pass on c · loss \+ r, found"
+        r" that it passes on Abs \(Abs\), which depends on the loss or on the batch; put that term into the loss"
     )
     with tf.Graph().as_default(), pytest.raises(JobError, match=expected):
         copy = a_copy()
@@ -112,7 +111,7 @@ def test_an_error_names_the_optimizer_the_line_and_what_was_found() -> None:
 
 
 def test_a_gradient_of_the_loss_that_depends_on_the_batch_is_refused() -> None:
-    with tf.Graph().as_default(), pytest.raises(JobError, match=r"Max .* is passed on"):
+    with tf.Graph().as_default(), pytest.raises(JobError, match=r"it passes on Max "):
         copy = a_copy()
         optimizer = Passing(tf.identity, grad_loss=tf.reduce_max(copy.x))
         own_gradients(optimizer, copy.loss, [copy.w], 0.5, [copy.x])

@@ -75,11 +75,11 @@ def test_a_port_that_connections_may_get_is_a_note_with_the_reservation_that_kee
     one = only(host_rules.ephemeral_ports, evidence(PLAN, {"p": {"ephemeral": lent}}))
     assert isinstance(one, Note) and (one.kind, one.hosts) == ("ephemeral-port", ("p",))
     assert one.what == (
-        "port 40000, 40001: the kernel gives ports 32768 to 60999 to outgoing connections, so it may be taken when the "
-        "task starts"
+        "ports 40000, 40001: the kernel gives ports 32768 to 60999 to outgoing connections, so a connection may hold "
+        "such a port when a task starts"
     )
     assert one.mend == (
-        "choose a port below 32768, or reserve it on each boot: "
+        "choose ports below 32768, or reserve ports 40000, 40001 on each boot: "
         "`ssh p sudo sysctl -w net.ipv4.ip_local_reserved_ports=8080,9148-9150,40000,40001`"
     )
 

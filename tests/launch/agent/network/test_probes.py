@@ -1,5 +1,6 @@
 """Knocking on doors: only our own listener is let count, and every way to fail has its name."""
 
+import errno
 import socket
 import subprocess
 import sys
@@ -132,6 +133,14 @@ def test_a_name_that_means_this_host_is_loopback_for_a_task_on_another() -> None
 def test_an_address_where_nothing_listens_refuses() -> None:
     (port,) = free_ports(1)
     assert dialled(f"a:{port}") == [("refused", "127.0.0.1")]
+
+
+def test_a_connection_that_fails_in_another_way_was_answered_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def call(*_: Any) -> bytes:
+        raise OSError(errno.EMFILE, "")
+
+    monkeypatch.setattr(doors, "_call", call)
+    assert dialled("a:1") == [("failed", "127.0.0.1: Too many open files")]
 
 
 def test_an_address_that_never_answers_is_timed_out() -> None:

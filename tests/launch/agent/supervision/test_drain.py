@@ -182,7 +182,11 @@ def test_a_run_that_is_stopped_meanwhile_ends(run: Draining) -> None:
     [
         (["worker:0"], False, "worker:0 is the chief, which leads the run; choose other tasks"),
         (["evaluator:0"], False, "evaluator:0: expected a ps or a worker"),
-        (["ps:0", "ps:1", "ps:2"], False, "none of 2 ps is left, and no spare ps"),
+        (
+            ["ps:0", "ps:1", "ps:2"],
+            False,
+            "refused, because the run could not train after this change: none of 2 ps is left, and no spare ps",
+        ),
         (["ps:1"], True, "ps:1 trains already"),
     ],
 )
@@ -192,7 +196,10 @@ def test_what_cannot_be_drained_is_refused(run: Draining, tasks: List[str], back
 
 
 def test_too_few_workers_an_inelastic_run_and_one_that_does_not_train_are_refused(run: Draining) -> None:
-    assert Draining(min_workers=2).refusals("worker:1") == ["1 of 2 workers are left, and elastic.min_workers is 2"]
+    assert Draining(min_workers=2).refusals("worker:1") == [
+        "refused, because the run could not train after this change: "
+        "expected at least 2 workers (elastic.min_workers), found 1 of 2"
+    ]
     inelastic = Draining("ps:0@a", "worker:0@a", min_workers=None)
     assert inelastic.refusals("ps:0")[0].startswith("expected a run with the key elastic")
     run.drain(10, "ps:1")

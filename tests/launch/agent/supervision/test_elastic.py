@@ -165,7 +165,7 @@ def test_with_too_few_workers_left_the_run_fails_with_what_came_first(run: Elast
     assert ends == [End("failed")]
     assert run.run.state.cause == (
         "d: no message for 13 s (host down, network cut, or its agent ended); "
-        "1 of 3 workers are left, and elastic.min_workers is 2"
+        "expected at least 2 workers (elastic.min_workers), found 1 of 3"
     )
 
 

@@ -54,7 +54,9 @@ def test_an_evaluator_follows_but_is_no_part_of_the_cluster() -> None:
 
 def test_too_few_workers_or_no_ps_cannot_train_and_it_is_said_what_is_missing() -> None:
     assert shortage(form(1, TASKS, ["e"]), TASKS, 2) is None
-    assert shortage(form(1, TASKS, ["e", "b"]), TASKS, 2) == "1 of 3 workers are left, and elastic.min_workers is 2"
+    assert shortage(form(1, TASKS, ["e", "b"]), TASKS, 2) == (
+        "expected at least 2 workers (elastic.min_workers), found 1 of 3"
+    )
     assert shortage(form(1, TASKS, ["a", "b", "c"]), TASKS, 1) == "none of 2 ps is left, and no spare ps"
 
 

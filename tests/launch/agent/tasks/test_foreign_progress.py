@@ -233,7 +233,7 @@ def test_a_search_without_end_is_ended_and_given_up(tmp_path: Path, monkeypatch:
         program.prints("a" * 4000 + "\n")
         assert program.reports() == []
     (report,) = program.reports()
-    assert report["step"] is None and "write no repetition inside another" in report["warnings"][0]
+    assert report["step"] is None and "remove any repetition inside a repetition" in report["warnings"][0]
     program.prints("a" * 4000 + "\n")
     assert program.reports() == []
     assert time.process_time() - began < 5.0
