@@ -1,6 +1,7 @@
-"""What holds for the tests of training: the sessions of a test are closed at its end."""
+"""What holds for the tests of training: the sessions of a test rewrite no graph, and are closed at its end."""
 
-from typing import Iterator
+import sys
+from typing import Any, Iterator
 
 import pytest
 
@@ -11,3 +12,23 @@ from tests.support.training import kept
 def sessions_are_closed() -> Iterator[None]:
     with kept.sessions_closed():
         yield
+
+
+@pytest.fixture(autouse=True)
+def sessions_rewrite_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a session without a configuration leave its graph as it is, as sessions of workers do (``session_config``).
+
+    A test runs its graph a few times, and rewriting takes a third of its time.
+    """
+    sessions: Any = sys.modules.get("tensorflow.python.client.session")  # absent where no module loads TensorFlow
+    if sessions is None:
+        return
+    begin = sessions.BaseSession.__init__
+
+    def without_rewriting(session: Any, target: str = "", graph: Any = None, config: Any = None) -> None:
+        if config is None:
+            config = sessions.config_pb2.ConfigProto()
+            config.graph_options.rewrite_options.disable_meta_optimizer = True
+        begin(session, target, graph, config)
+
+    monkeypatch.setattr(sessions.BaseSession, "__init__", without_rewriting)
