@@ -183,8 +183,27 @@ compile_imports() {
     "$venv/bin/python" -W ignore -c 'import tensorflow.compat.v1' >>"$log" 2>&1 || true
 }
 
+# Downloads may take minutes, so each that a user waits for has a line. A pipe has no exit code of its first command.
 install() { # lock file
-    logged "$venv/bin/python" -m pip install --no-deps --require-hashes --no-build-isolation --no-compile --requirement "$1"
+    rm -f "$venv/installed"
+    { mkdir -p "$venv/tmp" && TMPDIR=$venv/tmp "$venv/bin/python" -m pip install --no-deps --require-hashes \
+        --no-build-isolation --no-compile --requirement "$1" && : >"$venv/installed"; } 2>&1 | narrated
+    [ -e "$venv/installed" ] || explain
+    rm -f "$venv/installed"
+}
+
+narrated() {
+    while IFS= read -r line; do
+        printf '%s\n' "$line" >>"$log" || :
+        case $line in
+        *Downloading*' MB)' | *'Using cached'*' MB)')
+            file=${line##*/}
+            file=${file#*Downloading }
+            echo "  ${file#*Using cached }"
+            ;;
+        'Installing collected packages: '*) echo "  Installing." ;;
+        esac
+    done
 }
 
 # Temporary files lie in the environment, so that they go with it when a build was interrupted.
