@@ -15,7 +15,7 @@ LIMIT_MIB = 64
 MOST = 10_000  # files and folders
 DEEPEST = 64  # levels of nested folders
 _SKIPPED = ("__pycache__", "node_modules")
-_APART = "move the job into a folder of its own, and data to where the hosts read it"
+APART = "move the job into a folder of its own, and data to where the hosts read it"
 
 
 class JobFiles:
@@ -51,7 +51,7 @@ class JobFiles:
                     self.sizes[path] = status.st_size
                 elif not stat.S_ISSOCK(status.st_mode):
                     kind = "a pipe" if stat.S_ISFIFO(status.st_mode) else "a device"
-                    _refuse(path, "files and folders", kind, f"remove it, or {_APART}")
+                    _refuse(path, "files and folders", kind, f"remove it, or {APART}")
         self._check_size()
         return self
 
@@ -66,7 +66,7 @@ class JobFiles:
             found = f"more, the last ones in {folder}"
             raise UsageError(
                 f"job: the folder {self._root} is shipped to every host; expected at most {MOST:,} files and folders, "
-                f"found {found}; {_APART}"
+                f"found {found}; {APART}"
             )
         return (folder / name for name in sorted(names) if _is_wanted(name))
 
@@ -79,7 +79,7 @@ class JobFiles:
             path = max(self.sizes, key=lambda each: self.sizes[each])
             raise UsageError(
                 f"job: the folder {self._root} is shipped to every host; expected at most {LIMIT_MIB} MiB, "
-                f"found {total >> 20} MiB, {self.sizes[path] >> 20} of them in {path}; {_APART}"
+                f"found {total >> 20} MiB, {self.sizes[path] >> 20} of them in {path}; {APART}"
             )
 
 
@@ -100,7 +100,7 @@ def _refuse_circle(path: Path, is_one: bool, depth: int) -> None:
     if is_one:
         _refuse(path, "a link to a file or to another folder", "one to a folder that contains it", "remove it")
     if depth > DEEPEST:
-        _refuse(path, f"folders at most {DEEPEST} deep", "a deeper one", _APART)
+        _refuse(path, f"folders at most {DEEPEST} deep", "a deeper one", APART)
 
 
 def _is_wanted(name: str) -> bool:
@@ -124,4 +124,4 @@ def _refuse(path: Path, expected: str, found: str, step: str) -> NoReturn:
 
 def _refuse_unreadable(path: Path, error: OSError) -> NoReturn:
     why = os.strerror(error.errno or 0).lower()
-    _refuse(path, "read access", why, f"change its permissions, or {_APART}")
+    _refuse(path, "read access", why, f"change its permissions, or {APART}")

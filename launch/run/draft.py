@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.command_template import fill, names_in
@@ -25,11 +26,14 @@ from launch.fleet import Fleet
 from launch.hosts.answer_shapes import KNOWS
 from launch.hosts.bundle import Code, launcher_code, with_folder
 from launch.hosts.conversation import fit
+from launch.hosts.job_files import APART
 from launch.plan.agent_requests import requests
 from launch.plan.plan import Plan, make_plan, refuse_oversized, run_name
 from launch.run.start import read_secrets
 from launch.target import Target
+from launch.view.console import of_bytes
 
+LARGE = 5_000_000  # bytes of a job's folder
 GENERATION_S = 60.0  # for a host to look through its runs
 RETURN_S = 540.0  # a host that boots for longer is lost; tasks wait a little longer for each other
 DESERTED_S = 300.0  # for the lead's agent once its host answers: folders may be mounted late
@@ -109,6 +113,12 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     first = at(begins)
     refuse_oversized(first.plan)
     return first
+
+
+def remarks_on_size(code: Code, folder: Optional[Path]) -> List[str]:
+    """Return a line about a large folder of a job, because few users mean to send more than code; else no line."""
+    size = len(code.bundles["job"].tar) if folder is not None else 0
+    return [f"sends all files of {folder} to each host, {of_bytes(size)}; {APART}"] if size >= LARGE else []
 
 
 def user() -> str:

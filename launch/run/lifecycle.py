@@ -21,7 +21,7 @@ from launch.plan.agent_requests import LEASE_S
 from launch.plan.plan import Plan
 from launch.plan.split_folders import split_folders
 from launch.run.attached import Attached
-from launch.run.draft import Draft, RunStart, draft, fragile, with_generation, with_returns
+from launch.run.draft import Draft, RunStart, draft, fragile, remarks_on_size, with_generation, with_returns
 from launch.run.follower import SILENT_S
 from launch.run.graph_check import GraphCheck, is_useful
 from launch.run.outliving import prove_outliving
@@ -120,6 +120,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     """
     where = ", which are this machine (--local)" if start.spec.local else ""
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
+    for line in remarks_on_size(planned.code, target.job(start.spec).folder):
+        view.note(line)
     for found in split_folders(start.spec):
         view.note(f"{fold(found.hosts)}: {found.what}; {found.mend}")
     with advising(target.as_started, planned.plan.hosts):

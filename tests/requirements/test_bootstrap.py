@@ -157,7 +157,11 @@ def test_where_tensorflow_115_has_no_wheel_the_second_runtime_is_used(checkout: 
 
 
 def test_large_downloads_have_a_line_each_while_pip_works(checkout: Checkout) -> None:
-    lines = ["Collecting a", "  Downloading https://host/a-1.whl (53 kB)", "  Downloading https://host/b-1.whl (411.5 MB)"]
+    lines = [
+        "Collecting a",
+        "  Downloading https://host/a-1.whl (53 kB)",
+        "  Downloading https://host/b-1.whl (411.5 MB)",
+    ]
     lines += ["  Using cached c-1.whl (2.1 MB)", "Installing collected packages: a, b, c"]
     checkout.python("3.7", pip=" ".join(["printf '%s\\n'", *(f"'{line}'" for line in lines)]))
     done = checkout.run()

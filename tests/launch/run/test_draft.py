@@ -6,7 +6,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, List, Optional, Tuple
 
-from launch.run.draft import RunStart, draft
+import pytest
+
+from launch.hosts.bundle import Code, JobCode, with_folder
+from launch.run.draft import LARGE, RunStart, draft, remarks_on_size
 from launch.target import Target
 from tests.test_architecture import FLOORS
 
@@ -57,3 +60,14 @@ def test_a_run_of_the_next_second_differs_in_its_name_alone(tmp_path: Path) -> N
     assert {host: request.token for host, request in second.requests.items()} == {
         host: request.token for host, request in first.requests.items()
     }
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_large_folder_of_a_job_is_named_with_its_size(large: bool, tmp_path: Path) -> None:
+    (tmp_path / "data.bin").write_bytes(bytes(LARGE if large else 1000))
+    code = with_folder(Code({}), JobCode(tmp_path, "job.py"))
+    found = remarks_on_size(code, tmp_path)
+    assert [each.partition(";")[0] for each in found] == [
+        f"sends all files of {tmp_path} to each host, 5.01 MB"
+    ] * large
+    assert remarks_on_size(Code({}), None) == []

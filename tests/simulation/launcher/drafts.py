@@ -8,6 +8,7 @@ from cluster.protocol.settings import Elastic
 from cluster.spec.model import Spec, TaskSpec
 from cluster.task import Checkpoint, Train
 from launch.agent.wire.run_request import RunPlan, RunRequest, TaskPlan
+from launch.hosts.bundle import JobCode
 from launch.plan.plan import Plan
 from launch.run.draft import RunStart
 from tests.simulation.runs import lead_of, plan_of, request_of
@@ -35,8 +36,8 @@ class Target:
     def spec(self) -> Spec:
         return self._spec
 
-    def job(self, spec: Spec) -> None:
-        return None
+    def job(self, spec: Spec) -> JobCode:
+        return JobCode(None, "")
 
 
 def spec_of(world: Any) -> Spec:
