@@ -200,7 +200,9 @@ def _went_on(incident: IncidentStatus) -> List[str]:
 def _back(incident: IncidentStatus) -> str:
     if incident.lost_steps and incident.resumed_from == 0:
         return "began again from step 0"
-    return "back" if incident.lost_seconds is None else "training again"
+    if incident.lost_seconds is None:
+        return "back"
+    return "evaluating again" if incident.role == "evaluator" else "training again"
 
 
 def _lost(incident: IncidentStatus) -> List[str]:

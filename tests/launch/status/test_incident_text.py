@@ -32,6 +32,8 @@ def followed(*tasks: str) -> Dict[str, Any]:
         ({"role": "ps", "index": 0, "lost_steps": 20, "lost_seconds": 7.7},
          "ps:0@gpu02 killed by SIGKILL at step 412, training again after 4.1 s, 20 steps lost, 7.7 s until they were"
          " taken again"),
+        ({"role": "evaluator", "index": 0},
+         "evaluator:0@gpu02 killed by SIGKILL at step 412, evaluating again after 4.1 s, nothing lost"),
         ({"kind": "exit", "exit_code": 3, "step": None, "again_s": None, "open": True},
          "worker:1@gpu02 left with exit code 3, not back since"),
         ({"kind": "exit", "exit_code": 2, "error": "t.py: error: x", "step": None},
