@@ -250,6 +250,8 @@ class RunRecord:
       metrics: Metrics on the held-out data, at the end of the run, null for an undefined metric; empty before the end.
       args: Arguments of the job's functions. For a command: the options of the chief, which begin with two dashes.
       train: Keys of train; empty for a command.
+      continues: Run whose checkpoint this run began with; null without one, and for train.checkpoint.dir.
+      began_at: Step of that checkpoint; null without one.
     """
 
     run: str
@@ -272,6 +274,8 @@ class RunRecord:
     metrics: Dict[str, Optional[float]] = field(default_factory=dict)
     args: Dict[str, Any] = field(default_factory=dict)
     train: Dict[str, Any] = field(default_factory=dict)
+    continues: Optional[str] = None
+    began_at: Optional[int] = None
 
 
 @dataclass(frozen=True)

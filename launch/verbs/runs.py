@@ -28,7 +28,8 @@ def table_lines(runs: Sequence[RunRecord], width: Optional[int] = None) -> List[
     found, own = [head], _own(runs)
     for run, row in zip(runs, rows):
         found.append(row)
-        found += [cut(f"{INDENT}{text}", width) for text in [*_trouble(run), *own.get(run.run, [])]]
+        below = [*_trouble(run), *_before(run), *own.get(run.run, [])]
+        found += [cut(f"{INDENT}{text}", width) for text in below]
     return found
 
 
@@ -40,6 +41,12 @@ def _trouble(run: RunRecord) -> Iterator[str]:
     parts += [run.cause] if run.cause else []
     if parts:
         yield "; ".join(parts)
+
+
+def _before(run: RunRecord) -> Iterator[str]:
+    """Yield a line with the run that a run has continued, if there is one."""
+    if run.continues is not None:
+        yield f"continues {run.continues} from step {run.began_at}"
 
 
 def _own(runs: Sequence[RunRecord]) -> Dict[str, List[str]]:

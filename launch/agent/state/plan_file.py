@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from cluster.protocol.settings import Container, Keep
 from cluster.protocol.typed_json import to_values
 from launch.agent.state.run_folder import RunFolder, name_of
-from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest
+from launch.agent.wire.run_request import Gpus, LeadAddress, RunRequest, Wanted
 
 PLAN = "plan.json"
 ENTRY = "jobs.main"  # in the command of a job's tasks
@@ -65,6 +65,7 @@ class KeptPlan:
       detached: whether the keepers of the run restart agents.
       retention: the rule by which hosts remove past runs of this name; None where the file has no rule.
       container: the container of the tasks; None for no container.
+      resume_from: the checkpoint that the run began with; None without a checkpoint, and on members.
     """
 
     name: str = ""
@@ -80,6 +81,7 @@ class KeptPlan:
     detached: bool = False
     retention: Optional[Keep] = None
     container: Optional[Container] = None
+    resume_from: Optional[Wanted] = None
 
     @property
     def names(self) -> Tuple[str, ...]:

@@ -45,6 +45,8 @@ def _known(folder: RunFolder) -> KnownRun:
         effective_share=status.effective.share if status.effective else None,
         args=args,
         train=train,
+        continues=plan.resume_from.run if plan.resume_from else None,
+        began_at=plan.resume_from.step if plan.resume_from else None,
     )
     return KnownRun(run["generation"], run["lives"], record)
 

@@ -57,6 +57,12 @@ def test_the_lead_reports_how_its_run_went(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_lead_names_the_run_that_its_run_has_continued(tmp_path: Path) -> None:
+    make_run(tmp_path, OLD, 9, resume_from={"run": NEW, "step": 840})
+    (found,) = listed(tmp_path)
+    assert (found.record.continues, found.record.began_at) == (NEW, 840)
+
+
 def test_a_member_reports_who_leads_and_nothing_of_the_run(tmp_path: Path) -> None:
     folder = make_run(tmp_path, OLD, 9, lead="i")
     folder.write("status.json", {"run": OLD, "tasks": {}})
