@@ -15,7 +15,7 @@ from launch.status.run import ALIVE, ENDED, RunStatus
 from launch.status.task import TaskStatus
 from launch.target import Target
 from launch.verbs.options import OF_RUN, complete_task, with_hosts_file
-from launch.view.console import say
+from launch.view.console import note, say
 
 CHANGES_S = 300.0  # to load TensorFlow on a busy host, connect, save, and train a step
 LOOK_S = 0.5
@@ -166,6 +166,31 @@ def drained(run: str, now: RunStatus) -> Change:
     return Change([f"{run} continues to train, from step {now.global_step}: {formation.tasks}{left_out}"], [], [])
 
 
+class Phases:
+    """Prints each phase of a drain once, because a drain may take minutes."""
+
+    def __init__(self) -> None:
+        self._printed = ""
+
+    def look(self, now: RunStatus) -> RunStatus:
+        """Print the phase of ``now`` if it is a new one, and return ``now``."""
+        phase = _phase(now)
+        if phase not in ("", self._printed):
+            note(f"step {now.global_step}: {phase}")
+            self._printed = phase
+        return now
+
+
+def _phase(now: RunStatus) -> str:
+    if now.formation is None or now.state in ENDED or now.formation.problem is not None:
+        return ""
+    if now.formation.changing:
+        return "the next processes load, and the present ones train"
+    if now.formation.forming:
+        return "the present processes end"
+    return "" if _trains(now) else "the next processes start"
+
+
 def _trains(status: RunStatus) -> bool:
     return not any(task.state in ALIVE and task.state != "running" for task in status.tasks)
 
@@ -193,5 +218,6 @@ def drain(target: Target, patterns: Tuple[str, ...], back: bool) -> int:
         if answer["wrong"]:
             raise UsageError("\n".join(f"{before.run}: {each}" for each in answer["wrong"]))
         late = f"does not train after {CHANGES_S:.0f} s; see `launch status`"
-        ended = _ended(target, fleet, lambda now: drained(before.run, now), late)
+        phases = Phases()
+        ended = _ended(target, fleet, lambda now: drained(before.run, phases.look(now)), late)
     return _reported(ended)

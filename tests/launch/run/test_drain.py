@@ -6,7 +6,7 @@ from typing import List
 import pytest
 
 from launch.status.run import FormationStatus, RunStatus
-from launch.verbs.task_changes import Change, drained, follow
+from launch.verbs.task_changes import Change, Phases, drained, follow
 from tests.support.launch.statuses import status, task
 
 FORMED = FormationStatus(1, 2, 2, 1, 2, drained=["ps:1"])
@@ -24,6 +24,18 @@ def test_the_run_is_followed_until_it_trains_and_its_tasks_are_named() -> None:
     found = follow(lambda: drained("r-1", looks.pop(0)), 60.0, lambda: waits.append(1), "does not train")
     assert found == Change(["r-1 continues to train, from step 7: 2 of 2 workers, 1 of 2 ps; drained: ps:1"], [], [])
     assert len(waits) == 3
+
+
+def test_each_phase_of_a_drain_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    changing, forming = (run(replace(FORMED, **{name: True})) for name in ("changing", "forming"))
+    phases = Phases()
+    for now in (run(), changing, changing, forming, run(of_task="starting"), run()):
+        assert phases.look(now) is now
+    assert capsys.readouterr().err.splitlines() == [
+        "step 7: the next processes load, and the present ones train",
+        "step 7: the present processes end",
+        "step 7: the next processes start",
+    ]
 
 
 def test_an_evaluator_that_failed_is_not_waited_for() -> None:
