@@ -88,6 +88,7 @@ class ProblemKind(enum.Enum):
     SILENT = "silent"  # a program on the host did not answer in time
     NOISE = "noise"  # the received bytes are no valid answer
     BROKEN = "broken"  # the connection broke, or ended too early
+    ENDED = "ended"  # a user has ended the run that this one would succeed
     REFUSED = "refused"  # its agent refuses the request, with a reason
     UNNAMED = "unnamed"  # the host takes part in a run, but is not in the file
     HERE = "here"  # this machine lacks a key file, a variable, a port, or the like

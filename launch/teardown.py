@@ -10,7 +10,7 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, NamedTuple, O
 from cluster.protocol.quantity import quantity
 from cluster.protocol.typed_json import part_of, to_values
 from launch.agent.wire.typed_verbs import DOWN, LOOK
-from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.agent.wire.verb_requests import DownRequest, LookRequest, RunReference
 from launch.errors import HostProblem, ProblemKind, UsageError
 from launch.fleet import Fleet
 from launch.history import NamedRun, find_named, locate, runs
@@ -139,10 +139,11 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
         return Left({}, astray, {})
     # A host that cannot be reached is reported below. The others are asked again when the lead has ended the run.
     with fleet.asking():
-        before, _ = fleet.ask_for(LOOK, references, ANSWER_S, stay_s=ANSWER_S)
+        looks = {host: LookRequest(**vars(each), ended_by=reason) for host, each in references.items()}
+        before, _ = fleet.ask_for(LOOK, looks, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: tuple(process.pid for process in report.processes) for host, report in before.items()}
     leads = [run.lead for run in meant if run.lead in fleet.hosts]
-    left = take_down(fleet, references, reason, leads=leads, was=pids, for_good=True)
+    left = take_down(fleet, references, reason, leads=leads, was=pids)
     fleet.lead = leads[-1] if leads else fleet.lead
     removed = [
         _unnamed(fleet, host, f"it took part in {run.name}", "that host was not searched")
@@ -172,14 +173,13 @@ def take_down(
     interruptible: bool = True,
     leads: Collection[str] = (),
     was: Mapping[str, Tuple[int, ...]] = MappingProxyType({}),
-    for_good: bool = False,
 ) -> Left:
     """End a run on its hosts: first cleanly through the lead, then on every other host directly.
 
     ``was`` has the pids of the run that were seen on each host. Without ``leads``, the first host of ``references`` is
-    the lead. After an end ``for_good``, no successor begins.
+    the lead.
     """
-    asked = {host: DownRequest(run, STOP_S, reason, was.get(host, ()), for_good) for host, run in references.items()}
+    asked = {host: DownRequest(run, STOP_S, reason, was.get(host, ())) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
     others = {host: request for host, request in asked.items() if host not in lead}
     with fleet.within(DOWN_S):

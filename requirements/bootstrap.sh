@@ -193,15 +193,15 @@ install() { # lock file
 }
 
 narrated() {
-    while IFS= read -r line; do
-        printf '%s\n' "$line" >>"$log" || :
+    while IFS= read -r line || [ -n "$line" ]; do
+        { printf '%s\n' "$line" >>"$log"; } 2>/dev/null || : # pip itself reports a full disk
         case $line in
         *Downloading*' MB)' | *'Using cached'*' MB)')
             file=${line##*/}
             file=${file#*Downloading }
             echo "  ${file#*Using cached }"
             ;;
-        'Installing collected packages: '*) echo "  Installing." ;;
+        'Installing collected packages: '*tensorflow*) echo "  Installing the packages." ;;
         esac
     done
 }

@@ -100,7 +100,7 @@ EXPLAINED = {
     "no-route": ("no route there ({detail})", "see `ssh {caller} ip route` and the firewall of {host}"),
     "failed": (
         "the connection failed ({detail})",
-        "see `ssh {caller} nc -v {name} {ports}`, and the firewall of {host}",
+        "see the limit of open files of {caller}, and the firewall of {host}",
     ),
     "other": (
         "answered by something other than the check, such as a proxy: {detail!r}",

@@ -14,7 +14,6 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from cluster.protocol.command_template import fill, names_in
@@ -24,7 +23,7 @@ from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem
 from launch.fleet import Fleet
 from launch.hosts.answer_shapes import KNOWS
-from launch.hosts.bundle import Code, launcher_code, with_folder
+from launch.hosts.bundle import Code, JobCode, launcher_code, with_folder
 from launch.hosts.conversation import fit
 from launch.hosts.job_files import APART
 from launch.plan.agent_requests import requests
@@ -115,10 +114,11 @@ def draft(target: Target, start: RunStart, begins: datetime) -> Draft:
     return first
 
 
-def remarks_on_size(code: Code, folder: Optional[Path]) -> List[str]:
+def remarks_on_size(code: Code, job: JobCode) -> List[str]:
     """Return a line about a large folder of a job, because few users mean to send more than code; else no line."""
-    size = len(code.bundles["job"].tar) if folder is not None else 0
-    return [f"sends all files of {folder} to each host, {of_bytes(size)}; {APART}"] if size >= LARGE else []
+    size = len(code.bundles["job"].tar) if job.folder is not None else 0
+    folder = job.folder / (job.package or "") if job.folder is not None else None
+    return [f"sends the folder {folder} to each host, {of_bytes(size)}; {APART}"] if size >= LARGE else []
 
 
 def user() -> str:

@@ -13,7 +13,7 @@ from typing import Callable, Collection, List, NamedTuple, Optional, Sequence
 from cluster.protocol.quantity import quantity
 from cluster.spec.model import Spec, TaskSpec
 from cluster.task import TRAINERS
-from launch.errors import SUCCEEDED
+from launch.errors import SUCCEEDED, CannotStart, ProblemKind
 from launch.fleet import Fleet
 from launch.hostfile.selection import renumbered
 from launch.logs.task_logs import print_log_of_culprit
@@ -75,9 +75,16 @@ def train_with_failover(
       LaunchError: a run cannot start.
       Interrupted: a signal came while the lost lead may still have had its lease.
     """
+    before: Optional[Ended] = None
     while True:
-        ended = train(target, start, interrupts, ending, display)
-        following = _successor(start, ended, interrupts)
+        try:
+            ended = train(target, start, interrupts, ending, display)
+        except CannotStart as refusal:
+            if before is None or all(problem.kind != ProblemKind.ENDED for problem in refusal.problems):
+                raise
+            say(*map(str, refusal.problems))
+            return before
+        before, following = ended, _successor(start, ended, interrupts)
         if following is None:
             return ended
         start = following
@@ -120,7 +127,7 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
     """
     where = ", which are this machine (--local)" if start.spec.local else ""
     view.note(f"{planned.plan.run}: {quantity(len(planned.plan.tasks), 'task')} on {fold(planned.plan.hosts)}{where}")
-    for line in remarks_on_size(planned.code, target.job(start.spec).folder):
+    for line in remarks_on_size(planned.code, target.job(start.spec)):
         view.note(line)
     for found in split_folders(start.spec):
         view.note(f"{fold(found.hosts)}: {found.what}; {found.mend}")

@@ -46,7 +46,7 @@ def _trouble(run: RunRecord) -> Iterator[str]:
 def _before(run: RunRecord) -> Iterator[str]:
     """Yield a line with the run that a run has continued, if there is one."""
     if run.continues is not None:
-        yield f"continues {run.continues} from step {run.began_at}"
+        yield f"continues {run.continues} from its checkpoint of step {run.began_at}"
 
 
 def _own(runs: Sequence[RunRecord]) -> Dict[str, List[str]]:

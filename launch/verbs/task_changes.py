@@ -169,14 +169,14 @@ def drained(run: str, now: RunStatus) -> Change:
 class Phases:
     """Prints each phase of a drain once, because a drain may take minutes."""
 
-    def __init__(self) -> None:
-        self._printed = ""
+    def __init__(self, run: str) -> None:
+        self._run, self._printed = run, ""
 
     def look(self, now: RunStatus) -> RunStatus:
         """Print the phase of ``now`` if it is a new one, and return ``now``."""
-        phase = _phase(now)
+        phase = _phase(now) if now.run == self._run else ""
         if phase not in ("", self._printed):
-            note(f"step {now.global_step}: {phase}")
+            note(f"step {now.global_step or 0}: {phase}")
             self._printed = phase
         return now
 
@@ -218,6 +218,6 @@ def drain(target: Target, patterns: Tuple[str, ...], back: bool) -> int:
         if answer["wrong"]:
             raise UsageError("\n".join(f"{before.run}: {each}" for each in answer["wrong"]))
         late = f"does not train after {CHANGES_S:.0f} s; see `launch status`"
-        phases = Phases()
+        phases = Phases(before.run)
         ended = _ended(target, fleet, lambda now: drained(before.run, phases.look(now)), late)
     return _reported(ended)

@@ -11,16 +11,16 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict
 
 from launch.agent import leftovers
 from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
 from launch.agent.service.located import folder_of
-from launch.agent.state import locks
+from launch.agent.state import locks, runs
 from launch.agent.state.log import say as write_log
-from launch.agent.state.run_folder import ENDED_FOR_GOOD, RunFolder
+from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
 from launch.status.run import ENDED
 
@@ -37,16 +37,14 @@ def start(request: RunRequest) -> Dict[str, Any]:
     serving = leftovers.make_way(folder) if request.again else None
     if serving is not None:
         return {"ready": True, "pid": serving, "lives": True}
-    refusal = _ended(folder, request)
-    if refusal is not None:
-        return {"error": refusal}
+    if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
+        return {"error": f"expected a run that has not ended, but {folder.run} has ended"}
+    ended = None if request.again else runs.ended_for_good(folder, request.follows)
+    if ended is not None:
+        return {"error": ended, "kind": "ended"}
     ready, says = os.pipe()
     try:
         folder.create(again=request.again)
-        # ``launch down`` writes its record, then looks for a successor; this order lets one of the two find the other.
-        refusal = _ended(folder, request)
-        if refusal is not None:
-            return {"error": refusal}
         log = folder.own / "agent.log"
         agent = fork_away(lambda: serve(request, says), log, says, f"launch agent of {folder.run} on {folder.host}")
     except FileExistsError:  # two runs of the same second, which is part of a run's name
@@ -66,17 +64,6 @@ def start(request: RunRequest) -> Dict[str, Any]:
     if "error" in answer:
         _wait_for_end(agent)
     return answer
-
-
-def _ended(folder: RunFolder, request: RunRequest) -> Optional[str]:
-    """Return which end of a run, of this one or the one that it follows, forbids the start; None if none does."""
-    if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
-        return f"expected a run that has not ended, but {folder.run} has ended"
-    former = None if request.follows is None else RunFolder(folder.workdir, request.follows, folder.host)
-    if former is None or not former.has(ENDED_FOR_GOOD):
-        return None
-    reason = (former.read_whole(ENDED_FOR_GOOD) or {}).get("reason", "a user")
-    return f"{former.run} was ended here by {reason}, so no run succeeds it"
 
 
 def _wait_for_end(agent: int) -> None:

@@ -130,6 +130,9 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
     if os.getppid() != keeper.pid:  # an end of the run kills the keeper first, and could not find this agent on record
         raise NotReady("expected the keeper, the agent's parent process; it has ended, so the run is about to end here")
+    ended = None if request.again else runs.ended_for_good(folder, request.follows)
+    if ended is not None:  # in the moment in which this agent began
+        raise NotReady(ended)
 
 
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:

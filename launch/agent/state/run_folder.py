@@ -17,7 +17,7 @@
         hosts/HOST/agent.json, processes.json       the pids and start times of processes here
         hosts/HOST/status.json          the newest summary; on the lead, of the whole run
         hosts/HOST/attempts.json        on the lead: the newest attempt of each task that was ordered to start
-        hosts/HOST/ended_for_good.json  the reason why a user has ended the run, which then has no successor
+        hosts/HOST/ended_for_good.json  the command by which a user has ended the run; no successor begins
         hosts/HOST/after.json           the errors of the commands of the key ``after``
         hosts/HOST/checkpoint/          copies of the chief's checkpoints, on hosts that keep copies
 
@@ -36,7 +36,6 @@ from cluster.protocol.typed_json import from_values
 from launch.agent.state.log import say_once
 
 T = TypeVar("T")
-ENDED_FOR_GOOD = "ended_for_good.json"
 _STAMP = re.compile(r"-\d{8}-\d{6}$")
 
 

@@ -7,6 +7,7 @@ folder.
 """
 
 import calendar
+import contextlib
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
@@ -16,6 +17,7 @@ from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.wire.verb_requests import RunReference
 
 GENERATION = "generation.json"
+ENDED_FOR_GOOD = "ended_for_good.json"
 
 
 def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
@@ -43,6 +45,30 @@ def newest(reference: RunReference) -> Optional[RunFolder]:
         return folder if folder.own.is_dir() else None
     found = runs(workdir, reference.name, reference.host)
     return found[0] if found else None
+
+
+def end_for_good(reference: RunReference, by: str) -> None:
+    """Record that a user has ended the newest run: an agent that is about to begin leaves, and no run succeeds it.
+
+    An agent that starts records itself, then looks for this record. The verb that ends the run writes this record, then
+    looks for agents. So one of the two finds the other. A run that appears meanwhile gets a record, too.
+    """
+    before, folder = None, newest(reference)
+    while folder is not None and folder.run != before:
+        if not folder.note(ENDED_FOR_GOOD, {"by": by}, durable=True):
+            with contextlib.suppress(OSError):
+                (folder.own / ENDED_FOR_GOOD).write_text("")  # a full disk has room for a name
+        before, folder = folder.run, newest(reference)
+
+
+def ended_for_good(folder: RunFolder, follows: Optional[str] = None) -> Optional[str]:
+    """Return who has ended a run, or the run that it ``follows``, so that the run may not start here; else None."""
+    for run in filter(None, [folder.run, follows]):
+        ended = RunFolder(folder.workdir, run, folder.host)
+        if ended.has(ENDED_FOR_GOOD):
+            by = (ended.read_whole(ENDED_FOR_GOOD) or {}).get("by", "a user")
+            return f"{run} was ended here by {by}" + ("" if run == folder.run else ", so no run succeeds it")
+    return None
 
 
 def find(reference: RunReference) -> Dict[str, Any]:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Match, Optional, Sequence, Tuple
 
+from cluster.protocol.quantity import quantity
 from cluster.task import MEMBERS, TRAINERS
 from launch.agent.protocol.messages import DrainRequested
 from launch.agent.supervision.incident import Incident
@@ -103,7 +104,8 @@ def shortage(formation: Formation, tasks: Sequence[TaskPlan], min_workers: int) 
     """Return the reason why the tasks of a formation cannot train; None where they can train."""
     (workers, servers), (all_workers, all_servers) = sizes(formation.indices), full_sizes(tasks)
     if workers < min_workers:
-        return f"expected at least {min_workers} workers (elastic.min_workers), found {workers} of {all_workers}"
+        least = quantity(min_workers, "worker")
+        return f"expected at least {least} (elastic.min_workers), found {workers} of {all_workers}"
     if not servers:
         return f"none of {all_servers} ps is left, and no spare ps"
     return None

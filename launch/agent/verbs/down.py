@@ -16,14 +16,21 @@ from launch.agent import after, leftovers
 from launch.agent.linux import processes
 from launch.agent.protocol import local_socket
 from launch.agent.state import process_records
-from launch.agent.state.run_folder import ENDED_FOR_GOOD, RunFolder
-from launch.agent.state.runs import described, newest
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import described, end_for_good, newest
 from launch.agent.verbs.status import orphaned
-from launch.agent.wire.verb_requests import DownRequest, RunReference
+from launch.agent.wire.verb_requests import DownRequest, LookRequest, RunReference
 from launch.status.removals import RunEnded, RunLeftovers, nothing
 from launch.status.run import RunStatus, is_over
 
 HUNG_S = 10.0  # an agent that does not answer for this long never will
+
+
+def look_first(request: LookRequest) -> RunLeftovers:
+    """Record that a user ends the newest run, if ``ended_by`` is set; return what the run has left on this host."""
+    if request.ended_by is not None:
+        end_for_good(request, request.ended_by)
+    return look(request)
 
 
 def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
@@ -39,9 +46,6 @@ def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
 def down(request: DownRequest) -> RunEnded:
     """End the newest run on this host; return what is left of it, and the errors of the commands ``after``."""
     folder = newest(request.run)
-    if folder is not None and request.for_good:
-        folder.note(ENDED_FOR_GOOD, {"reason": request.reason}, durable=True)
-        folder = newest(request.run)  # a successor has begun if it looked for the record before
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)
         leftovers.end_for_good(folder)

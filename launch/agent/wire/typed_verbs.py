@@ -9,8 +9,8 @@ from launch.agent.wire.verb_requests import (
     DownRequest,
     FlightRequest,
     GraphAnswer,
+    LookRequest,
     PruneRequest,
-    RunReference,
     RunsRequest,
     SweepRequest,
 )
@@ -33,7 +33,7 @@ class TypedVerb(Generic[Request, Answer]):
 DOWN = TypedVerb("down", DownRequest, RunEnded)
 FLIGHT = TypedVerb("flight", FlightRequest, HostFlights)
 GRAPH = TypedVerb("graph", RunRequest, GraphAnswer)
-LOOK = TypedVerb("look", RunReference, RunLeftovers)
+LOOK = TypedVerb("look", LookRequest, RunLeftovers)
 PRUNE = TypedVerb("prune", PruneRequest, PruneAnswer)
 RUNS = TypedVerb("runs", RunsRequest, RunsAnswer)
 SWEEP = TypedVerb("sweep", SweepRequest, SweepAnswer)

@@ -11,7 +11,7 @@ from launch.agent.wire.run_request import RunRequest, Wanted
 class RunReference:
     """A reference to one host's part of a run: of the newest run of a name, or of a given run.
 
-    The verbs status, find, look, board and attach need no further fields. For ``find``, ``run`` is the name for a new
+    The verbs status, find, board and attach need no further fields. For ``find``, ``run`` is the name for a new
     run, and the answer shows whether the name is taken.
 
     Attributes:
@@ -25,6 +25,17 @@ class RunReference:
     host: str
     workdir: str
     run: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LookRequest(RunReference):
+    """Look for what a run has left on the host.
+
+    Attributes:
+      ended_by: the command by which a user ends the run for good, which the host records; None for a look alone.
+    """
+
+    ended_by: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -77,14 +88,12 @@ class DownRequest:
       timeout_s: the seconds that the agent has to stop the run; after a failure, it has as many again to kill the run.
       reason: the cause that the run's status shows afterwards.
       was: the pids of the run's processes that the launcher saw before the run's end.
-      for_good: whether the run's user ends the run, so that no successor may begin.
     """
 
     run: RunReference
     timeout_s: float
     reason: str
     was: Tuple[int, ...] = ()
-    for_good: bool = False
 
 
 @dataclass(frozen=True)

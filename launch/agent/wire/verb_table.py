@@ -73,7 +73,7 @@ _VERBS = (
     Verb("logs", "launch.agent.verbs.logs:logs", (TELL, GOES)),
     Verb("flight", "launch.agent.state.newest_spans:of_host"),
     Verb("check", "launch.agent.verbs.check:check", (READ, TELL), has_request=False),
-    Verb("look", "launch.agent.verbs.down:look"),
+    Verb("look", "launch.agent.verbs.down:look_first"),
     Verb("board", "launch.agent.verbs.board:board", (TELL,)),
     Verb("sweep", "launch.agent.verbs.sweep:sweep"),
     Verb("prune", "launch.agent.retention.pruning:answer"),

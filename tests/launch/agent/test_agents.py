@@ -5,17 +5,22 @@ import os
 import resource
 import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 
 from cluster.protocol.settings import Restart
+from cluster.protocol.typed_json import from_values
 from launch.agent import leftovers
 from launch.agent.linux.processes import inspect
 from launch.agent.linux.processes import status as status_of
 from launch.agent.protocol import local_socket
-from launch.agent.state import process_records
+from launch.agent.service import preparation
+from launch.agent.state import process_records, runs
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.run_request import RunRequest
 from tests.support.agent.agents import LEAD, MEMBER, RUN, Agents, wait_for
 from tests.support.launch.machine import is_of_a_lease, left_in, lives, living_under
 from tests.support.waiting import PATIENCE_S, eventually, let_pass
@@ -193,6 +198,29 @@ def test_a_second_run_of_a_name_is_refused_with_the_first_ones(run: Run) -> None
     up = f"{agents.status()['run']} is already up"
     assert answer == {"error": f"{up}; see it with `launch status r.yaml`, end it with `launch down r.yaml`"}
     assert agents.status()["state"] == "running"
+
+
+@pytest.mark.parametrize("found", ["before its folder is made", "when its agent is on record"])
+def test_no_run_succeeds_one_that_a_user_has_ended_and_nothing_of_it_stays(
+    found: str, run: Run, tmp_path: Path
+) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    former = RunFolder(agents.workdir, "r-20261119-120000", LEAD)
+    former.create()
+    runs.end_for_good(agents.reference(run=former.run), "launch down")
+    refusal = f"{former.run} was ended here by launch down, so no run succeeds it"
+    if found == "before its folder is made":
+        assert agents.start(follows=former.run) == {"error": refusal, "kind": "ended"}
+    else:
+        request = replace(from_values(RunRequest, agents.requests[LEAD]), follows=former.run)
+        agents.folder().create()
+        keeper = inspect(os.getppid())
+        assert keeper is not None
+        with pytest.raises(preparation.NotReady, match=refusal):
+            preparation._record(request, request, agents.folder(), keeper)
+        preparation.forget(request, agents.folder())
+    assert [path.name for path in (agents.workdir / "runs").iterdir()] == [former.run]
+    assert "ready" in agents.start(again=True, follows=former.run)  # it had begun before
 
 
 def test_taken_ports_and_missing_programs_are_all_named_and_nothing_stays(run: Run, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def write_all(folder: RunFolder, request: RunRequest) -> None:
     plan_file.write(folder, request)
     boot_unit.write(folder, request)
     runs.note_generation(folder, 7)
+    runs.end_for_good(RunReference("r", "h", str(folder.workdir), RUN), "launch down")
     process_records.write_agent(folder, gone, gone)
     process_records.ProcessRecord(folder, 0).note([Process(1 << 22, 0, 1, 1, "S", 1)])
     control.ContainerRecord(folder, SimpleNamespace(program="no-such-runtime")).begins("launch.r")  # type: ignore[arg-type]
@@ -139,6 +140,7 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
         "next report": lambda: publication.ReportFile(folder, lambda: 1.0).note(Replay().run.status(), final=False),
         "next hooks": lambda: asyncio.run(_resumed(folder, request)),
         "boot": lambda: beginning.start_again(folder.own, lambda asked: {"ready": True}),
+        "successor": lambda: runs.ended_for_good(following, folder.run),
         "next run": lambda: leftovers.end_earlier_runs(following, "r", "r.yaml"),
         "status": lambda: status.status(reference),
         "look": lambda: down.look(reference),

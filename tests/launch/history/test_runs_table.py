@@ -49,7 +49,7 @@ def test_loss_result_and_the_arguments_that_differ_are_shown_where_a_run_has_the
 
 def test_the_run_that_a_run_has_continued_is_named() -> None:
     one = replace(LIVE, continues=OVER.run, began_at=840)
-    assert table_lines([one])[2] == f"  continues {OVER.run} from step 840"
+    assert table_lines([one])[2] == f"  continues {OVER.run} from its checkpoint of step 840"
 
 
 def test_outside_a_terminal_nothing_is_cut() -> None:

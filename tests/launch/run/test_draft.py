@@ -62,12 +62,13 @@ def test_a_run_of_the_next_second_differs_in_its_name_alone(tmp_path: Path) -> N
     }
 
 
+@pytest.mark.parametrize("package", [None, "mine"])
 @pytest.mark.parametrize("large", [False, True])
-def test_a_large_folder_of_a_job_is_named_with_its_size(large: bool, tmp_path: Path) -> None:
-    (tmp_path / "data.bin").write_bytes(bytes(LARGE if large else 1000))
-    code = with_folder(Code({}), JobCode(tmp_path, "job.py"))
-    found = remarks_on_size(code, tmp_path)
-    assert [each.partition(";")[0] for each in found] == [
-        f"sends all files of {tmp_path} to each host, 5.01 MB"
-    ] * large
-    assert remarks_on_size(Code({}), None) == []
+def test_a_large_folder_of_a_job_is_named_with_its_size(large: bool, package: Optional[str], tmp_path: Path) -> None:
+    folder = tmp_path / (package or "")
+    folder.mkdir(exist_ok=True)
+    (folder / "data.bin").write_bytes(bytes(LARGE if large else 1000))
+    job = JobCode(tmp_path, "mine.job" if package else "job.py", package)
+    found = remarks_on_size(with_folder(Code({}), job), job)
+    assert [each.partition(";")[0] for each in found] == [f"sends the folder {folder} to each host, 5.01 MB"] * large
+    assert remarks_on_size(Code({}), JobCode(None, "installed.job")) == []

@@ -28,8 +28,8 @@ def test_the_run_is_followed_until_it_trains_and_its_tasks_are_named() -> None:
 
 def test_each_phase_of_a_drain_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     changing, forming = (run(replace(FORMED, **{name: True})) for name in ("changing", "forming"))
-    phases = Phases()
-    for now in (run(), changing, changing, forming, run(of_task="starting"), run()):
+    phases = Phases("r-1")
+    for now in (run(), replace(forming, run="r-2"), changing, changing, forming, run(of_task="starting"), run()):
         assert phases.look(now) is now
     assert capsys.readouterr().err.splitlines() == [
         "step 7: the next processes load, and the present ones train",

@@ -9,6 +9,7 @@ import pytest
 from cluster.protocol.settings import Elastic
 from cluster.spec.model import Spec, TaskSpec
 from cluster.task import Checkpoint, Train
+from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.hosts.bundle import JobCode
 from launch.plan.local_spec import localised
 from launch.plan.plan import make_plan
@@ -126,6 +127,28 @@ def test_a_run_whose_chiefs_host_is_lost_is_followed_by_one_on_the_others(
     assert ended.code == 2
     expected = "continuing without h[1,3], from the newest copy of the checkpoints, with the chief on h2\n"
     assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(("kind", "ends"), [(ProblemKind.ENDED, True), (ProblemKind.REFUSED, False)])
+def test_where_a_user_has_ended_the_run_its_end_is_the_last(
+    kind: ProblemKind, ends: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def train(target: Target, start: RunStart, *_: object) -> Ended:
+        if start.follows is not None:
+            raise CannotStart([HostProblem("h2", kind, f"{start.follows} was ended here")], "look for obstacles")
+        return Ended(1, status(), time.monotonic() - 1000, ["h3"])
+
+    monkeypatch.setattr(lifecycle, "train", train)
+
+    def trains() -> Ended:
+        return train_with_failover(Target("r.yaml"), RunStart(spec_of()), Interrupts(), lambda status: [])
+
+    if ends:
+        assert trains().code == 1
+        assert capsys.readouterr().out.splitlines()[-1] == "h2: r-1 was ended here"
+    else:
+        with pytest.raises(CannotStart):
+            trains()
 
 
 def test_a_run_that_ended_otherwise_or_was_to_be_stopped_is_the_last(trained: Trained) -> None:

@@ -162,7 +162,7 @@ class LaunchedMachine(Machine):
             return LaunchedLife(self, request, keeper, send)
         except OSError as error:
             send({"error": f"cannot write in {self.folder.own}: {error.strerror}"})
-        except ValueError as error:  # there is nothing to resume from
+        except ValueError as error:  # there is nothing to resume from, or a user has ended the run
             send({"error": str(error)})
         except Gone:
             pass
@@ -181,6 +181,9 @@ class LaunchedMachine(Machine):
         if request.run_plan is not None and request.resume and not request.again:
             resume.prepare(self.folder, request.name, None, True, request.resume_from)
         process_records.write_agent(self.folder, self._row(self.table.agent), self._row(self.table.keeper))
+        ended = None if request.again else runs.ended_for_good(self.folder, request.follows)
+        if ended is not None:
+            raise ValueError(ended)
         self.disk.write(self.lock, json.dumps({"run": self.folder.run, "pid": self.table.agent}))
 
     @property

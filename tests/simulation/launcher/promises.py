@@ -3,7 +3,7 @@
 import re
 from typing import Any, Dict, List, Optional, Set
 
-from launch.errors import CANNOT_START, FOUND_WRONG, SUCCEEDED
+from launch.errors import FOUND_WRONG, SUCCEEDED
 from launch.plan.agent_requests import LEASE_S
 from launch.teardown import DOWN_S, NOTHING_LEFT, Left, remains
 from tests.simulation.launcher.faults import UNPRINTED
@@ -36,6 +36,7 @@ END_AGENTS = {"agent", "exit", "stopped", "power", "reboot", "gone", "sleep", "b
 UNHINDERED = {*UNPRINTED, "damaged code", "stop", "clock", "restart", "save", "drain", "back", "crash", "watch"}
 RESUMED = re.compile(r"continuing from the checkpoint of step (\d+) ")
 DISKS = {"disk", "write full", "write fails", "write refused"}
+ENDED_HERE = "was ended here by "
 LEASE = "its lease on the run ended"
 LOST = "the chief's host was lost"
 
@@ -180,7 +181,7 @@ class LauncherPromises:
         begins = training.began_with
         if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
             raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")
-        has_begun = up is not None and up.code != CANNOT_START
+        has_begun = not any(ENDED_HERE in line for line in shown)
         if has_begun and said and begins is not None and begins + training.passed_over < said[-1]:
             raise Broken(f"I9: launch up resumes from step {said[-1]}, and training begins with {begins}")
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:

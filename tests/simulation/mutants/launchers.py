@@ -8,7 +8,7 @@ from tests.simulation.mutants.mutant import Edit, Mutant
 _ATTACHED, _FOLLOWER, _TEARDOWN = "launch/run/attached.py", "launch/run/follower.py", "launch/teardown.py"
 _OUTPUT, _EVENTS = "launch/output.py", "launch/agent/supervision/task_events.py"
 _LEAD, _LIFECYCLE = "launch/agent/service/lead.py", "launch/run/lifecycle.py"
-_BEGINNING = "launch/agent/service/beginning.py"
+_RUNS = "launch/agent/state/runs.py"
 ATTACHED, DETACHED, FAILOVER = 2000000, 2000002, 2500003  # seeds of such runs
 
 _DAMAGED = (Fault(60.0, "stop"), Fault(70.0, "damaged checkpoint", "h0"), Fault(80.0, "resume"), Fault(120.0, "stop"))
@@ -135,7 +135,7 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "down unread",
         "a successor does not look whether a user has ended the run before it",
-        (Edit(_BEGINNING, "if former is None or not former.has(ENDED_FOR_GOOD):", "if True:"),),
+        (Edit(_RUNS, "if ended.has(ENDED_FOR_GOOD):", "if False:"),),
         known=(FAILOVER, (Fault(40.0, "gone", "h0"), Fault(58.0, "another down"))),
     ),
     Mutant(

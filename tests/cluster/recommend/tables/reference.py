@@ -84,8 +84,10 @@ def train(args: Dict[str, Any], batch: int, steps: int, staleness: int = 0) -> T
     values = drawn.examples(args, args["steps"] * batch)
     ids = [plain.identities(each) for name, each in values.items() if name != "y"]
     tables = _Tables(sorted(set(np.concatenate([each.ravel() for each in ids]).tolist()) | set(range(5))))
-    # A resource's value stays what a step has read, whichever gradient is applied first.
-    with tf.Graph().as_default(), tf.variable_scope("", use_resource=True), tf.Session() as session:
+    # A resource's value stays what a step has read, whichever gradient is applied first. With a configuration,
+    # TensorFlow rewrites the graph, as for users.
+    session = tf.Session(graph=tf.Graph(), config=tf.ConfigProto())
+    with session.graph.as_default(), tf.variable_scope("", use_resource=True), session:
         feeds = {name: tf.placeholder(each.dtype, [batch, *each.shape[1:]]) for name, each in values.items()}
         loss = tf.reduce_mean(drawn.losses(args["seed"], args["dense"], tables.lookup, feeds))
         optimizer = drawn.optimizer(args)

@@ -127,3 +127,49 @@ def test_a_host_tells_whether_the_name_that_a_run_wants_is_taken(tmp_path: Path)
     make_run(tmp_path, FIRST, 1)
     make_run(tmp_path, SECOND, 2)
     assert [find(tmp_path, run)["taken"] for run in (FIRST, SECOND, "a-20300101-000000")] == [True, True, False]
+
+
+# -- the end of a run for good
+
+
+def end(workdir: Path, run: Optional[str] = None) -> None:
+    runs.end_for_good(RunReference("a", "h", str(workdir), run), "launch down")
+
+
+def test_neither_a_run_that_a_user_has_ended_starts_here_nor_one_that_would_succeed_it(tmp_path: Path) -> None:
+    first, second = make_run(tmp_path, FIRST, 1), RunFolder(tmp_path, SECOND, "h")
+    assert runs.ended_for_good(second, FIRST) is None
+    end(tmp_path)
+    assert runs.ended_for_good(first) == f"{FIRST} was ended here by launch down"
+    assert runs.ended_for_good(second, FIRST) == f"{FIRST} was ended here by launch down, so no run succeeds it"
+    assert runs.ended_for_good(second) is None
+
+
+def test_a_run_that_appears_while_the_one_before_is_ended_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, note = make_run(tmp_path, FIRST, 1), RunFolder.note
+    made: List[RunFolder] = []
+
+    def and_then_another(folder: RunFolder, *values: Any, **named: Any) -> bool:
+        written = note(folder, *values, **named)
+        if not made:
+            made.append(make_run(tmp_path, SECOND, 2))
+        return written
+
+    monkeypatch.setattr(RunFolder, "note", and_then_another)
+    end(tmp_path)
+    assert runs.ended_for_good(first) and runs.ended_for_good(made[0])
+
+
+def test_a_full_disk_has_room_for_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make_run(tmp_path, FIRST, 1)
+    monkeypatch.setattr(RunFolder, "note", lambda *_, **__: False)
+    end(tmp_path)
+    assert runs.ended_for_good(first) == f"{FIRST} was ended here by a user"
+
+
+def test_the_end_of_a_named_run_is_recorded_in_that_run_alone(tmp_path: Path) -> None:
+    first, second = make_run(tmp_path, FIRST, 1), make_run(tmp_path, SECOND, 2)
+    end(tmp_path, FIRST)
+    assert runs.ended_for_good(first) and runs.ended_for_good(second) is None
