@@ -30,7 +30,7 @@ class Row(NamedTuple):
     further: str
 
 
-_ANY = "sshd gateway silent noise broken refused unnamed here"
+_ANY = "sshd gateway silent noise broken ended refused unnamed here"
 _LOG_IN = "see `ssh {host} true`"
 _FOLDER = "see `ssh {host} df -h {workdir}`, or choose another folder with the key workdir"
 ROWS = {
