@@ -13,7 +13,7 @@ every problem, not only the first. Code decides by the ``ProblemKind`` of a ``Ho
     HostProblem         3  the problem of one host
     ├── its connection     unreachable, unknown-name, host-key, authentication, sshd, gateway
     ├── its software       python-missing, python-old, python-ended, folder, disk
-    ├── its answers        slow, silent, noise, broken, refused
+    ├── its answers        slow, silent, noise, broken, ended, refused
     └── elsewhere          unnamed (in the hosts file), here (on this machine)
 """
 

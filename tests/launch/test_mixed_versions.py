@@ -44,6 +44,7 @@ NEEDED = {
     "LeadAddress": {"host"},
     "KeptTask": {"name"},
     "Container": {"image"},
+    "Wanted": {"run", "step"},
 }
 OF_LEFTOVERS = ("plan.json", "agent.json", "processes.json", "containers.json", "groups.json")
 CROSSING = (
