@@ -103,7 +103,8 @@ class Passing(Descent):  # type: ignore[misc]
 def test_an_error_names_the_optimizer_the_line_and_what_was_found() -> None:
     expected = (
         r"^optimizer Passing \(\S*test_passed_loss.py:\d+\): expected compute_gradients to pass on c · loss \+ r, found"
-        r" that it passes on Abs \(Abs\), which depends on the loss or on the batch; put that term into the loss"
+        r" that it passes on Abs \(Abs\), which depends on the loss or on the batch; put that term into the loss of"
+        r" each example"
     )
     with tf.Graph().as_default(), pytest.raises(JobError, match=expected):
         copy = a_copy()

@@ -79,4 +79,5 @@ def test_a_receiver_that_never_ends_neither_keeps_a_run_up_nor_lives_on(run: Run
 
 def test_a_program_that_is_not_there_is_told_before_anything_starts(run: Run) -> None:
     agents = run({"worker:0@localhost": FOREVER}, hooks=[{"event": "failed", "command": ["no-such-program"]}])
-    assert agents.start()["error"].startswith("on.failed: no program no-such-program on this host; ")
+    missing = "on.failed: no program no-such-program on this host"
+    assert agents.start()["error"] == f"{missing}; install it, or write its path into on.failed"
