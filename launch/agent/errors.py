@@ -7,6 +7,7 @@
     ├── a start
     │   ├── NotReady         this host cannot take part in the run
     │   ├── NameTaken        another run of this name is running on this host
+    │   ├── EndedForGood     a user has ended this run, or the run that it would succeed
     │   ├── GpuTaken         another run has reserved a GPU
     │   ├── ImpossibleLimit  this host cannot enforce a limit of a task
     │   ├── Lacking          tasks cannot run in their container on this host

@@ -18,7 +18,7 @@ from launch.agent.linux.daemonize import fork_away
 from launch.agent.linux.open_files import readable
 from launch.agent.linux.processes import Process
 from launch.agent.service.located import folder_of
-from launch.agent.state import locks, runs
+from launch.agent.state import locks
 from launch.agent.state.log import say as write_log
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
@@ -39,9 +39,6 @@ def start(request: RunRequest) -> Dict[str, Any]:
         return {"ready": True, "pid": serving, "lives": True}
     if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
         return {"error": f"expected a run that has not ended, but {folder.run} has ended"}
-    ended = None if request.again else runs.ended_for_good(folder, request.follows)
-    if ended is not None:
-        return {"error": ended, "kind": "ended"}
     ready, says = os.pipe()
     try:
         folder.create(again=request.again)

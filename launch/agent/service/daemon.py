@@ -27,6 +27,7 @@ from launch.agent.state import boot_unit
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import say, say_seldom
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.state.runs import EndedForGood
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
@@ -57,10 +58,10 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
             if code == OVER:
                 work_folder.tidy_all(request, folder)
         return code
-    except (NotReady, NameTaken, NoLocks, firewall.Unguarded) as error:
+    except (NotReady, NameTaken, EndedForGood, NoLocks, firewall.Unguarded) as error:
         if not request.again:  # else the run's files belong to the earlier agent
             forget(request, folder)
-        send({"error": str(error)})
+        send({"error": str(error), **({"kind": "ended"} if isinstance(error, EndedForGood) else {})})
         return TAKEN if isinstance(error, NameTaken) else FAILED
 
 

@@ -80,6 +80,7 @@ def prepare(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
 
     Raises:
       NotReady: an obstacle exists.
+      EndedForGood: a user has ended the run, or the one before.
     """
     _record(asked, request, folder, keeper)
     _look_for_obstacles(request, folder)
@@ -130,9 +131,8 @@ def _record(asked: RunRequest, request: RunRequest, folder: RunFolder, keeper: p
         raise NotReady(f"cannot write in {folder.own}: {error.strerror}") from error
     if os.getppid() != keeper.pid:  # an end of the run kills the keeper first, and could not find this agent on record
         raise NotReady("expected the keeper, the agent's parent process; it has ended, so the run is about to end here")
-    ended = None if request.again else runs.ended_for_good(folder, request.follows)
-    if ended is not None:  # in the moment in which this agent began
-        raise NotReady(ended)
+    if not request.again:
+        runs.refuse_ended(folder, request.follows)
 
 
 def _look_for_obstacles(request: RunRequest, folder: RunFolder) -> None:

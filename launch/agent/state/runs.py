@@ -12,12 +12,17 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
+from launch.agent.errors import AgentError
 from launch.agent.state import boot_unit, locks, plan_file, process_records
 from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.wire.verb_requests import RunReference
 
 GENERATION = "generation.json"
 ENDED_FOR_GOOD = "ended_for_good.json"
+
+
+class EndedForGood(AgentError):
+    """The error that a user has ended this run, or the run that it would succeed."""
 
 
 def runs(workdir: Path, name: str, host: str) -> List[RunFolder]:
@@ -61,14 +66,15 @@ def end_for_good(reference: RunReference, by: str) -> None:
         before, folder = folder.run, newest(reference)
 
 
-def ended_for_good(folder: RunFolder, follows: Optional[str] = None) -> Optional[str]:
-    """Return who has ended a run, or the run that it ``follows``, so that the run may not start here; else None."""
+def refuse_ended(folder: RunFolder, follows: Optional[str] = None) -> None:
+    """Refuse the first start of a run that a user has ended, or that ``follows`` such a run. Raises EndedForGood."""
     for run in filter(None, [folder.run, follows]):
         ended = RunFolder(folder.workdir, run, folder.host)
         if ended.has(ENDED_FOR_GOOD):
             by = (ended.read_whole(ENDED_FOR_GOOD) or {}).get("by", "a user")
-            return f"{run} was ended here by {by}" + ("" if run == folder.run else ", so no run succeeds it")
-    return None
+            raise EndedForGood(
+                f"{run} was ended here by {by}" + ("" if run == folder.run else ", so no run succeeds it")
+            )
 
 
 def find(reference: RunReference) -> Dict[str, Any]:

@@ -216,7 +216,7 @@ def test_no_run_succeeds_one_that_a_user_has_ended_and_nothing_of_it_stays(
         agents.folder().create()
         keeper = inspect(os.getppid())
         assert keeper is not None
-        with pytest.raises(preparation.NotReady, match=refusal):
+        with pytest.raises(runs.EndedForGood, match=refusal):
             preparation._record(request, request, agents.folder(), keeper)
         preparation.forget(request, agents.folder())
     assert [path.name for path in (agents.workdir / "runs").iterdir()] == [former.run]

@@ -5,6 +5,7 @@ The records are those that agents write: what the code writes and is not here fa
 
 import ast
 import asyncio
+import contextlib
 import importlib
 import os
 from dataclasses import replace
@@ -140,7 +141,7 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
         "next report": lambda: publication.ReportFile(folder, lambda: 1.0).note(Replay().run.status(), final=False),
         "next hooks": lambda: asyncio.run(_resumed(folder, request)),
         "boot": lambda: beginning.start_again(folder.own, lambda asked: {"ready": True}),
-        "successor": lambda: runs.ended_for_good(following, folder.run),
+        "successor": lambda: _succeeded(following, folder.run),
         "next run": lambda: leftovers.end_earlier_runs(following, "r", "r.yaml"),
         "status": lambda: status.status(reference),
         "look": lambda: down.look(reference),
@@ -153,6 +154,11 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
         "after": lambda: after.problem_of(folder),
         "down": lambda: leftovers.end_for_good(folder),  # the last: it removes what it finds
     }
+
+
+def _succeeded(following: RunFolder, run: str) -> None:
+    with contextlib.suppress(runs.EndedForGood):
+        runs.refuse_ended(following, run)
 
 
 def _no_answer(program: str, *arguments: str) -> None:

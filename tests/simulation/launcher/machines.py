@@ -140,8 +140,13 @@ class LaunchedMachine(Machine):
             if self.life is not None or self.keepers.newest is not None:
                 raise NameTaken("its agent is up")
             ended = leftovers.end_earlier_runs(folder, request.name, request.file)
+            if not request.again:  # here too: one that is refused is no present run of the world
+                runs.refuse_ended(folder, request.follows)
         except NameTaken as error:
             send({"error": str(error)})
+            return 0
+        except runs.EndedForGood as error:
+            send({"error": str(error), "kind": "ended"})
             return 0
         self.world.operators.resumes.begins(request.run)
         self.request, self.folder = request, folder
@@ -162,7 +167,9 @@ class LaunchedMachine(Machine):
             return LaunchedLife(self, request, keeper, send)
         except OSError as error:
             send({"error": f"cannot write in {self.folder.own}: {error.strerror}"})
-        except ValueError as error:  # there is nothing to resume from, or a user has ended the run
+        except runs.EndedForGood as error:
+            send({"error": str(error), "kind": "ended"})
+        except ValueError as error:  # there is nothing to resume from
             send({"error": str(error)})
         except Gone:
             pass
@@ -181,9 +188,8 @@ class LaunchedMachine(Machine):
         if request.run_plan is not None and request.resume and not request.again:
             resume.prepare(self.folder, request.name, None, True, request.resume_from)
         process_records.write_agent(self.folder, self._row(self.table.agent), self._row(self.table.keeper))
-        ended = None if request.again else runs.ended_for_good(self.folder, request.follows)
-        if ended is not None:
-            raise ValueError(ended)
+        if not request.again:
+            runs.refuse_ended(self.folder, request.follows)
         self.disk.write(self.lock, json.dumps({"run": self.folder.run, "pid": self.table.agent}))
 
     @property

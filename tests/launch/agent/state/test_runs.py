@@ -136,13 +136,21 @@ def end(workdir: Path, run: Optional[str] = None) -> None:
     runs.end_for_good(RunReference("a", "h", str(workdir), run), "launch down")
 
 
+def refusal(folder: RunFolder, follows: Optional[str] = None) -> Optional[str]:
+    try:
+        runs.refuse_ended(folder, follows)
+    except runs.EndedForGood as error:
+        return str(error)
+    return None
+
+
 def test_neither_a_run_that_a_user_has_ended_starts_here_nor_one_that_would_succeed_it(tmp_path: Path) -> None:
     first, second = make_run(tmp_path, FIRST, 1), RunFolder(tmp_path, SECOND, "h")
-    assert runs.ended_for_good(second, FIRST) is None
+    assert refusal(second, FIRST) is None
     end(tmp_path)
-    assert runs.ended_for_good(first) == f"{FIRST} was ended here by launch down"
-    assert runs.ended_for_good(second, FIRST) == f"{FIRST} was ended here by launch down, so no run succeeds it"
-    assert runs.ended_for_good(second) is None
+    assert refusal(first) == f"{FIRST} was ended here by launch down"
+    assert refusal(second, FIRST) == f"{FIRST} was ended here by launch down, so no run succeeds it"
+    assert refusal(second) is None
 
 
 def test_a_run_that_appears_while_the_one_before_is_ended_is_ended_too(
@@ -159,17 +167,17 @@ def test_a_run_that_appears_while_the_one_before_is_ended_is_ended_too(
 
     monkeypatch.setattr(RunFolder, "note", and_then_another)
     end(tmp_path)
-    assert runs.ended_for_good(first) and runs.ended_for_good(made[0])
+    assert refusal(first) and refusal(made[0])
 
 
 def test_a_full_disk_has_room_for_the_end_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = make_run(tmp_path, FIRST, 1)
     monkeypatch.setattr(RunFolder, "note", lambda *_, **__: False)
     end(tmp_path)
-    assert runs.ended_for_good(first) == f"{FIRST} was ended here by a user"
+    assert refusal(first) == f"{FIRST} was ended here by a user"
 
 
 def test_the_end_of_a_named_run_is_recorded_in_that_run_alone(tmp_path: Path) -> None:
     first, second = make_run(tmp_path, FIRST, 1), make_run(tmp_path, SECOND, 2)
     end(tmp_path, FIRST)
-    assert runs.ended_for_good(first) and runs.ended_for_good(second) is None
+    assert refusal(first) and refusal(second) is None
