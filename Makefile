@@ -4,7 +4,7 @@ RUNTIME ?=
 export VENV RUNTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-fast differential nightly chaos attack check docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-export bench-starved bench-recommend bench-scale bench-faults ring lock
+.PHONY: help up test test-fast differential nightly chaos attack check lint docs bench bench-speed bench-docs bench-hosts bench-graphs bench-starts bench-drain bench-export bench-starved bench-recommend bench-scale bench-faults ring lock
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -55,13 +55,15 @@ attack: ## attack a run on fake hosts as another user and as a neighbour, and li
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/python -m tests.attack $(ARGS)
 
-check: ## formatter, linter, types, shell scripts, import arrows, words and sentences
+check: lint ## formatter, linter, types, shell scripts, import arrows, words and sentences
+	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_prose.py
+
+lint: ## what of `make check` is no test, and so no part of `make test`
 	@requirements/bootstrap.sh test
 	@$(VENV)/bin/ruff format --check
 	@$(VENV)/bin/ruff check
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/shellcheck requirements/*.sh tests/*.sh .ci/run
-	@$(VENV)/bin/python -m pytest -q tests/test_architecture.py tests/test_prose.py
 
 docs: ## write the reference and build the documentation into build/site
 	@requirements/bootstrap.sh test

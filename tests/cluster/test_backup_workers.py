@@ -6,6 +6,7 @@ from typing import Any, Dict
 
 import pytest
 
+from tests.support.nightly import few
 from tests.support.training.processes import Cluster
 
 STEPS = 30
@@ -29,7 +30,7 @@ class Run:
         self.dropped = [progress.dropped_gradients for progress in told if progress]
 
 
-@pytest.mark.parametrize("slow", [0, 2], ids=["the chief is slow", "another is slow"])
+@pytest.mark.parametrize("slow", few([0, 2], [0]))  # the chief, or another
 def test_a_slow_worker_is_not_waited_for_and_costs_the_others_no_gradient(tmp_path: Path, slow: int) -> None:
     run = Run(tmp_path, slow)
     fast = [index for index in range(3) if index != slow]

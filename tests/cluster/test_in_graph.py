@@ -6,7 +6,7 @@ from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually
 
 JOB = "tests.support.training.jobs.table"
-TRAIN = {"steps": 1000, "batch_size": 4, "towers": 2, "replication": "in-graph"}
+TRAIN = {"steps": 300, "batch_size": 4, "towers": 2, "replication": "in-graph"}
 ARGS = {"examples": 160, "endless": True}
 
 

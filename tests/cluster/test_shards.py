@@ -93,7 +93,7 @@ def test_asynchronous_workers_train_every_example_once_and_each_batch_as_a_mean(
 
 
 def test_a_killed_asynchronous_worker_or_chief_repeats_a_batch_at_most_and_names_it(tmp_path: Path) -> None:
-    train, args = train_of(tmp_path, epochs=2, mode="async"), args_of(tmp_path, kind="embedding", pause_ms=20)
+    train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path, kind="embedding", pause_ms=20)
     with Cluster(tmp_path, JOB, ps=2, workers=WORKERS) as cluster:
         cluster.start_all(train, args)
         for role, index in (("worker", 1), ("worker", 0), ("ps", 0)):
@@ -104,9 +104,10 @@ def test_a_killed_asynchronous_worker_or_chief_repeats_a_batch_at_most_and_names
         outcome = cluster.finish()
         logs = cluster.log("worker", 0) + cluster.log("worker", 1)
     named = [int(end) - int(begin) + 1 for begin, end in re.findall(r"records (\d+) to (\d+) .* may count twice", logs)]
-    assert excess(outcome, epochs=2) < sum(named) + 1e-2 and len(named) <= 2
+    assert excess(outcome, epochs=1) < sum(named) + 1e-2 and len(named) <= 2
 
 
+@pytest.mark.nightly
 def test_an_asynchronous_run_goes_on_in_the_middle_of_the_data_with_other_workers_and_servers(tmp_path: Path) -> None:
     train, args = train_of(tmp_path, epochs=1, mode="async"), args_of(tmp_path)
     with Cluster(tmp_path / "first", JOB, ps=1, workers=2) as cluster:

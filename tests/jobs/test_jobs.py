@@ -12,6 +12,7 @@ from tests.support.nightly import few
 from tests.support.training.processes import Cluster
 
 
+@pytest.mark.nightly
 def test_polynomial_finds_the_weights_5_0_3(tmp_path: Path) -> None:
     with Cluster(tmp_path, "polynomial") as cluster:
         cluster.start_all({"steps": 3000, "batch_size": 50, "towers": 2})

@@ -82,6 +82,7 @@ def test_cifar_pictures_have_their_pixels_where_the_format_says(tmp_path: Path) 
     assert batch["x"].shape == (8, 32, 32, 3) and set(batch["y"]) <= set(first[:, 0])
 
 
+@pytest.mark.nightly
 def test_cifar_resnet_is_resnet_20_and_learns_what_such_files_show(tmp_path: Path) -> None:
     write_cifar(tmp_path)
     args = {"data_dir": str(tmp_path), "learning_rate": 0.02}

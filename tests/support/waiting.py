@@ -7,7 +7,7 @@ import traceback
 from typing import Any, Callable
 
 PATIENCE_S = 120.0  # more than a busy machine needs
-LOOKS = 0.2  # the part of the time that looking may take: a look may start processes on a host
+LOOKS = 0.1  # the part of the time that looking may take: a look may start processes on a host
 LEAST_S, MOST_S = 0.02, 0.5  # between two looks
 
 

@@ -10,6 +10,7 @@ from cluster.protocol.save_request import HOLD, ask
 from cluster.spec import load
 from cluster.task import Train
 from cluster.training import chief_pauses
+from tests.support.nightly import few
 from tests.support.training.jobs import counted
 from tests.support.training.threads import ThreadedRun
 from tests.support.waiting import eventually, let_pass
@@ -46,7 +47,7 @@ class Held:
         return (-1 if each is None else each.step for each in found)
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize("way", few(sorted(WAYS), ["overlapped", "asynchronous, in windows"]))
 def test_no_worker_takes_a_step_that_the_checkpoint_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

@@ -18,6 +18,7 @@ from cluster.training.graph_builder import Builder
 from cluster.training.run_steps import LastStep
 from cluster.variables.layout import whole
 from cluster.variables.masters import plain_name
+from tests.support.nightly import few
 from tests.support.training.alone import joined, saved, train_alone
 from tests.support.training.jobs import counted
 from tests.support.training.processes import Cluster
@@ -124,7 +125,7 @@ def computed(folder: Path, index: int) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-@pytest.mark.parametrize("killed", [0, 1])
+@pytest.mark.parametrize("killed", few([0, 1], [0]))
 def test_the_window_of_a_killed_worker_is_lost_whole_and_every_other_step_counts_once(
     tmp_path: Path, killed: int
 ) -> None:

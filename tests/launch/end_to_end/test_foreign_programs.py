@@ -58,6 +58,7 @@ def test_ranks_resume_together_from_one_relative_checkpoint(launch: Launcher) ->
         assert (found[0], found[-1]) == (f"begins at 0 local rank {index}", f"begins at 3 local rank {index}")
 
 
+@pytest.mark.nightly
 @on_1_x
 def test_contrib_s_experiment_trains_with_a_chief_that_is_called_master(launch: Launcher) -> None:
     ran = run(launch, "experiment", {"ps": 1, "master": 1, "worker": 1}, leave_s=0)

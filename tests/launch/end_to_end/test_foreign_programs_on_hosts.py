@@ -58,6 +58,7 @@ def test_a_split_checkpoint_is_named_when_it_is_saved_and_where_a_restart_cannot
     assert hint in run.status()["cause"]
 
 
+@pytest.mark.nightly
 def test_a_save_that_a_ps_on_another_host_cannot_do_ends_the_run_with_the_reason(program: Made) -> None:
     run = program("monitored", *FLAGS, ps=["h1"], worker=["h2", "h1"])
     ran = run.launch("up")

@@ -5,6 +5,8 @@ import shutil
 import signal
 from typing import Any, Dict
 
+import pytest
+
 from tests.support import ROOT
 from tests.support.launch.launcher import Launcher, finish
 from tests.support.waiting import PATIENCE_S, eventually
@@ -46,6 +48,7 @@ def logs(launch: Launcher) -> str:
     return "\n".join(launch.log(task) for task in ("worker:0", "worker:1"))
 
 
+@pytest.mark.nightly
 def test_no_synchronous_step_begins_after_the_checkpoint_of_a_stop(launch: Launcher) -> None:
     status = interrupted(launch, "sync")
     # Another worker computes its part of the next step, which nobody applies.

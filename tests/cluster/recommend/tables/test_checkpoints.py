@@ -60,17 +60,17 @@ def test_a_run_goes_on_from_a_checkpoint_of_other_servers_and_other_workers(tmp_
 def test_a_worker_whose_batches_wait_for_their_rows_goes_on_in_the_middle_of_a_step(
     victim: int, tmp_path: Path
 ) -> None:
-    train = {"steps": 12, "batch_size": 4, "table_staleness": 1, "checkpoint": {"every_s": 60}}
+    train = {"steps": 8, "batch_size": 4, "table_staleness": 1, "checkpoint": {"every_s": 60}}
     with Cluster(tmp_path, "tests.support.training.jobs.late", ps=2, workers=2) as cluster:
         cluster.start_all(train, {"optimizer": "adagrad", "steps": STEPS})
-        for number in (2, 6):
-            eventually("steps", lambda: cluster.step("worker", victim) >= number)  # noqa: B023 (called at once)
-            cluster.kill("worker", victim)
-            cluster.start("worker", victim, train, {"optimizer": "adagrad", "steps": STEPS})
-        assert cluster.finish().step == 12
+        eventually("steps", lambda: cluster.step("worker", victim) >= 2)
+        cluster.kill("worker", victim)
+        cluster.start("worker", victim, train, {"optimizer": "adagrad", "steps": STEPS})
+        assert cluster.finish().step == 8
 
 
-@pytest.mark.parametrize(("mode", "staleness"), few([("sync", 0), ("sync", 2), ("async", 0)], [("sync", 0)]))
+@pytest.mark.nightly
+@pytest.mark.parametrize(("mode", "staleness"), [("sync", 0), ("sync", 2), ("async", 0)])
 def test_a_server_that_starts_again_gets_its_rows_from_the_newest_checkpoint(
     mode: str, staleness: int, tmp_path: Path
 ) -> None:
