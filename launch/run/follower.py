@@ -5,6 +5,7 @@ run. The launcher that started a run uses ``Attached``, which also lets the run 
 the run.
 """
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import Any, Dict, Mapping, Optional
@@ -165,7 +166,8 @@ class Follower:
     def _beat(self, lead: Conversation) -> None:
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
-            lead.send(self.beat())
+            with contextlib.suppress(HostProblem):  # a lead that has ended may have sent lines that are not read yet
+                lead.send(self.beat())
 
     def reattach(self) -> Optional[Conversation]:
         """Open a new conversation before the lease ends, and return it; None when nothing is left to follow."""

@@ -70,6 +70,22 @@ def test_a_run_is_told_to_go_and_followed_to_its_end() -> None:
     assert "succeeded: 1 succeeded" in followed.output.getvalue()
 
 
+def test_what_a_lead_has_sent_before_its_end_is_read_though_it_reads_no_more_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    followed, (lead,) = scene((change(status()), change(SUCCEEDED), END))
+    send = lead.send
+
+    def refuse_beats(data: bytes) -> None:
+        if b'"beat"' in data:
+            raise BrokenPipeError(32, "Broken pipe")
+        send(data)
+
+    monkeypatch.setattr(lead, "send", refuse_beats)
+    assert followed.follow() == SUCCEEDED
+    assert "lost the connection" not in followed.output.getvalue()
+
+
 def test_changes_of_some_tasks_leave_the_others_as_they_were() -> None:
     first = status(task(), task("worker:1@gpu02"))
     second = status(task("worker:1@gpu02", "restarting"))
