@@ -10,16 +10,18 @@ ids come nor on the number of servers.
 
 import re
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, Optional, Tuple
+from typing import Any, Optional, Union
 
+from cluster.recommend.tables.initializers import first_value_of
+from cluster.recommend.tables.keras_rows import is_nothing, layer
 from cluster.recommend.tables.lookups import Table, look_up, refuse_namesake
+from cluster.recommend.tables.row_finder import RowFinder
 from cluster.recommend.tables.stores import ModelTables
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 from cluster.steps.extension import extend, source_of_rows
 
-__all__ = ["Rule", "Table", "after", "lookup", "table", "unused_for"]
+__all__ = ["Embedding", "Rows", "Rule", "Table", "after", "lookup", "table", "unused_for"]
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _MOST_STEPS = (1 << 31) - 1
 
@@ -80,9 +82,9 @@ def table(
       admit: the rule by which an id gets a row, ``after(steps)``; by default, the first training step that looks up an
         id gives it a row.
       expire: the rule by which an id loses its row, ``unused_for(steps=…)``; by default, no id loses its row.
-      initializer: the initializer of new rows: TensorFlow's ``zeros_initializer``, ``ones_initializer``,
-        ``constant_initializer`` of one number, ``random_uniform_initializer`` or ``random_normal_initializer``. By
-        default, the values are normal with mean 0 and a standard deviation of 1 / sqrt(width).
+      initializer: the initializer of new rows, of ``tf`` or ``tf.keras.initializers``: zeros, ones, a constant of one
+        number, random uniform or random normal; or Keras's name of one, such as "uniform". By default, the values are
+        normal with mean 0 and a standard deviation of 1 / sqrt(width).
 
     Raises:
       ValueError: ``name`` cannot be the name of a variable, ``width`` is below 1, or another argument is unsuitable.
@@ -94,7 +96,7 @@ def table(
     given = tf.random_normal_initializer(0.0, width**-0.5) if initializer is None else initializer
     admitted = _steps(name, "admit", admit, "after", "2")
     expired = _steps(name, "expire", expire, "unused_for", "steps=100000")
-    return Table(name, width, _kind(name, given), admitted or 1, expired)
+    return Table(name, width, first_value_of(name, given), admitted or 1, expired)
 
 
 def _steps(table_name: str, argument: str, rule: Any, maker: str, example: str) -> int:
@@ -107,63 +109,84 @@ def _steps(table_name: str, argument: str, rule: Any, maker: str, example: str) 
     return rule.steps
 
 
-def lookup(table: Table, ids: Any, combiner: Optional[str] = None) -> Any:
+def lookup(
+    table: Table,
+    ids: Any,
+    combiner: Optional[str] = None,
+    *,
+    weights: Any = None,
+    padding: Union[int, str, None] = None,
+) -> Any:
     """Return the rows of ``ids`` in ``table``, float32.
 
     Args:
-      ids: integers or strings. A dense tensor of shape [...] gives [..., width]. A ``tf.SparseTensor`` or a
-        ``tf.RaggedTensor`` of shape [batch, any] gives [batch, width]: ``combiner`` makes one row of an example's rows,
-        and an example without ids gives zeros.
-      combiner: "sum", "mean" or "sqrtn" (the sum divided by the square root of the number) of an example's rows. It is
-        required for sparse and ragged ids. With dense ids, it combines the rows over the last axis of ``ids``.
+      ids: integers or strings. A dense tensor of shape [...] gives [..., width], and a ``tf.RaggedTensor`` of shape
+        [batch, any] gives the ragged rows [batch, any, width]. With a combiner, a dense tensor [..., m] gives [...,
+        width], and a ragged or a ``tf.SparseTensor`` [batch, any] gives [batch, width].
+      combiner: "sum", "mean", "sqrtn" (the sum divided by the square root of the number) or "max" (the largest value of
+        each column) of an example's rows. An example without ids gives zeros. It is required for sparse ids.
+      weights: numbers in the places of ``ids``, by which their rows are multiplied. A mean is then divided by the sum
+        of an example's weights, "sqrtn" by the square root of the sum of their squares.
+      padding: an id that fills an example up. It gets no row, is not sent, and does not count for ``combiner``; without
+        a combiner, zeros take its place.
 
     Raises:
-      ValueError: ``ids`` have another type or shape, ``combiner`` is missing or unknown, or the lookup is inside a
-        loop, a branch or a function.
+      ValueError: ``ids``, ``weights`` or ``padding`` have another type or shape, ``combiner`` is missing or unknown, or
+        the lookup is inside a loop, a branch or a function.
     """
-    if isinstance(ids, (tf.SparseTensor, tf.RaggedTensor)):
-        return _combined(table, ids, _known(table, combiner))
-    ids = tf.convert_to_tensor(ids)
-    if combiner is not None and ids.shape.ndims == 0:
-        raise ValueError(f"embedding.lookup in {table.name!r}: expected ids with an axis to combine over, found none")
-    rows = _rows(table, tf.reshape(ids, [-1]))
-    found = tf.reshape(rows, tf.concat([tf.shape(ids), [table.width]], 0))
-    found.set_shape([*ids.shape.as_list(), table.width] if ids.shape.ndims is not None else None)
-    return found if combiner is None else _over_last_axis(table, found, combiner)
+    return RowFinder(table, lambda flat: _rows(table, flat), padding).rows(ids, combiner, weights)
 
 
-def _known(table: Table, combiner: Optional[str]) -> str:
-    if combiner not in ("sum", "mean", "sqrtn"):
+def Rows(
+    name: str,
+    width: int,
+    combiner: Optional[str] = None,
+    *,
+    padding: Union[int, str, None] = None,
+    admit: Optional[Rule] = None,
+    expire: Optional[Rule] = None,
+    initializer: Any = None,
+) -> Any:
+    """Return a Keras layer that looks up its input in the table of this name, in the place of ``Embedding``.
+
+    The layer has no weights: the parameter servers have the rows. With an integer ``padding`` and without ``combiner``,
+    the layer gives the mask of ``Embedding(mask_zero=True)``.
+
+    Args: as of ``table`` and ``lookup``.
+
+    Raises:
+      ValueError: an argument is unsuitable.
+    """
+    rows = table(name, width, admit=admit, expire=expire, initializer=initializer)
+    masked = padding if combiner is None and isinstance(padding, int) else None
+    return layer(lambda ids: lookup(rows, ids, combiner, padding=padding), masked)
+
+
+def Embedding(
+    input_dim: Any,
+    output_dim: int,
+    embeddings_initializer: Any = "uniform",
+    embeddings_regularizer: Any = None,
+    *,
+    mask_zero: bool = False,
+    name: str,
+) -> Any:
+    """Return ``Rows`` for the arguments of Keras's ``Embedding``, for a library that makes such layers itself.
+
+    For example ``deepctr.inputs.Embedding = embedding.Embedding``. ``name`` is the table's name. ``input_dim`` bounds
+    no id: rows are made as their ids come. With ``mask_zero`` the id 0 has a row too, as in Keras.
+
+    Raises:
+      ValueError: ``embeddings_regularizer`` has a factor other than 0, since no step reads a whole table; or another
+        argument is unsuitable.
+    """
+    if not is_nothing(embeddings_regularizer):
         raise ValueError(
-            f"embedding.lookup in {table.name!r}: expected a combiner, sum, mean or sqrtn, found {combiner!r}"
+            f"embedding.Embedding {name!r}: expected no regularizer, which would read the whole table in each step,"
+            f" found {embeddings_regularizer!r}; set its factor to 0"
         )
-    return combiner
-
-
-def _over_last_axis(table: Table, rows: Any, combiner: str) -> Any:
-    total, number = tf.reduce_sum(rows, -2), tf.cast(tf.maximum(tf.shape(rows)[-2], 1), tf.float32)
-    return total / _divisor(number, _known(table, combiner))
-
-
-def _combined(table: Table, ids: Any, combiner: str) -> Any:
-    """Return one row for each example of sparse or ragged ids [batch, any]."""
-    if ids.shape.ndims != 2:
-        raise ValueError(
-            f"embedding.lookup in {table.name!r}: expected sparse or ragged ids of shape [batch, any], found shape"
-            f" {ids.shape}"
-        )
-    if isinstance(ids, tf.SparseTensor):
-        flat, example, batch = ids.values, ids.indices[:, 0], ids.dense_shape[0]
-    else:
-        flat, example, batch = ids.flat_values, ids.value_rowids(), ids.nrows()
-    total = tf.math.unsorted_segment_sum(_rows(table, flat), example, batch)
-    number = tf.math.unsorted_segment_sum(tf.ones_like(example, tf.float32), example, batch)[:, tf.newaxis]
-    return tf.math.divide_no_nan(total, _divisor(number, combiner))
-
-
-def _divisor(number: Any, combiner: str) -> Any:
-    """Return what to divide the sum of so many rows by."""
-    return {"sum": tf.ones_like(number), "mean": number, "sqrtn": tf.sqrt(number)}[combiner]
+    rows = table(name, output_dim, initializer=embeddings_initializer)
+    return layer(lambda ids: lookup(rows, ids), 0 if mask_zero else None, name)
 
 
 def _rows(table: Table, ids: Any) -> Any:
@@ -173,9 +196,6 @@ def _rows(table: Table, ids: Any) -> Any:
     _refuse_inside(table)
     refuse_namesake(table)
     with tf.name_scope(f"{table.name}_lookup"):
-        if ids.dtype != tf.string and not ids.dtype.is_integer:
-            raise ValueError(f"embedding.lookup in {table.name!r}: expected ids that are integers or strings, found"
-                             f" {ids.dtype.name}")  # fmt: skip
         ids = identities(ids)
         source = source_of_rows()
         if source is not None:
@@ -197,22 +217,3 @@ def _refuse_inside(table: Table) -> None:
             f"embedding.lookup in {table.name!r}: expected a lookup outside of loops, branches and functions,"
             " found one inside; look up all ids before the loop, branch or function"
         )
-
-
-def _kind(name: str, initializer: Any) -> Tuple[str, float, float, int]:
-    """Return what is known of an initializer: kind, two numbers, seed."""
-    made = initializer() if isinstance(initializer, type) else initializer
-    seed = int(getattr(made, "seed", None) or 0)
-    if isinstance(made, (tf.zeros_initializer, tf.ones_initializer)):
-        return "constant", float(isinstance(made, tf.ones_initializer)), 0.0, 0
-    if isinstance(made, tf.constant_initializer) and isinstance(made.value, Real):
-        return "constant", float(made.value), 0.0, 0
-    if isinstance(made, tf.random_uniform_initializer):
-        low, high = float(made.minval), float(1.0 if made.maxval is None else made.maxval)
-        return "uniform", low, high, seed
-    if type(made) is tf.random_normal_initializer:
-        return "normal", float(made.mean), float(made.stddev), seed
-    raise ValueError(
-        f"embedding.table {name!r}: expected a zeros, ones, constant, random_uniform or random_normal initializer,"
-        f" found {initializer!r}"
-    )

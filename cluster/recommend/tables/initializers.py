@@ -4,7 +4,8 @@ So it does not matter when an id is first looked up, by which worker, or on whic
 """
 
 import math
-from typing import Any, Callable, Dict, Sequence
+from numbers import Real
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import mix, salt, shift_right, signed
@@ -12,6 +13,36 @@ from cluster.runtime.tf_compat import tf
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's: from one number of a sequence to the next
 _BITS = 24  # of a float32 in [0, 1)
+
+
+def first_value_of(name: str, initializer: Any) -> Tuple[str, float, float, int]:
+    """Return what is known of the initializer of the table ``name``: kind, two numbers, seed.
+
+    An initializer of TensorFlow or Keras, or Keras's name of one, describes itself by its ``get_config``.
+
+    Raises:
+      ValueError: no row can begin with its values.
+    """
+    try:
+        made = tf.keras.initializers.get(initializer) if isinstance(initializer, str) else initializer
+        made = made() if isinstance(made, type) else made
+        is_known = type(made).__module__.split(".")[0] in ("tensorflow", "tensorflow_core", "keras", "tf_keras")
+        kind, config = (type(made).__name__, made.get_config()) if is_known else ("", {})
+    except (ValueError, TypeError):  # an unknown name, or a class that needs arguments
+        kind, config = "", {}
+    seed = int(config.get("seed") or 0)
+    if kind in ("Zeros", "Ones"):
+        return "constant", float(kind == "Ones"), 0.0, 0
+    if kind == "Constant" and isinstance(config["value"], Real):
+        return "constant", float(config["value"]), 0.0, 0
+    if kind == "RandomUniform":
+        return "uniform", float(config["minval"]), float(1.0 if config["maxval"] is None else config["maxval"]), seed
+    if kind == "RandomNormal":
+        return "normal", float(config["mean"]), float(config["stddev"]), seed
+    raise ValueError(
+        f"embedding.table {name!r}: expected a zeros, ones, constant, random_uniform or random_normal initializer,"
+        f" found {initializer!r}"
+    )
 
 
 def first_values(tables: Sequence[Table], keys: Any, numbers: Any) -> Any:

@@ -121,6 +121,44 @@ def _adagrad(optimizer: Any, count: Any) -> Rule:
     return update
 
 
+def _rmsprop(optimizer: Any, count: Any) -> Rule:
+    """T. Tieleman and G. Hinton, "Lecture 6.5: RMSProp", 2012, as TensorFlow has it; centered: with the mean taken off.
+
+    The slots are in the order of ``_rmsprop_slots``.
+    """
+    rate, momentum = _number(optimizer._learning_rate), _number(optimizer._momentum)
+    decay, epsilon = _number(optimizer._decay), _number(optimizer._epsilon)
+
+    def update(grad: Any, rows: Any, kept: Values) -> Tuple[Any, Values]:
+        square, *means, moment = kept
+        square = decay * square + (1 - decay) * grad * grad
+        means = [decay * mean + (1 - decay) * grad for mean in means]
+        spread = square - sum(mean * mean for mean in means)
+        moment = momentum * moment + rate * grad * tf.math.rsqrt(spread + epsilon)
+        return rows - moment, [square, *means, moment]
+
+    return update
+
+
+def _rmsprop_slots(optimizer: Any) -> List[RowSlot]:
+    """Return a mean of squares, with ``centered`` a mean, and a momentum."""
+    first_values = [1.0, 0.0, 0.0] if optimizer._centered else [1.0, 0.0]
+    return [RowSlot(f"RMSProp_{place}" if place else "RMSProp", first) for place, first in enumerate(first_values)]
+
+
+def _adadelta(optimizer: Any, count: Any) -> Rule:
+    """M. D. Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012, with a learning rate as TensorFlow has it."""
+    rate, decay, epsilon = _number(optimizer._lr), _number(optimizer._rho), _number(optimizer._epsilon)
+
+    def update(grad: Any, rows: Any, kept: Values) -> Tuple[Any, Values]:
+        square, moved = kept
+        square = decay * square + (1 - decay) * grad * grad
+        step = tf.sqrt(moved + epsilon) * tf.math.rsqrt(square + epsilon) * grad
+        return rows - rate * step, [square, decay * moved + (1 - decay) * step * step]
+
+    return update
+
+
 def _adam(optimizer: Any, count: Any) -> Rule:
     """D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", 2015; moments of the given rows alone."""
     first, second = _number(optimizer._beta1), _number(optimizer._beta2)
@@ -159,6 +197,8 @@ _RULES: Dict[Type[Any], _Known] = {
     tf.train.GradientDescentOptimizer: (lambda of: [], _gradient_descent),
     tf.train.MomentumOptimizer: (lambda of: [RowSlot("Momentum", 0.0)], _momentum),
     tf.train.AdagradOptimizer: (lambda of: [RowSlot("Adagrad", float(of._initial_accumulator_value))], _adagrad),
+    tf.train.AdadeltaOptimizer: (lambda of: [RowSlot("Adadelta", 0.0), RowSlot("Adadelta_1", 0.0)], _adadelta),
+    tf.train.RMSPropOptimizer: (_rmsprop_slots, _rmsprop),
     tf.train.AdamOptimizer: (lambda of: [RowSlot("Adam", 0.0), RowSlot("Adam_1", 0.0)], _adam),
     tf.train.FtrlOptimizer: (
         lambda of: [RowSlot("Ftrl", float(of._initial_accumulator_value)), RowSlot("Ftrl_1", 0.0)],

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cluster.runtime.tf_compat import tf
-from tests.support.nightly import few
 from tests.cluster.checkpoints.test_warm_start import Values, write
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
+from tests.support.nightly import few
 from tests.support.training.jobs import clicks, warm
 from tests.support.training.processes import Cluster
 from tests.support.waiting import eventually

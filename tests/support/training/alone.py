@@ -47,13 +47,13 @@ def train_alone(job: Union[Job, ModuleType], folder: Path, args: Dict[str, Any],
     return ended[0]
 
 
-def joined(job: Job, settings: Train, args: Dict[str, Any]) -> Tuple[Replica, Any]:
-    """A worker, in a cluster of this process alone with two ps, that is about to take its first step; and its session.
+def joined(job: Job, settings: Train, args: Dict[str, Any], ps: int = 2) -> Tuple[Replica, Any]:
+    """A worker, in a cluster of this process alone, that is about to take its first step; and its session.
 
     Its towers, a number, are CPU devices.
     """
-    ports, towers = free_ports(3), int(settings.towers)
-    cluster = {"ps": [f"127.0.0.1:{port}" for port in ports[:2]], "worker": [f"127.0.0.1:{ports[2]}"]}
+    ports, towers = free_ports(ps + 1), int(settings.towers)
+    cluster = {"ps": [f"127.0.0.1:{port}" for port in ports[:ps]], "worker": [f"127.0.0.1:{ports[ps]}"]}
     tasks = [Task(role, index, cluster) for role in cluster for index in range(len(cluster[role]))]
     servers = [server.start(each, towers) for each in tasks]
     task = replace(tasks[-1], batch_size=towers * settings.tower_batch_size * settings.accumulate)

@@ -19,9 +19,9 @@ from tests.support.training.jobs import clicks
 
 STEPS, BATCH = 5, 8
 SETTINGS: Dict[str, Dict[str, Any]] = {
-    "adagrad": {"accumulate": 2}, "adam": {"sync": "plain"}, "momentum": {"mode": "async"},
+    "adagrad": {"accumulate": 2}, "adam": {"sync": "plain"}, "rmsprop": {"mode": "async"},
 }  # fmt: skip
-ALWAYS = ("adagrad", "adam", "ftrl", "momentum")
+ALWAYS = ("adadelta", "adagrad", "adam", "ftrl", "rmsprop")
 TASK = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=4)
 
 

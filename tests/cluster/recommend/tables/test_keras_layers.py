@@ -11,12 +11,14 @@ import pytest
 
 from cluster import embedding
 from cluster.job import Job
+from cluster.recommend.tables.lookups import lookups
 from cluster.runtime.tf_compat import tf
 from cluster.serving.saved_model import export
-from cluster.task import Task
+from cluster.task import Task, Train
+from tests.cluster.recommend.tables.test_against_one_process import rows
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
 from tests.support.nightly import few
-from tests.support.training.alone import train_alone
+from tests.support.training.alone import joined, train_alone
 
 WIDTH, IDS = 3, 40
 
@@ -27,14 +29,14 @@ def rows_of(ids: Any) -> Any:
     return first + embedding.lookup(embedding.table("then", WIDTH), 2 * ids + tf.cast(first[:, 0] > 0, ids.dtype))
 
 
-class Rows(tf.keras.layers.Layer):  # type: ignore[misc]
+class Chained(tf.keras.layers.Layer):  # type: ignore[misc]
     def call(self, ids: Any) -> Any:
         return rows_of(ids)
 
 
 def in_keras(ids: Any) -> Any:
     given = tf.keras.Input([], dtype=tf.int64)
-    score = tf.keras.layers.Dense(1, kernel_initializer="ones", use_bias=False, name="out")(Rows()(given))
+    score = tf.keras.layers.Dense(1, kernel_initializer="ones", use_bias=False, name="out")(Chained()(given))
     return tf.squeeze(tf.keras.Model(given, score)(ids), 1)
 
 
@@ -63,6 +65,11 @@ def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
+@pytest.fixture
+def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.recommend.tables.lookups.MOST_ROWS", IDS)
+
+
 @pytest.mark.parametrize("settings", few([{"towers": 2}, {"mode": "async"}], [{"mode": "async"}]), ids=str)
 def test_it_is_trained_measured_and_exported(settings: Dict[str, Any], tmp_path: Path) -> None:
     values, batch = [], {"steps": 6, "batch_size": 8 // settings.get("towers", 1), **settings}
@@ -80,3 +87,72 @@ def test_it_is_trained_measured_and_exported(settings: Dict[str, Any], tmp_path:
     for name, of_table in expected.items():
         assert set(rows[name]) == set(of_table)
         np.testing.assert_allclose([rows[name][each] for each in of_table], [*of_table.values()], rtol=2e-5, atol=2e-6)
+
+
+def test_a_layer_of_rows_takes_the_place_of_keras_s_embedding_also_with_its_mask(few_rows: None) -> None:
+    given = np.array([[3, 0, 7], [0, 0, 0], [5, 5, 1]], np.int64)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        entry = tf.keras.Input([3], dtype="int64")
+        rows = embedding.Rows("history", WIDTH, padding=0)(entry)
+        mean = tf.keras.layers.GlobalAveragePooling1D()(rows)  # of what the mask leaves
+        largest = embedding.Rows("history", WIDTH, "max", padding=0)(entry)
+        found = tf.keras.Model(entry, [mean, largest])(tf.constant(given))
+        asked = lookups(graph)[-2:]
+        assert {each.table for each in asked} == {embedding.table("history", WIDTH)}
+        values = np.random.RandomState(0).randn(IDS, WIDTH).astype(np.float32)
+        session.run(tf.assign(asked[0].variable, values).op)
+        of_each = {each.numbers: session.run(each.ids) for each in asked}
+        mean, largest = session.run(found, of_each)
+    np.testing.assert_allclose(mean[[0, 2]], [values[[3, 7]].mean(0), values[[5, 5, 1]].mean(0)], rtol=1e-5)
+    np.testing.assert_allclose(largest, [values[[3, 7]].max(0), np.zeros(WIDTH), values[[5, 1]].max(0)], rtol=1e-6)
+
+
+def network(embed: Any) -> Any:
+    """A model as a library makes it: an embedding with a mask, and one that is not trained."""
+    entry = tf.keras.Input([3], dtype="int64")
+    half = tf.keras.initializers.Constant(0.5)
+    nothing = tf.keras.regularizers.l2(0.0)
+    trained = embed(IDS, WIDTH, half, embeddings_regularizer=nothing, mask_zero=True, name="trained")
+    fixed = embed(IDS, WIDTH, embeddings_initializer="ones", name="fixed")
+    fixed.trainable = False
+    means = [tf.keras.layers.GlobalAveragePooling1D()(each(entry)) for each in (trained, fixed)]
+    return tf.keras.Model(entry, tf.keras.layers.Add()(means))
+
+
+def histories() -> Dict[str, np.ndarray]:
+    ids = np.array([[3, 0, 7], [2, 0, 0], [5, 5, 1], [7, 7, 7]], np.int64)
+    return {"ids": ids, "y": np.arange(4, dtype=np.float32)}
+
+
+def test_an_embedding_of_keras_s_arguments_trains_as_keras_s_own_in_one_process() -> None:
+    def loss(embed: Any, ids: Any, y: Any) -> Any:
+        return tf.square(tf.reduce_sum(network(embed)(ids), 1) - y)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        batch = {name: tf.constant(value) for name, value in histories().items()}
+        of_examples = loss(tf.keras.layers.Embedding, **batch)
+        (table,) = (each for each in tf.trainable_variables() if "trained" in each.name)
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(of_examples), var_list=[table])
+        session.run(tf.global_variables_initializer())
+        for _ in range(3):
+            session.run(step)
+        expected = session.run(table)
+
+    job = Job(
+        __file__,
+        lambda task, args: tf.data.Dataset.from_tensors(histories()).repeat(),
+        lambda ids, y: loss(embedding.Embedding, ids, y),
+        lambda args: tf.train.GradientDescentOptimizer(0.1),
+    )
+    replica, session = joined(job, Train.from_dict({"batch_size": 4, "towers": 1}), {})
+    for _ in range(3):
+        replica.stepper.step(session)
+    found = rows(replica, session)
+    assert not found.get("fixed") and set(found["trained"]) == {0, 1, 2, 3, 5, 7}
+    for identity, row in found["trained"].items():
+        np.testing.assert_allclose(row, expected[identity], rtol=1e-5, err_msg=str(identity))
+
+
+def test_a_regularizer_of_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match="'t': expected no regularizer, which would read the whole table"):
+        embedding.Embedding(IDS, WIDTH, embeddings_regularizer=tf.keras.regularizers.l2(1e-5), name="t")

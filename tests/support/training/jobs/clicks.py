@@ -20,6 +20,9 @@ OPTIMIZERS: Dict[str, Callable[[], tf.train.Optimizer]] = {
     "adagrad": lambda: tf.train.AdagradOptimizer(0.3),
     "ftrl": lambda: tf.train.FtrlOptimizer(0.3, l1_regularization_strength=0.001, l2_regularization_strength=0.01),
     "adam": lambda: tf.train.AdamOptimizer(0.02, epsilon=1e-5),
+    "rmsprop": lambda: tf.train.RMSPropOptimizer(0.02, momentum=0.5, epsilon=1e-5),
+    "centered": lambda: tf.train.RMSPropOptimizer(0.02, epsilon=1e-3, centered=True),
+    "adadelta": lambda: tf.train.AdadeltaOptimizer(1.0, epsilon=1e-4),
 }
 
 
