@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import socket
+import threading
 from dataclasses import replace
 from typing import Any, List, Sequence
 
@@ -20,6 +21,8 @@ from cluster.runtime.waiting import listens, wait_for, wait_for_server
 from cluster.task import Task, Train
 
 LOST = (tf.errors.AbortedError, tf.errors.UnavailableError)  # raised by a session once a server has restarted
+
+CLOSE_S = 5.0
 
 _kept: List[Any] = []
 
@@ -53,6 +56,21 @@ def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> A
     Lent tasks are workers that only run another worker's operations.
     """
     return keep(tf.Session(server.target, graph=graph, config=session_config(task, lent)))
+
+
+def close(session: Any) -> None:
+    """Close a session of which no step runs. After ``CLOSE_S`` seconds, return while TensorFlow still closes it.
+
+    TensorFlow 2.x may take a minute if a server has refused a step of the session.
+    """
+
+    def end() -> None:
+        with contextlib.suppress(tf.errors.OpError):  # its servers may be gone
+            session.close()
+
+    closing = threading.Thread(target=end, name="closing", daemon=True)
+    closing.start()
+    closing.join(CLOSE_S)
 
 
 def keep(made: Any) -> Any:

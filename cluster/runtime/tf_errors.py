@@ -18,6 +18,10 @@ from cluster.runtime.tf_compat import tf
 _FAILED = re.compile(r"^(?: *\(\d+\) )?([A-Z][A-Za-z_ ]+): From /job:", re.MULTILINE)
 _FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # a task has these errors after the failure of another task
 
+# TensorFlow 2.x draws a request's id from 32 bits, and a server keeps the ids of 100,000 requests. So up to one step in
+# 43,000 fails, and its worker joins again. The message goes on with a page of the request's tensors.
+_TWICE = "request was received twice"
+
 
 @contextlib.contextmanager
 def raise_only_the_cause() -> Iterator[None]:
@@ -64,5 +68,7 @@ def reason_of(error: BaseException) -> str:
     """Return the line of ``error`` that has the cause, without a leading file name, which differs between saves."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
+    if _TWICE in str(error):
+        return "a server took a request for one that it had received before"
     parts = [part for part in line_of(error).split("; ") if part]
     return parts[-1] if parts else type(error).__name__

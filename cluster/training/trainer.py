@@ -193,7 +193,7 @@ class Trainer:
         self.replica.stepper.stop_reading()
         if self._graph.checkpoints is not None:
             self._graph.checkpoints.ask_to_end()
-        session.close()
+        server.close(session)
         if self._graph.checkpoints is not None:
             self._graph.checkpoints.give_up()
 

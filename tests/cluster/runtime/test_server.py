@@ -1,13 +1,17 @@
 """What a task's server refuses, and whom its sessions talk to."""
 
 import socket
+import threading
 
 import pytest
 
 from cluster.errors import TaskError
+from cluster.runtime import server
 from cluster.runtime.devices import tower_devices
 from cluster.runtime.server import session_config, start
+from cluster.runtime.tf_compat import tf
 from cluster.task import Task, Train
+from tests.support.waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,30 @@ def test_a_taken_port_is_told_with_its_address_how_to_find_who_has_it_and_how_to
     assert f"ps:0: expected port {port} of localhost to be free" in str(caught.value)
     assert f"ss -ltnp 'sport = :{port}'" in str(caught.value)
     assert str(caught.value).endswith(f"end it, or set another `port` in the {way}")
+
+
+def test_a_session_that_takes_long_to_close_is_closed_while_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CLOSE_S", 0.05)
+    began, goes_on, closed = (threading.Event() for _ in range(3))
+
+    class Session:
+        def close(self) -> None:
+            began.set()
+            goes_on.wait(PATIENCE_S)
+            closed.set()
+            raise tf.errors.UnavailableError(None, None, "its server is gone")
+
+    server.close(Session())
+    assert began.is_set() and not closed.is_set()
+    goes_on.set()
+    assert closed.wait(PATIENCE_S)
+
+
+def test_a_session_that_closes_at_once_is_closed_when_training_goes_on() -> None:
+    session = tf.Session(graph=tf.Graph())
+    server.close(session)
+    with session.graph.as_default(), pytest.raises(RuntimeError, match="closed"):
+        session.run(tf.constant(1))
 
 
 def test_a_workers_sessions_do_not_wait_for_other_workers() -> None:

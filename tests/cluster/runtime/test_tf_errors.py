@@ -36,6 +36,15 @@ def test_of_an_error_of_the_system_the_reason_is_what_the_system_says() -> None:
     assert reason_of(OSError(errno.ENOSPC, "No space left on device", "/c/model-3.data")) == "No space left on device"
 
 
+def test_a_request_that_a_server_took_for_an_earlier_one_is_named_without_its_tensors() -> None:
+    message = (
+        "Graph execution error:\n\nFrom /job:worker/replica:0/task:0:\nThe same RunGraph (Worker) request was received"
+        ' twice. goo.gle/debugproto   step_id: 7 recv_key: "/job:ps/replica:0/task:0/device:CPU:0;a;/job:worker;x;0:0"'
+    )
+    reason = reason_of(tf.errors.AbortedError(None, None, message))
+    assert reason == "a server took a request for one that it had received before"
+
+
 def test_an_error_without_words_is_named_by_its_type() -> None:
     assert reason_of(ValueError()) == "ValueError"
 
