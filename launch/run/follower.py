@@ -120,8 +120,9 @@ class Follower:
         """
         self._received_at = time.monotonic()
         while self._silent_s() < SILENT_S:
-            self.relay(lead)
-            self._beat(lead)
+            with contextlib.suppress(HostProblem):  # a lead that has ended may have sent lines that are not read yet
+                self.relay(lead)
+                self._beat(lead)
             try:
                 change = lead.receive(BEAT_S / 2)
             except Silence:
@@ -166,8 +167,7 @@ class Follower:
     def _beat(self, lead: Conversation) -> None:
         if time.monotonic() >= self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
-            with contextlib.suppress(HostProblem):  # a lead that has ended may have sent lines that are not read yet
-                lead.send(self.beat())
+            lead.send(self.beat())
 
     def reattach(self) -> Optional[Conversation]:
         """Open a new conversation before the lease ends, and return it; None when nothing is left to follow."""

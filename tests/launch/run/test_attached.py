@@ -70,18 +70,20 @@ def test_a_run_is_told_to_go_and_followed_to_its_end() -> None:
     assert "succeeded: 1 succeeded" in followed.output.getvalue()
 
 
+@pytest.mark.parametrize("refused", [b'"beat"', b'"stop"'])
 def test_what_a_lead_has_sent_before_its_end_is_read_though_it_reads_no_more_itself(
-    monkeypatch: pytest.MonkeyPatch,
+    refused: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    followed, (lead,) = scene((change(status()), change(SUCCEEDED), END))
+    followed, (lead,) = scene(())
+    lead._script += [change(status()), followed.signal(2), change(SUCCEEDED), END]
     send = lead.send
 
-    def refuse_beats(data: bytes) -> None:
-        if b'"beat"' in data:
+    def refuse(data: bytes) -> None:
+        if refused in data:
             raise BrokenPipeError(32, "Broken pipe")
         send(data)
 
-    monkeypatch.setattr(lead, "send", refuse_beats)
+    monkeypatch.setattr(lead, "send", refuse)
     assert followed.follow() == SUCCEEDED
     assert "lost the connection" not in followed.output.getvalue()
 
