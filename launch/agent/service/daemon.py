@@ -23,11 +23,10 @@ from launch.agent.service.lead import Lead
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.service.preparation import HostShare, NotReady, environment, forget, prepare
-from launch.agent.state import boot_unit
+from launch.agent.state import boot_unit, runs
 from launch.agent.state.locks import NameTaken, hold, no_removal
 from launch.agent.state.log import say, say_seldom
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.state.runs import EndedForGood
 from launch.agent.tasks import work_folder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
@@ -44,6 +43,8 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
     folder = folder_of(asked)
     request = located(asked, folder)
     try:
+        if not request.again:  # before anything of another run is ended; ``prepare`` looks once more
+            runs.refuse_ended(folder, request.follows)
         with hold(folder, request.name, request.file), environment(request, folder):
             left = leftovers.end_earlier_runs(folder, request.name, request.file)
             with no_removal(folder.workdir):  # of the run to resume from, and of the code
@@ -58,10 +59,10 @@ def serve(asked: RunRequest, send: Callable[[Dict[str, Any]], None], keeper: pro
             if code == OVER:
                 work_folder.tidy_all(request, folder)
         return code
-    except (NotReady, NameTaken, EndedForGood, NoLocks, firewall.Unguarded) as error:
+    except (NotReady, NameTaken, runs.EndedForGood, NoLocks, firewall.Unguarded) as error:
         if not request.again:  # else the run's files belong to the earlier agent
             forget(request, folder)
-        send({"error": str(error), **({"kind": "ended"} if isinstance(error, EndedForGood) else {})})
+        send({"error": str(error), **({"kind": "ended"} if isinstance(error, runs.EndedForGood) else {})})
         return TAKEN if isinstance(error, NameTaken) else FAILED
 
 

@@ -200,7 +200,18 @@ def test_a_second_run_of_a_name_is_refused_with_the_first_ones(run: Run) -> None
     assert agents.status()["state"] == "running"
 
 
-@pytest.mark.parametrize("found", ["before its folder is made", "when its agent is on record"])
+def test_a_successor_that_is_refused_hears_why_also_where_another_run_of_its_name_is_up(run: Run) -> None:
+    agents = run({"worker:0@localhost": FOREVER})
+    former = RunFolder(agents.workdir, "r-20261119-120000", LEAD)
+    former.create()
+    runs.end_for_good(agents.reference(run=former.run), "launch down")
+    agents.up()
+    answer = agents.start(run="r-20261120-130000", follows=former.run)
+    refusal = f"{former.run} was ended here by launch down, so no run succeeds it"
+    assert answer == {"error": refusal, "kind": "ended"} and agents.status()["state"] == "running"
+
+
+@pytest.mark.parametrize("found", ["as it starts", "when its agent is on record"])
 def test_no_run_succeeds_one_that_a_user_has_ended_and_nothing_of_it_stays(
     found: str, run: Run, tmp_path: Path
 ) -> None:
@@ -209,7 +220,7 @@ def test_no_run_succeeds_one_that_a_user_has_ended_and_nothing_of_it_stays(
     former.create()
     runs.end_for_good(agents.reference(run=former.run), "launch down")
     refusal = f"{former.run} was ended here by launch down, so no run succeeds it"
-    if found == "before its folder is made":
+    if found == "as it starts":
         assert agents.start(follows=former.run) == {"error": refusal, "kind": "ended"}
     else:
         request = replace(from_values(RunRequest, agents.requests[LEAD]), follows=former.run)

@@ -137,11 +137,11 @@ class LaunchedMachine(Machine):
 
         folder = RunFolder(self.folder.workdir, request.run, self.host)
         try:
+            if not request.again:
+                runs.refuse_ended(folder, request.follows)
             if self.life is not None or self.keepers.newest is not None:
                 raise NameTaken("its agent is up")
             ended = leftovers.end_earlier_runs(folder, request.name, request.file)
-            if not request.again:  # here too: one that is refused is no present run of the world
-                runs.refuse_ended(folder, request.follows)
         except NameTaken as error:
             send({"error": str(error)})
             return 0
