@@ -16,6 +16,7 @@ from cluster.runtime.tf_compat import tf
 
 # A task's error among others, in 1.15 ("Aborted: From …") and in 2.x ("  (0) ABORTED: From …").
 _FAILED = re.compile(r"^(?: *\(\d+\) )?([A-Z][A-Za-z_ ]+): From /job:", re.MULTILINE)
+_HEAD = re.compile(r"Graph execution error:|From /job:\S+:")  # lines of their own, the first of them in 2.x
 _FOLLOWS = ("ABORTED", "CANCELLED", "UNAVAILABLE")  # a task has these errors after the failure of another task
 
 # TensorFlow 2.x draws a request's id from 32 bits, and a server keeps the ids of 100,000 requests. So up to one step in
@@ -57,10 +58,10 @@ def cause_among(error: BaseException) -> Optional[BaseException]:
 
 
 def line_of(error: BaseException) -> str:
-    """Return the line of ``error`` that has the cause; the first line of an error that names no operation."""
+    """Return the line of ``error`` that has the cause; where it names no operation, the first line below its heads."""
     message = (getattr(error, "message", None) or str(error)).strip()
     above, operation, _ = message.partition("[[")
-    lines = [line.strip() for line in above.split("\n") if line.strip()] or [message]
+    lines = [line for line in map(str.strip, above.split("\n")) if line and not _HEAD.fullmatch(line)] or [message]
     return lines[-1] if operation else lines[0]
 
 
@@ -68,7 +69,8 @@ def reason_of(error: BaseException) -> str:
     """Return the line of ``error`` that has the cause, without a leading file name, which differs between saves."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    if _TWICE in str(error):
+    line = line_of(error)
+    if _TWICE in line:
         return "a server took a request for one that it had received before"
-    parts = [part for part in line_of(error).split("; ") if part]
+    parts = [part for part in line.split("; ") if part]
     return parts[-1] if parts else type(error).__name__

@@ -155,7 +155,7 @@ class Trainer:
                 return self._train_in(session)
             except PartitionCountChanged:
                 print(f"{self.task.name}: building the graph again, because the chief chose other slices", flush=True)
-                session.close()
+                server.close(session)
                 self._build()
             except server.LOST as error:
                 self._refuse_recovery(error)

@@ -44,7 +44,7 @@ def test_a_session_that_takes_long_to_close_is_closed_while_training_goes_on(mon
             raise tf.errors.UnavailableError(None, None, "its server is gone")
 
     server.close(Session())
-    assert began.is_set() and not closed.is_set()
+    assert began.wait(PATIENCE_S) and not closed.is_set()
     goes_on.set()
     assert closed.wait(PATIENCE_S)
 

@@ -32,6 +32,12 @@ def test_the_reason_is_the_line_that_has_one(message: str) -> None:
     assert reason_of(error) == "No space left on device"
 
 
+@pytest.mark.parametrize("heads", ["", "From /job:ps/replica:0/task:0:\n"])
+def test_below_the_heads_of_2_x_an_error_without_an_operation_has_its_reason(heads: str) -> None:
+    error = tf.errors.UnavailableError(None, None, f"Graph execution error:\n\n{heads}Connection reset by peer\nmore")
+    assert line_of(error) == reason_of(error) == "Connection reset by peer"
+
+
 def test_of_an_error_of_the_system_the_reason_is_what_the_system_says() -> None:
     assert reason_of(OSError(errno.ENOSPC, "No space left on device", "/c/model-3.data")) == "No space left on device"
 
