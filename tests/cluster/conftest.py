@@ -1,15 +1,17 @@
 """What holds for the tests of training: a test's sessions rewrite no graph, and are closed at its end."""
 
 import sys
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 import pytest
 
 from tests.support.training import kept, refused_requests
 
 
-def pytest_runtest_protocol(item: Any, nextitem: Any) -> bool:
+def pytest_runtest_protocol(item: Any, nextitem: Any) -> Optional[bool]:
     """Run a test in which TensorFlow 2.x refused a request by mistake once more."""
+    if sys.version_info < (3, 8):  # TensorFlow 1.15 refuses none by chance
+        return None
     refused_requests.run(item, nextitem)
     return True
 

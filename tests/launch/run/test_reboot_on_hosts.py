@@ -25,15 +25,17 @@ class Detached(HostsFile):
         told = self.told()
         is_up = told.get("state") == "running" and len(told["incidents"]) == incidents and not told["silent"]
         over = is_up and not any(each["open"] for each in told["incidents"])
-        return told if over and all(task["state"] == "running" for task in told["tasks"]) else {}
+        return told if over and all(map(self.has_its_tasks, self.hosts)) else {}
+
+    def has_its_tasks(self, host: Host) -> bool:
+        """Whether each task of a host is up, and its program runs."""
+        tasks = [task for task in self.told()["tasks"] if task["host"] == host.name]
+        programs = [process for process in host.processes() if list(process.argv) == ["sleep", "100000"]]
+        return all(task["state"] == "running" for task in tasks) and len(programs) == len(tasks)
 
     def up(self, incidents: int) -> Dict[str, Any]:
         """Wait until every task is up, and return the status."""
         told: Dict[str, Any] = eventually("every task", lambda: self.is_up(incidents))
-        for host in self.hosts:
-            assert sum(list(process.argv) == ["sleep", "100000"] for process in host.processes()) == len(
-                [task for task in told["tasks"] if task["host"] == host.name]
-            )
         return told
 
     def left(self, host: Host) -> List[str]:

@@ -47,5 +47,6 @@ def test_a_test_runs_once_more_after_a_refused_request(pytester: pytest.Pytester
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_failing=FAILING)
     result = pytester.runpytest()
-    result.assert_outcomes(passed=1, failed=2)
+    result.assert_outcomes(passed=1, failed=2, warnings=2)
+    result.stdout.fnmatch_lines(["*test_failing.py::test_once", "*test_failing.py::test_twice", "*ran again, after: *"])
     result.stdout.fnmatch_lines(["FAILED *::test_*e - RuntimeError: *"] * 2)
