@@ -126,7 +126,7 @@ def lookup(
       combiner: "sum", "mean", "sqrtn" (the sum divided by the square root of the number) or "max" (the largest value of
         each column) of an example's rows. An example without ids gives zeros. It is required for sparse ids.
       weights: numbers in the places of ``ids``, by which their rows are multiplied. A mean is then divided by the sum
-        of an example's weights, "sqrtn" by the square root of the sum of their squares.
+        of an example's weights, "sqrtn" by the square root of the sum of their squares; zeros where that is 0.
       padding: an id that fills an example up. It gets no row, is not sent, and does not count for ``combiner``; without
         a combiner, zeros take its place.
 
@@ -149,8 +149,9 @@ def Rows(
 ) -> Any:
     """Return a Keras layer that looks up its input in the table of this name, in the place of ``Embedding``.
 
-    The layer has no weights: the parameter servers have the rows. With an integer ``padding`` and without ``combiner``,
-    the layer gives the mask of ``Embedding(mask_zero=True)``.
+    The layer has no weights: the parameter servers have the rows. Its input has a dtype of integers or strings, where
+    ``tf.keras.Input`` has float32 by default. With an integer ``padding`` and without ``combiner``, the layer gives the
+    mask of ``Embedding(mask_zero=True)``.
 
     Args: as of ``table`` and ``lookup``.
 
@@ -171,7 +172,7 @@ def Embedding(
     mask_zero: bool = False,
     name: str,
 ) -> Any:
-    """Return ``Rows`` for the arguments of Keras's ``Embedding``, for a library that makes such layers itself.
+    """Return ``Rows`` for these arguments of Keras's ``Embedding``, for a library that makes such layers itself.
 
     For example ``deepctr.inputs.Embedding = embedding.Embedding``. ``name`` is the table's name. ``input_dim`` bounds
     no id: rows are made as their ids come. With ``mask_zero`` the id 0 has a row too, as in Keras.

@@ -54,8 +54,14 @@ with _without_setuptools(), _without_collections():
     import tensorflow.compat.v1 as _tensorflow
 
 tf: Any = _tensorflow
+_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
 tf.logging.set_verbosity(tf.logging.ERROR)  # the other messages advise leaving graphs and sessions
 tf.disable_v2_behavior()
 
 # That advice is hidden, but TensorFlow 1.15 prepares it for every new operation: a sixth of the time to build a graph.
 vars(importlib.import_module("tensorflow.python.util.deprecation")).update(_PRINT_DEPRECATION_WARNINGS=False)
+
+
+def is_of_tensorflow(value: Any) -> bool:
+    """Return whether the class of ``value`` is one of TensorFlow or Keras, and none of an author with the same name."""
+    return type(value).__module__.split(".")[0] in _PACKAGES

@@ -130,6 +130,26 @@ def test_rows_are_multiplied_by_their_weights_and_padding_counts_for_nothing(
     np.testing.assert_allclose(found, weighted(rows, ids, weights, combiner), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("combiner", ["mean", "sqrtn", "sum"])
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_sparse_ids_give_what_tensorflow_s_own_lookup_gives(combiner: str, has_weights: bool) -> None:
+    random = np.random.RandomState(7)
+    ids = [random.randint(0, ROWS, number) for number in (1, 4, 2, 3)]
+    factors = [random.uniform(-1.0, 2.0, len(one)).astype(np.float32) for one in ids]
+
+    def given() -> Any:
+        return as_given("sparse", ids, 0), as_given("sparse", factors, 0.0) if has_weights else None
+
+    def make(table: embedding.Table) -> Any:
+        of_ids, weights = given()
+        return embedding.lookup(table, of_ids, combiner, weights=weights)
+
+    found, rows = value(make)
+    with tf.Graph().as_default(), tf.Session() as session:
+        own = session.run(tf.nn.embedding_lookup_sparse(tf.constant(rows), *given(), combiner=combiner))
+    np.testing.assert_allclose(found, own, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["ragged", "sparse", "dense"])
 @pytest.mark.parametrize("combiner", sorted(COMBINE))
 def test_padding_is_no_id_of_an_example(combiner: str, kind: str) -> None:
@@ -152,6 +172,15 @@ def test_the_rows_of_a_sequence_are_ragged_and_padding_is_zeros() -> None:
     np.testing.assert_array_equal(found, [[rows[3], 0 * twos], [twos, twos], [rows[4], twos]])
 
 
+def test_the_rows_of_a_sequence_of_pairs_are_pairs_of_rows() -> None:
+    def make(table: embedding.Table) -> Any:
+        pairs = tf.ragged.constant([[[3, 9], [1, 2]], [[4, 4]]], inner_shape=(2,))
+        return tf.ensure_shape(embedding.lookup(table, pairs).to_tensor(), [2, 2, 2, WIDTH])
+
+    found, rows = value(make)
+    np.testing.assert_array_equal(found, [[rows[[3, 9]], rows[[1, 2]]], [rows[[4, 4]], 0 * rows[:2]]])
+
+
 @pytest.mark.parametrize(("ids", "padding"), [(np.array([[7, 0], [0, 2]]), 0), (np.array([["b", ""], ["", "c"]]), "")])
 def test_padding_makes_no_lookup_and_no_gradient(ids: np.ndarray, padding: Any) -> None:
     with tf.Graph().as_default() as graph, tf.Session() as session:
@@ -165,6 +194,38 @@ def test_padding_makes_no_lookup_and_no_gradient(ids: np.ndarray, padding: Any) 
     assert asked.shape == (2,) and list(indices) == list(numbers)
     np.testing.assert_array_equal(values, np.ones([2, WIDTH]))
     assert shown.shape == (2, 2, WIDTH) and not shown[0, 1].any()
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.uint64, np.int16])
+def test_the_largest_id_of_a_type_can_be_its_padding(kind: Any) -> None:
+    most = int(np.iinfo(kind).max)
+    found, rows = value(lambda table: embedding.lookup(table, tf.constant(np.array([3, most], kind)), padding=most))
+    np.testing.assert_array_equal(found, [rows[3], np.zeros(WIDTH)])
+
+
+@pytest.mark.parametrize(
+    ("ids", "known", "given"), [([2, 2], [None, 2], [[1.0, 1.0]]), ([2, 2], None, [1.0, 1.0]), ([3], None, 1.0)]
+)
+def test_weights_of_other_axes_end_the_step(ids: List[int], known: Any, given: Any) -> None:
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        weights = tf.placeholder(tf.float32, known)
+        found = embedding.lookup(embedding.table("table", WIDTH), tf.ones(ids, tf.int64), "sum", weights=weights)
+        (each,) = lookups(graph)
+        session.run(each.variable.initializer)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected a weight for each id"):
+            session.run(found, {each.numbers: [1] * int(np.prod(ids)), weights: given})
+
+
+@pytest.mark.parametrize("combiner", ["mean", "sqrtn", "sum"])
+def test_gradients_of_weights_are_finite_where_all_of_an_example_are_0(combiner: str) -> None:
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        weights = tf.constant([[0.0, 0.0], [1.0, 2.0]])
+        found = embedding.lookup(embedding.table("table", WIDTH), tf.ones([2, 2], tf.int64), combiner, weights=weights)
+        (each,) = lookups(graph)
+        session.run(tf.assign(each.variable, np.ones([ROWS, WIDTH], np.float32)).op)
+        of_weights, of_rows = tf.gradients(found, [weights, each.variable])
+        values = session.run([found, of_weights, of_rows.values], {each.numbers: [1, 2, 3, 4]})
+    assert all(np.isfinite(one).all() for one in values) and (values[0][0] == 0).all()
 
 
 def test_equal_maxima_share_the_gradient_and_others_get_none() -> None:
@@ -195,8 +256,9 @@ def test_weights_in_other_places_than_the_ids_end_the_step(kind: str) -> None:
     ids = [np.array([1, 2]), np.array([3])]
     make(ids, [np.array([1.0, 2.0]), np.array([3.0])])
     others = [np.array([1.0]), np.array([2.0, 3.0])] if kind != "dense" else [np.array([1.0, 2.0, 3.0])]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="expected a weight for each id"):
-        make(ids, others)
+    for wrong in (others, [np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0])]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected a weight for each id"):
+            make(ids, wrong)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +269,17 @@ def test_weights_in_other_places_than_the_ids_end_the_step(kind: str) -> None:
         (lambda: tf.ragged.constant([[1]]), {"weights": [[1.0]], "combiner": "sum"}, "like the ids, a RaggedTensor"),
         (lambda: tf.sparse.from_dense([[1]]), {"weights": [[1.0]], "combiner": "sum"}, "like the ids, a SparseTensor"),
         (lambda: tf.constant([[1]]), {"padding": ""}, "a padding like the ids, an integer, found ''"),
+        (lambda: tf.constant([[1]], tf.uint8), {"padding": -1}, "a padding from 0 to 255, like uint8, found -1"),
+        (
+            lambda: tf.constant([1, 2]),
+            {"weights": 2.0, "combiner": "sum"},
+            r"weights of the shape of the ids, \(2,\), found \(\)",
+        ),
+        (
+            lambda: tf.ones([2, 2], tf.int64),
+            {"weights": [1.0, 2.0], "combiner": "sum"},
+            r"weights of the shape of the ids, \(2, 2\), found \(2,\)",
+        ),
         (lambda: tf.constant([["a"]]), {"padding": 0}, "a padding like the ids, a string, found 0"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Sequence, Tuple
 
 from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import mix, salt, shift_right, signed
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import is_of_tensorflow, tf
 
 _STEP = 0x9E3779B97F4A7C15  # SplitMix64's: from one number of a sequence to the next
 _BITS = 24  # of a float32 in [0, 1)
@@ -26,11 +26,10 @@ def first_value_of(name: str, initializer: Any) -> Tuple[str, float, float, int]
     try:
         made = tf.keras.initializers.get(initializer) if isinstance(initializer, str) else initializer
         made = made() if isinstance(made, type) else made
-        is_known = type(made).__module__.split(".")[0] in ("tensorflow", "tensorflow_core", "keras", "tf_keras")
-        kind, config = (type(made).__name__, made.get_config()) if is_known else ("", {})
-    except (ValueError, TypeError):  # an unknown name, or a class that needs arguments
-        kind, config = "", {}
-    seed = int(config.get("seed") or 0)
+        kind, config = (type(made).__name__, made.get_config()) if is_of_tensorflow(made) else ("", {})
+        seed = int(config.get("seed") or 0)
+    except (ValueError, TypeError):  # an unknown name, a class that needs arguments, or Keras's generator of seeds
+        kind = ""
     if kind in ("Zeros", "Ones"):
         return "constant", float(kind == "Ones"), 0.0, 0
     if kind == "Constant" and isinstance(config["value"], Real):

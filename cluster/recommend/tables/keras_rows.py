@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any, Callable, Optional
 
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import is_of_tensorflow, tf
 
 
 def layer(look_up: Callable[[Any], Any], masked: Optional[int] = None, name: Optional[str] = None) -> Any:
@@ -22,12 +22,13 @@ def _layer_class() -> Any:
     class TableRows(tf.keras.layers.Layer):  # type: ignore[misc]
         def __init__(self, look_up: Callable[[Any], Any], masked: Optional[int], name: Optional[str]):
             super().__init__(name=name)
-            self._look_up, self._masked = look_up, masked
+            # Keras 2 would translate all functions below this one, which have no Python to translate.
+            self._look_up, self._masked = tf.autograph.experimental.do_not_convert(look_up), masked
             self.supports_masking = True
 
         def call(self, inputs: Any) -> Any:
             rows = self._look_up(inputs)
-            return rows if self.trainable else tf.stop_gradient(rows)
+            return rows if self.trainable else tf.nest.map_structure(tf.stop_gradient, rows, expand_composites=True)
 
         def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
             return None if self._masked is None else getattr(tf.keras, "ops", tf).not_equal(inputs, self._masked)
@@ -37,6 +38,4 @@ def _layer_class() -> Any:
 
 def is_nothing(regularizer: Any) -> bool:
     """Return whether one of Keras's regularizers adds nothing to a loss: None, or with factors of 0."""
-    if type(regularizer).__name__ not in ("L1", "L2", "L1L2"):
-        return regularizer is None
-    return not any(getattr(regularizer, factor, 0) for factor in ("l1", "l2"))
+    return regularizer is None or (is_of_tensorflow(regularizer) and not any(regularizer.get_config().values()))

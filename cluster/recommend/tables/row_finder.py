@@ -7,16 +7,16 @@ A *bag* is what an example has of one feature: any number of ids. One row is mad
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from cluster.recommend.tables.lookups import Table
-from cluster.runtime.tensors import identities
+from cluster.recommend.tables.row_keys import signed
+from cluster.runtime.tensors import identities, where_true
 from cluster.runtime.tf_compat import tf
 
 COMBINERS = ("sum", "mean", "sqrtn", "max")
 WEIGHTED = COMBINERS[:3]
-_MEANS = {"sum": tf.ones_like, "mean": lambda number: 1 / number, "sqrtn": tf.math.rsqrt}
 
 
 class Bags(NamedTuple):
-    """The bags of a batch: ``ids`` [n], the ``example`` of each, int64 [n], and the ``number`` of examples, int64.
+    """The bags of a batch: ``ids`` [n], the ``example`` of each, int64 [n], and the ``number`` of examples.
 
     ``weights`` is float32 [n], or None.
     """
@@ -28,11 +28,9 @@ class Bags(NamedTuple):
 
     def without(self, padding: Any) -> "Bags":
         """Return the bags without the ids that are ``padding``, a tensor of one id."""
-        places = _others(self.ids, padding)
-        ids, example, weights = (
-            None if each is None else tf.gather(each, places) for each in (self.ids, self.example, self.weights)
-        )
-        return Bags(ids, example, self.number, weights)
+        places = where_true(tf.not_equal(self.ids, padding))
+        weights = None if self.weights is None else tf.gather(self.weights, places)
+        return Bags(tf.gather(self.ids, places), tf.gather(self.example, places), self.number, weights)
 
     def combined(self, rows: Any, combiner: str) -> Any:
         """Return one row for each example of the rows of ``ids`` [n, width]; zeros for an example without ids.
@@ -41,23 +39,20 @@ class Bags(NamedTuple):
         """
         if combiner == "max":
             largest = tf.math.unsorted_segment_max(rows, self.example, self.number)
-            has_ids = self._sums(tf.ones_like(self.example)) > 0
-            return tf.where(tf.tile(has_ids, [1, tf.shape(rows)[1]]), largest, tf.zeros_like(largest))
-        if self.weights is None:
-            return tf.math.divide_no_nan(self._sums(rows), self._divisor(tf.ones_like(self.example), combiner))
-        weighted = rows * self.weights[:, tf.newaxis]
-        return tf.math.divide_no_nan(self._sums(weighted), self._divisor(self.weights, combiner))
+            return tf.where(self._sums(tf.ones_like(self.example)) > 0, largest, tf.zeros_like(largest))
+        total = self._sums(rows if self.weights is None else rows * self.weights[:, tf.newaxis])
+        return total if combiner == "sum" else tf.math.divide_no_nan(total, self._divisor(combiner))
 
-    def _divisor(self, weights: Any, combiner: str) -> Any:
+    def _divisor(self, combiner: str) -> Any:
         """Return what to divide each example's sum by, [number, 1]."""
-        if combiner == "sum":
-            return tf.ones(tf.stack([self.number, 1]))
-        weights = tf.cast(weights, tf.float32)
-        return self._sums(weights) if combiner == "mean" else tf.sqrt(self._sums(weights * weights))
+        weights = tf.ones_like(self.example, tf.float32) if self.weights is None else self.weights
+        if combiner == "mean":
+            return self._sums(weights)[:, tf.newaxis]
+        squares = self._sums(weights if self.weights is None else tf.square(weights))
+        return tf.sqrt(squares)[:, tf.newaxis]
 
     def _sums(self, values: Any) -> Any:
-        """Return the sum of each example's values, of which each has at least one axis."""
-        values = values[:, tf.newaxis] if values.shape.ndims == 1 else values
+        """Return the sum of each example's values."""
         return tf.math.unsorted_segment_sum(values, self.example, self.number)
 
 
@@ -69,30 +64,17 @@ def of_sparse(ids: Any, weights: Any = None) -> Bags:
 
 def of_ragged(ids: Any, weights: Any = None) -> Bags:
     """Return the bags of a ``tf.RaggedTensor`` [batch, any], with the weights of another one."""
-    given = None if weights is None else _in_place(weights.flat_values, weights.row_splits, ids.row_splits)
-    return Bags(ids.flat_values, ids.value_rowids(), tf.cast(ids.nrows(), tf.int64), given)
+    splits = [None if each is None else tf.cast(each.row_splits, tf.int64) for each in (weights, ids)]
+    given = None if weights is None else _in_place(weights.flat_values, *splits)
+    return Bags(ids.flat_values, ids.value_rowids(), ids.nrows(), given)
 
 
 def of_last_axis(ids: Any, weights: Any = None) -> Bags:
     """Return the bags of dense ids [..., m], of which each has ``m``."""
-    size, each = tf.size(ids, out_type=tf.int64), tf.shape(ids, out_type=tf.int64)[-1]
-    number = tf.reduce_prod(tf.shape(ids, out_type=tf.int64)[:-1])
+    shape = tf.shape(ids, out_type=tf.int64)
+    example = tf.range(tf.size(ids, out_type=tf.int64)) // tf.maximum(shape[-1], 1)
     given = None if weights is None else tf.reshape(_in_place(weights, tf.shape(weights), tf.shape(ids)), [-1])
-    return Bags(tf.reshape(ids, [-1]), tf.range(size) // tf.maximum(each, 1), number, given)
-
-
-def spread(find: Any, ids: Any, padding: Optional[Any], width: int) -> Any:
-    """Return the rows of ``ids`` [n], which ``find`` returns for ids; zeros for those that are ``padding``."""
-    if padding is None:
-        return find(ids)
-    places = _others(ids, padding)
-    shape = tf.stack([tf.size(ids, out_type=tf.int64), width])
-    return tf.scatter_nd(places[:, tf.newaxis], find(tf.gather(ids, places)), shape)
-
-
-def _others(ids: Any, padding: Any) -> Any:
-    """Return the places of those ids that are not ``padding``, int64 [n]."""
-    return tf.where(tf.not_equal(ids, padding))[:, 0]
+    return Bags(tf.reshape(ids, [-1]), example, tf.reduce_prod(shape[:-1]), given)
 
 
 def _in_place(weights: Any, places: Any, expected: Any) -> Any:
@@ -100,9 +82,15 @@ def _in_place(weights: Any, places: Any, expected: Any) -> Any:
 
     The weights depend on that comparison, and the ids do not: what looks up the ids ahead of their step needs no more.
     """
-    message = "embedding.lookup: expected a weight for each id, found weights in other places"
-    with tf.control_dependencies([tf.debugging.assert_equal(places, expected, message=message)]):
+    with tf.control_dependencies([_equal(tf.shape(places), tf.shape(expected))]):  # else one is repeated for the other
+        places = tf.identity(places)
+    with tf.control_dependencies([_equal(places, expected)]):
         return tf.cast(tf.identity(weights), tf.float32)
+
+
+def _equal(places: Any, expected: Any) -> Any:
+    message = "embedding.lookup: expected a weight for each id, found weights in other places"
+    return tf.debugging.assert_equal(places, expected, message=message)
 
 
 class RowFinder:
@@ -123,13 +111,11 @@ class RowFinder:
         if weights is not None and combiner not in WEIGHTED:
             raise self._unlike(f"a combiner for weights, {_listed(WEIGHTED)}", repr(combiner))
         if isinstance(ids, tf.RaggedTensor) and combiner is None:
-            return ids.with_flat_values(self._spread(ids.flat_values))
+            return ids.with_flat_values(self._of_each(ids.flat_values))
         if isinstance(ids, (tf.SparseTensor, tf.RaggedTensor)):
             return self._of_bags(ids, combiner, weights)
         ids = tf.convert_to_tensor(ids)
-        if combiner is None:
-            return self._of_each(ids)
-        return self._shaped(self._over_last_axis(ids, combiner, weights), tf.shape(ids)[:-1], ids.shape[:-1])
+        return self._of_each(ids) if combiner is None else self._over_last_axis(ids, combiner, weights)
 
     def _of_bags(self, ids: Any, combiner: Optional[str], weights: Any) -> Any:
         """Return one row for each example of sparse or ragged ids [batch, any]."""
@@ -142,33 +128,42 @@ class RowFinder:
         return self._combined((of_sparse if isinstance(ids, tf.SparseTensor) else of_ragged)(ids, weights), combiner)
 
     def _over_last_axis(self, ids: Any, combiner: str, weights: Any) -> Any:
-        """Return one row for the ids in each last axis of dense ids, [n, width]."""
+        """Return one row for the ids in each last axis of dense ids."""
         if ids.shape.ndims == 0:
             raise self._unlike("ids with an axis to combine over", "none")
         if isinstance(weights, (tf.SparseTensor, tf.RaggedTensor)):
             raise self._unlike("weights like the ids, a dense tensor", repr(weights))
-        if weights is not None or self._padding is not None or combiner not in _MEANS:
+        if weights is not None or self._padding is not None or combiner == "max":
             weights = None if weights is None else tf.convert_to_tensor(weights)
-            return self._combined(of_last_axis(ids, weights), combiner)
-        number = tf.cast(tf.maximum(tf.shape(ids)[-1], 1), tf.float32)  # of each: so it takes fewer operations
-        return tf.reduce_sum(self._of_each(ids), -2) * _MEANS[combiner](number)
+            if weights is not None and not weights.shape.is_compatible_with(ids.shape):
+                raise self._unlike(f"weights of the shape of the ids, {ids.shape}", f"{weights.shape}")
+            rows = self._combined(of_last_axis(ids, weights), combiner)
+            return self._shaped(rows, tf.shape(ids)[:-1], ids.shape[:-1])
+        total = tf.reduce_sum(self._of_each(ids), -2)  # bags of one size take fewer operations
+        number = tf.cast(tf.maximum(tf.shape(ids)[-1], 1), tf.float32)
+        return total if combiner == "sum" else total / (number if combiner == "mean" else tf.sqrt(number))
 
     def _of_each(self, ids: Any) -> Any:
         """Return a row for each of dense ids."""
         return self._shaped(self._spread(tf.reshape(ids, [-1])), tf.shape(ids), ids.shape)
 
     def _combined(self, bags: Bags, combiner: str) -> Any:
+        padding = self._padding_among(bags.ids)
         bags = bags._replace(ids=self._comparable(bags.ids))
-        if self._padding is not None:
-            bags = bags.without(self._padding_like(bags.ids))
-        return self._known(bags.combined(self._find(bags.ids), combiner))
+        if padding is not None:
+            bags = bags.without(padding)
+        rows = bags.combined(self._find(bags.ids), combiner)
+        rows.set_shape([None, self._table.width])
+        return rows
 
     def _spread(self, ids: Any) -> Any:
         """Return a row for each of flat ids; zeros for those that are the padding."""
-        ids = self._comparable(ids)
-        return self._known(spread(self._find, ids, self._padding_like(ids), self._table.width))
-
-    def _known(self, rows: Any) -> Any:
+        padding, ids = self._padding_among(ids), self._comparable(ids)
+        if padding is None:
+            return self._find(ids)
+        places = where_true(tf.not_equal(ids, padding))
+        shape = tf.stack([tf.size(ids, out_type=tf.int64), self._table.width])
+        rows = tf.scatter_nd(places[:, tf.newaxis], self._find(tf.gather(ids, places)), shape)
         rows.set_shape([None, self._table.width])
         return rows
 
@@ -186,14 +181,22 @@ class RowFinder:
             raise self._unlike("ids that are integers or strings", ids.dtype.name)
         return identities(ids)
 
-    def _padding_like(self, ids: Any) -> Any:
-        """Return the padding as one of these flat ids, or None for none."""
-        if self._padding is None:
+    def _padding_among(self, ids: Any) -> Any:
+        """Return the padding of ``ids`` as ``_comparable`` would return it; None for none."""
+        padding = self._padding
+        if padding is None:
             return None
-        kind, name = (str, "a string") if ids.dtype == tf.string else (int, "an integer")
-        if not isinstance(self._padding, kind) or isinstance(self._padding, bool):
-            raise self._unlike(f"a padding like the ids, {name}", repr(self._padding))
-        return tf.constant(self._padding, ids.dtype)
+        wanted: Any = str if ids.dtype == tf.string else int
+        name = "a string" if wanted is str else "an integer"
+        if not isinstance(padding, wanted) or isinstance(padding, bool):
+            raise self._unlike(f"a padding like the ids, {name}", repr(padding))
+        if isinstance(padding, str):
+            return tf.constant(padding)
+        if ids.dtype.is_integer and not ids.dtype.min <= padding <= ids.dtype.max:
+            raise self._unlike(
+                f"a padding from {ids.dtype.min} to {ids.dtype.max}, like {ids.dtype.name}", str(padding)
+            )
+        return tf.constant(signed(padding % (1 << 64)), tf.int64)
 
     def _unlike(self, expected: str, found: str) -> ValueError:
         return ValueError(f"embedding.lookup in {self._table.name!r}: expected {expected}, found {found}")

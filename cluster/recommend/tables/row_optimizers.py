@@ -133,7 +133,7 @@ def _rmsprop(optimizer: Any, count: Any) -> Rule:
         square, *means, moment = kept
         square = decay * square + (1 - decay) * grad * grad
         means = [decay * mean + (1 - decay) * grad for mean in means]
-        spread = square - sum(mean * mean for mean in means)
+        spread = square - means[0] * means[0] if means else square
         moment = momentum * moment + rate * grad * tf.math.rsqrt(spread + epsilon)
         return rows - moment, [square, *means, moment]
 

@@ -15,6 +15,7 @@ from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
 from cluster.recommend.tables.initializers import first_values
 from cluster.recommend.tables.lookups import Table
 from cluster.recommend.tables.row_keys import mix, salt
+from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
 
 
@@ -140,7 +141,7 @@ class FrozenTable:
         at = tf.raw_ops.LowerBound(sorted_inputs=sorted_ids[tf.newaxis], values=ids[tf.newaxis], out_type=tf.int64)[0]
         places = tf.gather(self._places, at)
         has_row = tf.equal(tf.gather(sorted_ids, at), ids) & (places >= 0)
-        known, unknown = (tf.reshape(tf.where(each), [-1]) for each in (has_row, tf.logical_not(has_row)))
+        known, unknown = (where_true(each) for each in (has_row, tf.logical_not(has_row)))
         values = [self._take(tf.gather(places, known)), self._first(tf.gather(ids, unknown))]
         found = tf.dynamic_stitch([tf.cast(each, tf.int32) for each in (known, unknown)], values)
         return tf.reshape(found, [tf.size(ids), self.table.width])

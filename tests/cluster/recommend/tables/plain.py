@@ -148,3 +148,18 @@ def _lazy_adam(session: Any, loss: Any, tables: Dict[str, Any], weights: Any) ->
         session.run(write, {new[name]: value for name, value in values.items()})
 
     return step
+
+
+def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
+    """The row of every id that has one, by table."""
+    found: Dict[str, Dict[int, np.ndarray]] = {}
+    (tables,) = replica.extensions
+    for store in tables.stores.all:
+        with replica.graph.as_default():
+            part = session.run(store.live_part(tf.zeros([], tf.int64), store.places.count))
+        for index, table in enumerate(store.all_tables):
+            is_its = part["tables"] == index
+            ids = ids_of(part["keys"][is_its], table.name)
+            assert not set(ids) & set(found.get(table.name, {}))  # on another server
+            found.setdefault(table.name, {}).update(zip(map(int, ids), part["rows"][is_its]))
+    return found

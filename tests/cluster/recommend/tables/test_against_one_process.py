@@ -17,32 +17,13 @@ from tests.support.nightly import few
 from tests.support.training.alone import joined
 from tests.support.training.jobs import clicks
 
+pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
 STEPS, BATCH = 5, 8
 SETTINGS: Dict[str, Dict[str, Any]] = {
     "adagrad": {"accumulate": 2}, "adam": {"sync": "plain"}, "rmsprop": {"mode": "async"},
 }  # fmt: skip
 ALWAYS = ("adadelta", "adagrad", "adam", "ftrl", "rmsprop")
 TASK = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=4)
-
-
-@pytest.fixture(autouse=True)
-def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
-
-
-def rows(replica: Any, session: Any) -> Dict[str, Dict[int, np.ndarray]]:
-    """The row of every id that has one, by table."""
-    found: Dict[str, Dict[int, np.ndarray]] = {}
-    (tables,) = replica.extensions
-    for store in tables.stores.all:
-        with replica.graph.as_default():
-            part = session.run(store.live_part(tf.zeros([], tf.int64), store.places.count))
-        for index, table in enumerate(store.all_tables):
-            is_its = part["tables"] == index
-            ids = plain.ids_of(part["keys"][is_its], table.name)
-            assert not set(ids) & set(found.get(table.name, {}))  # on another server
-            found.setdefault(table.name, {}).update(zip(map(int, ids), part["rows"][is_its]))
-    return found
 
 
 @pytest.mark.parametrize(
@@ -59,7 +40,7 @@ def test_rows_are_those_of_ordinary_variables(optimizer: str, settings: Dict[str
     replica, session = joined(Job.from_module(clicks), train, {"steps": STEPS, "optimizer": optimizer})
     for _ in range(STEPS):
         replica.stepper.step(session)
-    found = rows(replica, session)
+    found = plain.rows(replica, session)
     expected = plain.train(optimizer, STEPS, BATCH, clicks.examples(STEPS * BATCH))
     for name in plain.TABLES:
         assert set(found[name]) == set(expected[name])
@@ -113,7 +94,7 @@ def test_lookups_whose_ids_depend_on_rows_of_others_train_as_by_hand(towers: int
     replica, session = joined(job, Train.from_dict({"batch_size": BATCH // towers, "towers": towers}), {})
     for _ in range(STEPS):
         replica.stepper.step(session)
-    found, expected = rows(replica, session), train_chained(STEPS)
+    found, expected = plain.rows(replica, session), train_chained(STEPS)
     for name in CHAINED:
         assert set(found[name]) == set(expected[name])
         for each, row in found[name].items():
@@ -151,7 +132,7 @@ def test_rows_and_their_gradients_travel_in_16_bits_and_the_servers_keep_32(wire
     for _ in range(STEPS):
         replica.stepper.step(session)
     assert wide_values_on_the_network(replica.graph) == []
-    found = rows(replica, session)
+    found = plain.rows(replica, session)
     expected = plain.train("adagrad", STEPS, BATCH, clicks.examples(STEPS * BATCH))
     values = np.concatenate([row for name in plain.TABLES for row in found[name].values()])
     same = np.concatenate([expected[name][each] for name in plain.TABLES for each in found[name]])

@@ -10,9 +10,9 @@ from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from tests.cluster.recommend.tables import plain
-from tests.cluster.recommend.tables.test_against_one_process import rows
 from tests.support.training.alone import joined
 
+pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
 STEPS, BATCH, MOST, WIDTH, RATE = 4, 8, 5, 3, 0.3
 NONE = -1  # the padding
 WAYS = ("dense", "ragged", "sparse", "largest", "sequence")  # a table each
@@ -85,11 +85,6 @@ def _add_gradients(rows: Dict[str, Any], grads: Dict[str, Any], ids: np.ndarray,
         np.add.at(grads["largest"], (ids, column), share)
 
 
-@pytest.fixture(autouse=True)
-def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
-
-
 @pytest.mark.parametrize(("ps", "settings"), [(3, {"towers": 2}), (1, {"mode": "async"})], ids=str)
 def test_they_train_as_by_hand(ps: int, settings: Dict[str, Any]) -> None:
     def data(task: Any, args: Any) -> Any:
@@ -101,7 +96,7 @@ def test_they_train_as_by_hand(ps: int, settings: Dict[str, Any]) -> None:
     replica, session = joined(job, train, {}, ps)
     for _ in range(STEPS):
         replica.stepper.step(session)
-    found, expected = rows(replica, session), by_hand()
+    found, expected = plain.rows(replica, session), by_hand()
     for way in WAYS:
         assert set(found[way]) == set(expected[way])  # the padding has no row
         for each, row in found[way].items():

@@ -16,9 +16,10 @@ from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.task import Train
 from cluster.variables.masters import plain_name
-from tests.cluster.recommend.tables.test_against_one_process import rows
+from tests.cluster.recommend.tables import plain
 from tests.support.training.alone import joined
 
+pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
 STEPS, BATCH, IDS, LENGTH, RATE = 4, 8, 9, 4, 0.2
 
 
@@ -100,11 +101,6 @@ class InOneProcess:
             return found
 
 
-@pytest.fixture(autouse=True)
-def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("model", [deepfm, dcn, din])
 def test_a_model_trains_as_in_one_process(model: Any, library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +124,7 @@ def test_a_model_trains_as_in_one_process(model: Any, library: Any, monkeypatch:
     for each, value in found.items():
         assert (value != first[each]).any()
         np.testing.assert_allclose(value, expected[each], rtol=1e-4, atol=1e-6, err_msg=each)
-    tables = rows(replica, session)
+    tables = plain.rows(replica, session)
     assert tables
     for table, of_table in tables.items():
         whole = expected[f"{table}/embeddings"]

@@ -17,14 +17,10 @@ from tests.support.nightly import few
 from tests.support.training.jobs import drawn
 from tests.support.training.threads import ThreadedRun
 
+pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
 JOB = "tests.support.training.jobs.drawn"
 STEPS, BATCH = 6, 24
 COPIES = {"between-graph": 8, "in-graph": 4}  # of the model, at most: TensorFlow handles the graph for most of the time
-
-
-@pytest.fixture(autouse=True)
-def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
 def rows_of(checkpoint: Dict[str, Any]) -> reference.Rows:

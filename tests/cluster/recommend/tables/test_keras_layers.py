@@ -3,8 +3,9 @@
 Building such a model calls each layer once for ids that nobody gives.
 """
 
+import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from cluster.recommend.tables.lookups import lookups
 from cluster.runtime.tf_compat import tf
 from cluster.serving.saved_model import export
 from cluster.task import Task, Train
-from tests.cluster.recommend.tables.test_against_one_process import rows
+from tests.cluster.recommend.tables import plain
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
 from tests.support.nightly import few
 from tests.support.training.alone import joined, train_alone
 
+pytestmark = pytest.mark.usefixtures("several_servers_in_one_process")
 WIDTH, IDS = 3, 40
 
 
@@ -58,11 +60,6 @@ def job_of(score: Any) -> Job:
         data,
         lambda i: {"score": score(i)},
     )
-
-
-@pytest.fixture(autouse=True)
-def several_servers_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.recommend.tables.held_rows._PART_OF_MEMORY", 0.05)
 
 
 @pytest.fixture
@@ -147,12 +144,43 @@ def test_an_embedding_of_keras_s_arguments_trains_as_keras_s_own_in_one_process(
     replica, session = joined(job, Train.from_dict({"batch_size": 4, "towers": 1}), {})
     for _ in range(3):
         replica.stepper.step(session)
-    found = rows(replica, session)
+    found = plain.rows(replica, session)
     assert not found.get("fixed") and set(found["trained"]) == {0, 1, 2, 3, 5, 7}
     for identity, row in found["trained"].items():
         np.testing.assert_allclose(row, expected[identity], rtol=1e-5, err_msg=str(identity))
 
 
-def test_a_regularizer_of_rows_is_refused() -> None:
+class L2:
+    """An author's own regularizer, with the name of one of Keras's."""
+
+    factor = 1e-5
+
+
+@pytest.mark.parametrize("regularizer", [tf.keras.regularizers.l2(1e-5), L2()])
+def test_a_regularizer_of_rows_is_refused(regularizer: Any) -> None:
     with pytest.raises(ValueError, match="'t': expected no regularizer, which would read the whole table"):
-        embedding.Embedding(IDS, WIDTH, embeddings_regularizer=tf.keras.regularizers.l2(1e-5), name="t")
+        embedding.Embedding(IDS, WIDTH, embeddings_regularizer=regularizer, name="t")
+
+
+def test_no_gradient_reaches_the_rows_of_a_sequence_of_a_layer_that_is_not_trained(few_rows: None) -> None:
+    with tf.Graph().as_default() as graph:
+        layer = embedding.Rows("history", WIDTH)
+        layer.trainable = False
+        found = layer.call(tf.ragged.constant([[3, 9], [], [4]]))
+        assert isinstance(found, tf.RaggedTensor)
+        assert tf.gradients(found.flat_values, lookups(graph)[0].variable) == [None]
+
+
+def test_keras_translates_no_function_of_ours(few_rows: None) -> None:
+    with tf.Graph().as_default():
+        ids = embedding.lookup
+        called: List[str] = []
+
+        def look_up(*args: Any, **kwargs: Any) -> Any:
+            called.append(sys._getframe(0).f_code.co_filename)
+            return ids(*args, **kwargs)
+
+        with pytest.MonkeyPatch.context() as here:
+            here.setattr(embedding, "lookup", look_up)
+            embedding.Rows("history", WIDTH)(tf.constant([[1, 2]]))
+    assert set(called) == {__file__}
