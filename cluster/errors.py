@@ -5,6 +5,7 @@
     ├── TaskError       the environment of a task process is wrong (TF_CONFIG, settings)
     ├── JobError        the job's own code is wrong; a restart would not help
     │   └── MissingDataError   this host lacks the data that the job reads
+    ├── DeltaError      a file of changes does not fit a served model; the model has not changed
     └── TrainingError   training cannot continue from here
         ├── CheckpointError   a checkpoint cannot be written or read
         └── NonFiniteError    a loss or a gradient is not a finite number
@@ -62,6 +63,10 @@ class JobError(ClusterError):
 
 class MissingDataError(JobError):
     """This host lacks the data that the job reads; another host may have them."""
+
+
+class DeltaError(ClusterError):
+    """A delta is damaged, or does not fit the served model that it is to change."""
 
 
 class TrainingError(ClusterError):

@@ -1,9 +1,12 @@
-"""Write a checkpoint as a SavedModel for serving; train nothing.
+"""Write a checkpoint as a SavedModel for serving, or all that has changed since another checkpoint; train nothing.
 
 ``launch export`` runs this module on the chief's host: ``python -m jobs.export JOB --train JSON --args JSON
 --checkpoint PATH --out FOLDER``. A run by hand needs no TF_CONFIG. The output is one JSON object:
 
-    {"inputs": {name: {"dtype": …, "shape": …}, …}, "outputs": {…}, "tables": {name: rows, …}}
+    {"inputs": {name: {"dtype": …, "shape": …}, …}, "outputs": {…}, "tables": {name: rows, …}, "version": …}
+
+With ``--since PATH`` FOLDER exists, and gets the delta from the checkpoint at PATH. ``--since 0`` writes the whole
+model as a delta.
 
 On a failure, the last line on stderr is the cause, and the exit code is 1.
 """
@@ -16,7 +19,8 @@ from pathlib import Path
 
 from cluster.job import load
 from cluster.protocol.outcome import Reporter
-from cluster.serving.saved_model import export
+from cluster.recommend.serving.delta_file import NOTHING
+from cluster.serving.saved_model import export, export_delta
 from cluster.task import Task, Train
 from jobs.main import leave_the_code, make_parser, print_failure, read_mapping
 
@@ -30,6 +34,7 @@ def main() -> None:
     parser.add_argument(
         "--out", required=True, metavar="FOLDER", help="Folder of the SavedModel, which must not exist."
     )
+    parser.add_argument("--since", metavar="PATH|0", help="Write the delta since this checkpoint; 0: the whole model.")
     options = parser.parse_args()
     checkpoint, folder = (os.path.abspath(os.path.expanduser(path)) for path in (options.checkpoint, options.out))
     leave_the_code(os.environ)
@@ -38,7 +43,12 @@ def main() -> None:
         task = Task.from_environment(os.environ) if os.environ.get("TF_CONFIG") else _ALONE
         task = replace(task, batch_size=settings.tower_batch_size)
         job = load(options.job, Path(__file__).parent)
-        found = export(job, task, read_mapping("--args", options.args), checkpoint, folder)
+        args = read_mapping("--args", options.args)
+        if options.since is None:
+            found = export(job, task, args, checkpoint, folder)
+        else:
+            since = None if options.since == NOTHING else os.path.abspath(os.path.expanduser(options.since))
+            found = export_delta(job, task, args, checkpoint, since, folder)
     except Exception as error:
         print_failure(Reporter.from_environment(os.environ).failure(error))
         sys.exit(1)

@@ -40,7 +40,7 @@ FLOORS = {
         ("recommend",),
         ("serving",),
     ),
-    "cluster.recommend": (("tables",), ("once",)),
+    "cluster.recommend": (("tables",), ("once", "serving")),
     "launch": (
         ("status",),
         ("agent",),

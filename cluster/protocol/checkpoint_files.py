@@ -6,6 +6,7 @@ complete. A process that is killed at any moment leaves at most that folder and 
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -56,6 +57,17 @@ def indexed(names: Iterable[str]) -> Iterator[Tuple[int, str]]:
         match = _ANY_FILE.fullmatch(name)
         if match and match.group(2) == "index":
             yield int(match.group(1)), name[: -len(".index")]
+
+
+def version_of(path: str) -> str:
+    """Return the version of the checkpoint at ``path``, such as ``800-1f3a9c0d``: its step, and a hash of its index.
+
+    The index has the checksums of all values. So two checkpoints of one step have the same version only if they have
+    the same values. Raises OSError.
+    """
+    step = os.path.basename(path).rpartition("-")[2]
+    digest = hashlib.sha256(Path(f"{path}.index").read_bytes()).hexdigest()[:8]
+    return f"{step if step.isdecimal() else '1'}-{digest}"
 
 
 def belongs_to_one(name: str) -> bool:

@@ -5,4 +5,5 @@ the extensions to a model's graph (``cluster.steps.extension``).
 
 tables    embedding tables, which get a row for each new id; their part of a checkpoint
 once      examples that count once, in shards of files
+serving   keep a served model up to date by files of changes
 """

@@ -79,7 +79,10 @@ OF_VERBS: Mapping[str, Shape] = {
         {"stage": str},
         {"file": str, "bytes": int},
         {"data": str},
-        {"done": {"inputs": {str: _TENSOR}, "outputs": {str: _TENSOR}, "tables": {str: int}}, "checkpoint": str},
+        {
+            "done": {"inputs": {str: _TENSOR}, "outputs": {str: _TENSOR}, "tables": {str: int}, "version": str},
+            "checkpoint": str,
+        },
     ),
     "board": {"run": str, "port": int},
     "diagnose": (

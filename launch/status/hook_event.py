@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Dict, List, Optional
 
-STARTED, REFORMED, STRAGGLER, QUIET = "started", "reformed", "straggler", "quiet"
+STARTED, SAVED, REFORMED, STRAGGLER, QUIET = "started", "saved", "reformed", "straggler", "quiet"
 EVENTS = {
     STARTED: "Every task is up for the first time.",
+    SAVED: "A checkpoint is complete.",
     REFORMED: "An elastic run trains again, with other tasks.",
     STRAGGLER: "A worker has been slower than the others for 30 seconds.",
     QUIET: "Tasks have done nothing for quiet_s.",
@@ -21,7 +22,7 @@ class HookEvent:
 
     Attributes:
       id: Name of this one event. An event that arrives twice has the same id; no two events share one.
-      event: Kind of the event: started, reformed, straggler, quiet, succeeded, failed or stopped.
+      event: Kind of the event: started, saved, reformed, straggler, quiet, succeeded, failed or stopped.
       text: Event in one sentence, for a person.
       run: Full name of the run.
       name: Name of the run, without the time.

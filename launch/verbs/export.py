@@ -1,15 +1,17 @@
-"""``launch export``: fetch the SavedModel of a run's checkpoint, which the chief's host builds."""
+"""``launch export``: fetch the SavedModel of a run's checkpoint, or a delta, which the chief's host builds."""
 
 import base64
 import binascii
 import json
 import os
+import re
+import tempfile
 import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Callable, Dict, Iterator, Mapping, Optional
+from typing import IO, Any, Callable, Dict, Iterator, Mapping, Optional, Tuple
 
 import click
 
@@ -32,6 +34,7 @@ from launch.view.differences import in_words
 
 QUIET_S = 120.0  # after this silence, the host counts as stuck
 LOOK_S = 0.2
+_VERSION = re.compile(r"0|\d+-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,11 @@ class ExportAnswer:
     Attributes:
       run: Name of the run.
       checkpoint: Name of the checkpoint that was exported.
-      folder: Path of the SavedModel, on this machine.
+      folder: Path of the SavedModel or of the delta, on this machine.
       inputs: For each input of the signature, by name: `dtype`, and `shape` with null for any size.
       outputs: The same values for each output.
       tables: Rows of each embedding table, by name.
+      version: Version of the checkpoint, which `--since` takes.
     """
 
     run: str
@@ -53,10 +57,16 @@ class ExportAnswer:
     inputs: Dict[str, Any]
     outputs: Dict[str, Any]
     tables: Dict[str, int]
+    version: str = ""
 
 
 def request_of(
-    target: Target, fleet: Fleet, status: RunStatus, checkpoint: Optional[str], note: Callable[[str], None]
+    target: Target,
+    fleet: Fleet,
+    status: RunStatus,
+    checkpoint: Optional[str],
+    note: Callable[[str], None],
+    since: Optional[str] = None,
 ) -> ExportRequest:
     """Return the request to the host of the run's chief, and add the job's current code to ``fleet``.
 
@@ -66,6 +76,7 @@ def request_of(
       checkpoint: the step of a checkpoint, or its path on that host; None for the newest. A live run then saves a
         checkpoint first.
       note: called with a line about the arguments that differ from the file's.
+      since: the version since which to export a delta; None for a SavedModel.
 
     Raises:
       UsageError: the file has ``command``.
@@ -87,8 +98,9 @@ def request_of(
     chief = tuple(task for task in of_chief.tasks if task.chief)
     run = replace(of_chief, run=status.run, host=fleet.lead, tasks=chief, run_plan=None)
     if checkpoint is None:
-        return ExportRequest(run, save=status.state == "running")
-    return ExportRequest(run, step=int(checkpoint)) if checkpoint.isdecimal() else ExportRequest(run, path=checkpoint)
+        return ExportRequest(run, save=status.state == "running", since=since)
+    which: Dict[str, Any] = {"step": int(checkpoint)} if checkpoint.isdecimal() else {"path": checkpoint}
+    return ExportRequest(run, since=since, **which)
 
 
 def _args_of(fleet: Fleet, run: str) -> Optional[Dict[str, Any]]:
@@ -126,19 +138,46 @@ def _value(args: Mapping[str, Any], name: str) -> str:
 
 
 def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
-    """Fetch the SavedModel into the new folder ``folder``, completely or not at all.
+    """Fetch the SavedModel or the delta into the new folder ``folder``, completely or not at all.
 
     Returns:
       the host's last answer.
 
     Raises:
-      HostProblem: the host is out of reach, or has no SavedModel to send.
+      HostProblem: the host is out of reach, or has nothing to send.
       LaunchError: the folder cannot be written.
       Interrupted: a signal came.
     """
     try:
         with new_folder(folder) as made, closing(fleet.contact(fleet.lead, "export", request)) as conversation:
             return _receive(conversation, made, fleet.interrupts, note)
+    except OSError as error:
+        raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+
+
+def fetch_delta(
+    fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]
+) -> Tuple[Dict[str, Any], Path]:
+    """Fetch a delta into ``folder``, completely or not at all.
+
+    Returns:
+      The host's last answer, and the path of the delta; that of ``folder`` where nothing has changed.
+
+    Raises: as ``fetch``.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".", dir=str(folder)) as own:
+            found = fetch(fleet, request, Path(own, "delta"), note)
+            version = found["done"]["version"]
+            if version == request.since:
+                note(f"{found['checkpoint']} is this version: nothing has changed")
+                return found, folder
+            name = f"{request.since}..{version}.npz"
+            if [path.name for path in Path(own, "delta").iterdir()] != [name]:
+                raise HostProblem(fleet.lead, ProblemKind.NOISE, f"expected one file {name[:200]!r}")
+            os.replace(os.path.join(own, "delta", name), str(folder / name))
+            return found, folder / name
     except OSError as error:
         raise LaunchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
 
@@ -211,9 +250,13 @@ def _decoded(conversation: Conversation, data: str) -> bytes:
     "--checkpoint", metavar="STEP|PATH",
     help="Step of a checkpoint of the run, or a path on the chief's host; default: the newest.",
 )  # fmt: skip
+@click.option(
+    "--since", metavar="VERSION",
+    help="Write only what has changed since this version into DIR, as one file; 0: the whole model as one file.",
+)  # fmt: skip
 @OF_RUN
 @JSON
-def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool) -> int:
+def export(target: Target, folder: str, checkpoint: Optional[str], since: Optional[str], as_json: bool) -> int:
     """Write a SavedModel of the newest run into the new folder DIR.
 
     The signature of the SavedModel has the inputs of the job's function predict, and no labels. The SavedModel
@@ -224,12 +267,17 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
     Example:  launch export hosts.yaml served
     """
     place = Path(folder).absolute()
-    if os.path.lexists(str(place)):
+    if since is None and os.path.lexists(str(place)):
         raise UsageError(f"DIR: expected a folder that does not exist yet, found {folder}; name another")
+    if since is not None and not _VERSION.fullmatch(since):
+        raise UsageError(f"--since: expected a version that export has printed, such as 800-1f3a9c0d, found {since!r}")
     with target.reach() as fleet:
         status = newest_status(fleet, str(target))
-        request = request_of(target, fleet, status, checkpoint, note)
-        found = fetch(fleet, request, place, note)
+        request = request_of(target, fleet, status, checkpoint, note, since)
+        if since is None:
+            found = fetch(fleet, request, place, note)
+        else:
+            found, place = fetch_delta(fleet, request, place, note)
     values = asdict(ExportAnswer(status.run, found["checkpoint"], str(place), **found["done"]))
     tell(as_json, values, list(in_lines(values)))
     return SUCCEEDED
@@ -238,6 +286,7 @@ def export(target: Target, folder: str, checkpoint: Optional[str], as_json: bool
 def in_lines(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the object of ``--json`` as lines for a person."""
     yield f"{values['checkpoint']} of {values['run']} is in {values['folder']}"
+    yield f"version: {values['version']}"
     for side in ("inputs", "outputs"):
         yield f"{side}: " + ", ".join(f"{name} {_typed(each)}" for name, each in values[side].items())
     for name, rows in values["tables"].items():

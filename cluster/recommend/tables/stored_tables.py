@@ -67,31 +67,44 @@ class StoredRows:
       expire: the number of steps without an id after which the id's row expires; 0 for never.
 
     Attributes:
-      ids: the id of each row, int64 [n], in the order of ``parts``.
+      ids: the ids of the rows, int64 [n], ascending.
+      places: the place of each id's row among the rows of all parts, int64 [n].
+      ends: the number of rows in each part and all parts before it, valid or not, int64 [parts].
+      width: the length of a row.
     """
 
     def __init__(self, reader: Any, table: StoredTable, expire: int):
-        self._reader, self._table = reader, table
-        self._updates = int(reader.get_tensor(f"{table.store}/updates"))
-        numbers = range(table.parts)
-        places = [np.flatnonzero(self._column(number, "tables") == table.number) for number in numbers]
-        ids = [self._column(number, "ids")[some] for number, some in zip(numbers, places)]
-        counts = np.split(_is_last(ids), np.cumsum([len(each) for each in ids])[:-1])
-        self._places = [self._live(number, some[last], expire) for number, some, last in zip(numbers, places, counts)]
-        self.ids = np.concatenate(
-            [np.zeros([0], np.int64), *(self._column(n, "ids")[p] for n, p in zip(numbers, self._places))]
-        )
+        self._reader, self._table, self.width = reader, table, table.width
+        tables = [self._column(number, "tables") for number in range(table.parts)]
+        self.ends = np.cumsum([len(each) for each in tables], dtype=np.int64)
+        own = np.flatnonzero(np.concatenate([np.zeros([0], np.int32), *tables]) == table.number)
+        self.ids, last = np.unique(self._whole("ids", np.int64)[own][::-1], return_index=True)
+        self.places = own[len(own) - 1 - last]
+        if expire:
+            updates = int(reader.get_tensor(f"{table.store}/updates"))
+            is_live = updates + 1 - self._whole("used", np.int64)[self.places] <= expire
+            self.ids, self.places = self.ids[is_live], self.places[is_live]
+
+    @property
+    def in_parts(self) -> np.ndarray:
+        """Return the ids of the rows in the order of ``parts``, int64 [n]."""
+        return self._whole("ids", np.int64)[np.sort(self.places)]
 
     def parts(self) -> Iterator[np.ndarray]:
         """Yield the valid rows of each part of the checkpoint in turn, float32 [some, width]."""
-        for number, places in enumerate(self._places):
-            yield self._column(number, "rows")[places]
+        places, begin = np.sort(self.places), 0
+        for number, cut in enumerate(np.searchsorted(places, self.ends)):
+            yield self.part(number)[places[begin:cut] - (self.ends[number - 1] if number else 0)]
+            begin = cut
 
-    def _live(self, number: int, places: np.ndarray, expire: int) -> np.ndarray:
-        """Return those of the places in a part whose rows have not expired."""
-        if not expire:
-            return places
-        return places[self._updates + 1 - self._column(number, "used")[places].astype(np.int64) <= expire]
+    def part(self, number: int) -> np.ndarray:
+        """Return all rows of one part, valid or not, float32 [some, width]."""
+        return self._column(number, "rows")
+
+    def _whole(self, name: str, dtype: Any) -> np.ndarray:
+        """Return a column of all parts."""
+        parts = [self._column(number, name) for number in range(self._table.parts)]
+        return np.concatenate([np.zeros([0], dtype), *parts])
 
     def _column(self, number: int, name: str) -> np.ndarray:
         (full_name,) = part_names(self._table.store, number, [name])
@@ -99,17 +112,8 @@ class StoredRows:
         return found
 
 
-def _is_last(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return for each id of all parts, in order, whether it comes no more after, as bools."""
-    ids = np.concatenate([np.zeros([0], np.int64), *parts])
-    _, before_end = np.unique(ids[::-1], return_index=True)
-    found = np.zeros(len(ids), bool)
-    found[len(ids) - 1 - before_end] = True
-    return found
-
-
 PIECE_BYTES = 1 << 30  # of rows in one variable: TensorFlow copies no tensor of 2 GiB from process to process
-_LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after any other
+LAST = np.iinfo(np.int64).max  # ends the list, so that an id is at or after any other
 
 
 class FrozenTable:
@@ -125,7 +129,7 @@ class FrozenTable:
     def __init__(self, table: Table, pieces: int = 1):
         self.table, self.size = table, 0
         with tf.name_scope(None), tf.control_dependencies(None):
-            self._ids = _variable(f"{table.name}/ids", np.array([_LAST]))
+            self._ids = _variable(f"{table.name}/ids", np.array([LAST]))
             self._places = _variable(f"{table.name}/places", np.array([-1]))
             nothing = np.zeros([0, table.width], np.float32)
             self._rows = [_variable(f"{table.name}/rows_{index}", nothing) for index in range(pieces)]
@@ -166,7 +170,7 @@ class FrozenTable:
           rows: arrays float32 [some, width], which together have the n new rows in the order of ``ids``.
         """
         self.size, order = len(ids), np.argsort(ids, kind="stable")
-        _give(session, self._ids, np.append(ids[order], _LAST))
+        _give(session, self._ids, np.append(ids[order], LAST))
         _give(session, self._places, np.append(order, -1))
         size = -(-len(ids) // len(self._rows))
         sizes = [max(0, min(size, len(ids) - index * size)) for index in range(len(self._rows))]
@@ -203,14 +207,18 @@ class FrozenTables:
           tf.errors.NotFoundError: the checkpoint has no table with the name of one of the tables.
           tf.errors.InvalidArgumentError: a table has another width in the checkpoint.
         """
-        stored = stored_tables(reader)
-        for each, found in [(each, _found(stored, each.table)) for each in self.all.values()]:
+        for each, found in [(each, stored_table(reader, each.table)) for each in self.all.values()]:
             rows = StoredRows(reader, found, each.table.expire)
-            each.load(session, rows.ids, rows.parts())
+            each.load(session, rows.in_parts, rows.parts())
 
 
-def _found(stored: Dict[str, StoredTable], table: Any) -> StoredTable:
-    found = stored.get(table.name)
+def stored_table(reader: Any, table: Table) -> StoredTable:
+    """Return ``table`` as a checkpoint has it.
+
+    Raises:
+      tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the checkpoint lacks the table, or has another width.
+    """
+    found = stored_tables(reader).get(table.name)
     if found is None:
         raise tf.errors.NotFoundError(None, None, f"Key {table.name} {NOT_IN_CHECKPOINT} (an embedding table)")
     if found.width != table.width:

@@ -11,7 +11,7 @@ from launch.agent.hooks.receivers import Receiver, Result, receivers, try_once
 from launch.agent.protocol.links import now
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.hook_event import QUIET, REFORMED, STARTED, STRAGGLER, HookEvent
+from launch.status.hook_event import QUIET, REFORMED, SAVED, STARTED, STRAGGLER, HookEvent
 from launch.status.run import ALIVE, ENDED, FormationStatus, RunStatus, quiet_tasks
 from launch.status.task import QuietStatus, TaskStatus, name_of
 
@@ -81,6 +81,7 @@ class Events:
         """
         return [
             *(self._once(STARTED, status) if was_up else ()),
+            *self._saved(status),
             *self._reformed(status),
             *self._stragglers(status, now),
             *self._quiet(status),
@@ -95,6 +96,14 @@ class Events:
     def _once(self, event: str, status: RunStatus) -> Iterator[HookEvent]:
         if self._is_new(event):
             yield of_run(event, status)
+
+    def _saved(self, status: RunStatus) -> Iterator[HookEvent]:
+        """Yield an event for a new checkpoint; of several since the last call, for the newest."""
+        step = status.checkpoint_step
+        if step is not None and self._is_new(f"{SAVED} {step}"):
+            self.raised -= {name for name in self.raised if name.startswith(f"{SAVED} ") and name != f"{SAVED} {step}"}
+            key = f"/{step}/{status.updated}"  # a run that went back may save this step again
+            yield _event(SAVED, f"has a checkpoint of step {step}", status, key)
 
     def _reformed(self, status: RunStatus) -> Iterator[HookEvent]:
         """Yield an event for a new formation that trains."""

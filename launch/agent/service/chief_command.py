@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
+from cluster.protocol.checkpoint_files import version_of
 from cluster.protocol.outcome import GRAPH_MISTAKE, read_outcome
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.checkpoints import resume, stored
@@ -143,7 +144,7 @@ def export(request: ExportRequest, tell: Tell) -> None:
             _save(folder, tell)
         with chief_command(request.run, f"export:{os.getpid()}") as command:
             prefix = _checkpoint(request, folder, command.folder)
-            found = _build(command, prefix, tell)
+            found = _build(command, prefix, _since(request, folder, prefix, command.folder), tell)
             _send(command.folder / "served", tell)
         tell({"done": found, "checkpoint": os.path.basename(prefix)})
     except (AgentError, ValueError) as error:
@@ -160,6 +161,8 @@ def _save(folder: RunFolder, tell: Tell) -> None:
         for reply in local_socket.replies(folder.own, {"do": "save"}, SILENT_S):
             tell({"stage": "waits for a checkpoint"})
             is_done = reply.get("done") is True
+            if is_done or reply.get("last"):  # the connection stays open for further requests
+                break
     if not is_done:
         tell({"stage": "exports the newest existing checkpoint, since the chief does not save now"})
 
@@ -175,7 +178,7 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
         if not os.path.exists(f"{path}.index"):
             raise NotExported(f"--checkpoint: expected a checkpoint at {path}, such as …/model-800, found none")
         return path
-    place = resume.chief_folder(folder, plan_file.read(folder).checkpoint_dir)
+    place = _place(folder)
     there = stored.checkpoints(place)
     wanted = [each for each in there if request.step in (None, each.step)]
     if not wanted:
@@ -186,21 +189,48 @@ def _checkpoint(request: ExportRequest, folder: RunFolder, own: Path) -> str:
     return str(own / "checkpoint" / wanted[-1].prefix)
 
 
-def _build(command: ChiefCommand, prefix: str, tell: Tell) -> Any:
+def _place(folder: RunFolder) -> Path:
+    return resume.chief_folder(folder, plan_file.read(folder).checkpoint_dir)
+
+
+def _since(request: ExportRequest, folder: RunFolder, newest: str, own: Path) -> Optional[str]:
+    """Return the checkpoint since which to export, which no other process removes; "0" for the whole model.
+
+    Raises:
+      NotExported: no checkpoint with this version exists.
+    """
+    if request.since is None or request.since == "0":
+        return request.since
+    there = stored.checkpoints(_place(folder) if request.path is None else Path(newest).parent)
+    versions = {version_of(str(each.folder / each.prefix)): each for each in there}
+    if request.since not in versions:
+        known = ", ".join(versions) or "none"
+        raise NotExported(
+            f"--since: expected the version of a checkpoint that this host has, found {request.since} (there: {known});"
+            " export the whole model with --since 0, and raise train.checkpoint.keep"
+        )
+    resume.link_all(versions[request.since], own / "since")
+    return str(own / "since" / versions[request.since].prefix)
+
+
+def _build(command: ChiefCommand, prefix: str, since: Optional[str], tell: Tell) -> Any:
     """Return the last line of ``jobs.export``'s output, parsed as JSON.
 
     Raises:
       NotExported: the build fails, or takes too long.
     """
     own, until = command.folder, time.monotonic() + PATIENCE_S
-    arguments = ["--checkpoint", prefix, "--out", str(own / "served")]
+    arguments, what = ["--checkpoint", prefix, "--out", str(own / "served")], "SavedModel"
+    if since is not None:
+        (own / "served").mkdir()
+        arguments, what = [*arguments, "--since", since], "delta"
     with open(str(own / "out"), "wb") as out, open(str(own / "log"), "wb") as log, command.running(
         "jobs.export", arguments, stdout=out, stderr=log
     ) as building:
         while _is_alive(building):
-            tell({"stage": "builds the SavedModel"})
+            tell({"stage": f"builds the {what}"})
             if time.monotonic() > until:
-                raise NotExported(f"the SavedModel was not built within {PATIENCE_S:.0f} s")
+                raise NotExported(f"the {what} was not built within {PATIENCE_S:.0f} s")
     if building.returncode != 0:
         raise NotExported(str(command.cause(_last_line(own / "log"))))
     return json.loads((own / "out").read_text().splitlines()[-1])

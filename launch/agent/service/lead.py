@@ -226,8 +226,8 @@ class Lead(Agent):
         elif verb == "kill":
             self._events.put_nowait(KillRequested(request["reason"]))
         elif verb == "save":
-            async for is_done in self._save():
-                yield {"done": is_done}
+            async for answer in self._save():
+                yield answer
         elif verb == "status":
             yield to_values(self._publication.status())
         elif verb == "watch":
@@ -242,19 +242,19 @@ class Lead(Agent):
         self._publication.note_news()
         return {"wrong": wrong}
 
-    async def _save(self) -> AsyncIterator[bool]:
-        """Let the chief save while training continues; yield repeatedly whether the save is done."""
+    async def _save(self) -> AsyncIterator[Dict[str, Any]]:
+        """Let the chief save while training continues; yield repeatedly whether it is done, with ``last`` at last."""
         saving, state = self._supervisor.saving, self._supervisor.state
         while state.phase is Phase.TRAINING and saving.is_pending(now()):
-            yield False
+            yield {"done": False}
             await asyncio.sleep(LOOK_S)
         orders, request = saving.ask_live(now()) if state.phase is Phase.TRAINING else ([], None)
         for order in orders:
             self._give(order)
         while request is not None and saving.awaits(request, now()):
-            yield False
+            yield {"done": False}
             await asyncio.sleep(LOOK_S)
-        yield request is not None and saving.is_done(request)
+        yield {"done": request is not None and saving.is_done(request), "last": True}
 
     def leave(self, why: str) -> None:
         """Let the run save and stop, since the run needs its lead; the second call kills every task."""

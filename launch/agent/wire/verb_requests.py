@@ -258,20 +258,23 @@ class BuildRequest:
 class ExportRequest:
     """Export a checkpoint of a run, on the host of its chief.
 
-    Answers are {"stage": words} during the export, {"file": name, "bytes": size} for each file of the SavedModel, then
-    {"data": base64} for its content. The last answer is {"done": contents, "checkpoint": name}.
+    Answers are {"stage": words} during the export, {"file": name, "bytes": size} for each file of the SavedModel or of
+    the delta, then {"data": base64} for its content. The last answer is {"done": contents, "checkpoint": name}.
 
     Attributes:
       run: the run, with the chief as its only task.
       step: the checkpoint of this step; None for the newest.
       path: a checkpoint anywhere on this host; None for a checkpoint of the run.
       save: whether the run, if it trains, saves first.
+      since: the version of a checkpoint; the delta since this version is exported, and for ``0`` the whole model as a
+        delta. None for a SavedModel.
     """
 
     run: RunRequest
     step: Optional[int] = None
     path: Optional[str] = None
     save: bool = False
+    since: Optional[str] = None
 
 
 @dataclass(frozen=True)

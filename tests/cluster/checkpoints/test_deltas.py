@@ -105,7 +105,7 @@ def rows_in(path: str, table: embedding.Table) -> Dict[int, bytes]:
     rows = StoredRows(reader, stored_tables(reader)[table.name], table.expire)
     values = np.concatenate([np.zeros([0, WIDTH], np.float32), *rows.parts()])
     assert len(set(rows.ids)) == len(rows.ids) == len(values)
-    return dict(zip(rows.ids.tolist(), (each.tobytes() for each in values)))
+    return dict(zip(rows.in_parts.tolist(), (each.tobytes() for each in values)))
 
 
 def drawn(random: Any, number: int, most: int) -> Tuple[np.ndarray, np.ndarray]:

@@ -276,7 +276,7 @@ STREAM: Lines = [{"run": {key: value for key, value in RUN.items() if key != "ta
 HELD = {"run": "r-1", "generation": 1, "step": 3, "bytes": 1, "folder": "/w"}
 TENSOR = {"dtype": "float32", "shape": [None, 2]}
 EXPORTED: Dict[str, Any] = {
-    "done": {"inputs": {"x": TENSOR}, "outputs": {"y": TENSOR}, "tables": {"t": 1}},
+    "done": {"inputs": {"x": TENSOR}, "outputs": {"y": TENSOR}, "tables": {"t": 1}, "version": "3-1f3a9c0d"},
     "checkpoint": "model-3",
 }
 VERBS = {

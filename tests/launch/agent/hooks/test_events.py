@@ -49,13 +49,22 @@ def test_a_failure_names_its_cause_task_host_and_times() -> None:
         state="failed", cause="worker:1@gpu02: killed", cause_incident=2, incidents=[IncidentStatus(1), killed],
         global_step=840, steps=2000, checkpoint_step=800, updated=AT, started="s", ended="e",
     )  # fmt: skip
-    (event,) = Events().look(ended, False, 0.0)
+    (event,) = Events({"saved 800"}).look(ended, False, 0.0)
     assert event == HookEvent(
         id="r-1/failed", event="failed", text="r-1 has failed: worker:1@gpu02: killed", run="r-1", name="r",
         state="failed", cause="worker:1@gpu02: killed", task="worker:1", host="gpu02", log="/l", step=840, steps=2000,
         checkpoint_step=800, time=AT, started="s", ended="e",
     )  # fmt: skip
     assert from_values(HookEvent, to_values(event)) == event
+
+
+def test_each_checkpoint_has_an_event_also_one_of_a_step_that_is_saved_again() -> None:
+    events = Events()
+    for step, found in ((None, []), (800, ["saved"]), (800, []), (900, ["saved"]), (800, ["saved"])):
+        assert kinds(events.look(status(checkpoint_step=step), False, 0.0)) == found
+    (event,) = Events(events.raised).look(status(checkpoint_step=850, updated=AT), False, 0.0)
+    assert (event.id, event.text) == (f"r-1/saved/850/{AT}", "r-1 has a checkpoint of step 850")
+    assert event.checkpoint_step == 850 and len(events.raised) == 1
 
 
 def test_a_success_has_its_step_and_metrics() -> None:

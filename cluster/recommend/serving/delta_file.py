@@ -1,0 +1,148 @@
+"""A delta: all rows and variables of a served model that differ between two versions of it, in one file.
+
+A version is that of a checkpoint, such as ``800-1f3a9c0d`` (``cluster.protocol.checkpoint_files.version_of``). The file
+``700-5b1c22e7..800-1f3a9c0d.npz`` changes a model of the first version into one of the second. A file that begins with
+``0..`` has the whole model. The file is an archive of numpy without pickled objects; its format keeps a checksum of
+each array:
+
+    about                a JSON object: since, version, and of each table its size and initializer
+    ids/TABLE            int64 [n], ascending: the ids whose rows are new, or have changed
+    rows/TABLE           float32 [n, width]
+    removed/TABLE        int64 [m], ascending: the ids that have lost their row
+    variable/NAME        the value of a variable
+"""
+
+import json
+import os
+import re
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
+
+from cluster.errors import DeltaError
+
+WHOLE = "export the whole model with --since 0"
+NOTHING = "0"  # the version of a model that has no rows and no variables yet
+_VERSION = r"\d+(?:-[0-9a-f]{8})?"
+_NAME = re.compile(rf"({_VERSION})\.\.({_VERSION})\.npz")
+_Path = Union[str, "os.PathLike[str]"]
+
+
+class TableDelta(NamedTuple):
+    """The differences of one table.
+
+    ``ids`` [n] and ``removed`` [m] are int64, ascending. ``rows`` is float32 [n, width]. ``size`` is the number of rows
+    that the table has then. ``initializer``: kind, two numbers and seed, from which rows of other ids follow.
+    """
+
+    ids: np.ndarray
+    rows: np.ndarray
+    removed: np.ndarray
+    size: int
+    initializer: Tuple[str, float, float, int]
+
+
+class Delta(NamedTuple):
+    """The differences between the versions ``since`` and ``version`` of a model: of tables and variables, by name."""
+
+    since: str
+    version: str
+    tables: Dict[str, TableDelta]
+    variables: Dict[str, np.ndarray]
+
+    @property
+    def name(self) -> str:
+        """Return the name of the delta's file."""
+        return f"{self.since}..{self.version}.npz"
+
+
+def write(delta: Delta, folder: _Path) -> Path:
+    """Write ``delta`` into a file in ``folder``, completely or not at all; return the path. Raises OSError."""
+    about = {
+        "since": delta.since, "version": delta.version,
+        "tables": {name: [each.size, each.initializer] for name, each in delta.tables.items()},
+    }  # fmt: skip
+    arrays = {"about": np.array(json.dumps(about))}
+    for name, each in delta.tables.items():
+        arrays.update({f"ids/{name}": each.ids, f"rows/{name}": each.rows, f"removed/{name}": each.removed})
+    arrays.update({f"variable/{name}": value for name, value in delta.variables.items()})
+    path = Path(os.fspath(folder)) / delta.name
+    handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=str(path.parent))
+    try:
+        with open(handle, "wb") as file:
+            np.savez(file, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, str(path))
+    except BaseException:
+        os.unlink(partial)
+        raise
+    return path
+
+
+def read(path: _Path) -> Delta:
+    """Return the delta in the file at ``path``.
+
+    Raises:
+      DeltaError: the file is damaged, or is no delta.
+      OSError: the file cannot be read.
+    """
+    try:
+        with open(os.fspath(path), "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = dict(archive)
+        about = json.loads(str(arrays["about"]))
+        tables = {name: _table(name, arrays, *found) for name, found in about["tables"].items()}
+        return Delta(about["since"], about["version"], tables, _variables(arrays))
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DeltaError(f"{path}: expected a delta of launch export, found: {error}; fetch the file again") from error
+
+
+def _table(name: str, arrays: Mapping[str, np.ndarray], size: Any, initializer: Any) -> TableDelta:
+    """Return the differences of one table. Raises KeyError, TypeError, ValueError."""
+    ids, rows, removed = (arrays[f"{column}/{name}"] for column in ("ids", "rows", "removed"))
+    is_sane = rows.ndim == 2 and len(rows) == len(ids) and rows.dtype == np.float32 and isinstance(size, int)
+    if not is_sane or not all(_ascends(each) for each in (ids, removed)):
+        raise ValueError(f"the table {name!r} has arrays that do not fit")
+    kind, first, second, seed = initializer
+    return TableDelta(ids, rows, removed, size, (str(kind), float(first), float(second), int(seed)))
+
+
+def _ascends(ids: np.ndarray) -> bool:
+    return ids.dtype == np.int64 and ids.ndim == 1 and bool(np.all(ids[1:] > ids[:-1]))
+
+
+def _variables(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    start = "variable/"
+    return {name[len(start) :]: value for name, value in arrays.items() if name.startswith(start)}
+
+
+def next_delta(folder: _Path, version: str) -> Optional[Path]:
+    """Return the path of the delta in ``folder`` that follows ``version``; None while no such file exists.
+
+    If several files follow the version, the function returns that of the latest step. Raises OSError.
+    """
+    names = [match for match in map(_NAME.fullmatch, os.listdir(os.fspath(folder))) if match]
+    following = [match for match in names if match.group(1) == version != match.group(2)]
+    steps = {match.group(): int(match.group(2).partition("-")[0]) for match in following}
+    return Path(os.fspath(folder)) / max(steps, key=lambda name: (steps[name], name)) if steps else None
+
+
+def refuse_other(delta: Delta, version: str, tables: Mapping[str, int]) -> None:
+    """Refuse ``delta`` unless it follows ``version``, or is whole, and has rows for exactly the tables of the model.
+
+    Args:
+      tables: the width of each table of the model; none where the model is still empty.
+
+    Raises:
+      DeltaError: the delta is for another version, or for another model.
+    """
+    if delta.since != version:
+        step = f"export with --since {version}" if version != NOTHING else "export with --since 0"
+        raise DeltaError(f"{delta.name}: expected a delta since {version}, found one since {delta.since}; {step}")
+    widths = {name: each.rows.shape[1] for name, each in delta.tables.items()}
+    if version != NOTHING and widths != dict(tables):
+        raise DeltaError(f"{delta.name}: expected the tables and widths {dict(tables)}, found {widths}; {WHOLE}")

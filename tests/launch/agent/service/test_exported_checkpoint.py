@@ -1,0 +1,34 @@
+"""Which checkpoint the chief's host exports: it waits for one as long as the lead works at it, and no longer."""
+
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+from launch.agent.service import chief_command
+from launch.agent.state.run_folder import RunFolder
+
+STAGE = {"stage": "waits for a checkpoint"}
+OLD = {"stage": "exports the newest existing checkpoint, since the chief does not save now"}
+
+
+@pytest.mark.parametrize(
+    ("replies", "is_saved"),
+    [
+        ([{"done": False}, {"done": False}, {"done": True, "last": True}], True),
+        ([{"done": False}, {"done": False, "last": True}], False),
+        ([{"done": False, "last": True}], False),
+        ([{"done": False}, {"done": True}], True),  # an agent of an older launcher
+    ],
+)
+def test_an_export_goes_on_at_the_leads_last_answer(
+    replies: List[Dict[str, Any]], is_saved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers(*_: Any) -> Iterator[Dict[str, Any]]:
+        yield from replies
+        raise AssertionError("the connection stays open: a look for more waits for 30 s")
+
+    monkeypatch.setattr("launch.agent.service.chief_command.local_socket.replies", answers)
+    said: List[Dict[str, Any]] = []
+    chief_command._save(RunFolder(tmp_path, "r-1", "h"), said.append)
+    assert said == [STAGE] * (len(replies) + 1) + [OLD] * (not is_saved)
