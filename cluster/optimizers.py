@@ -1,11 +1,15 @@
 """An optimizer from a job's ``args``, so that a hosts file can set it: ``return from_args(args)``.
 
 args:
-  optimizer: momentum          # sgd, momentum, nesterov, adagrad, rmsprop, adam or ftrl
+  optimizer: momentum          # sgd, momentum, nesterov, adagrad, adagrad_decay, rmsprop, adam, adamw or ftrl
   learning_rate: 0.1           # and warmup, decay: see schedules.py
   momentum: 0.9                # momentum, nesterov, rmsprop
-  beta1: 0.9                   # adam; also beta2 (0.999)
-  epsilon: 1.0e-8              # adam, rmsprop (1.0e-10)
+  beta1: 0.9                   # adam, adamw; also beta2 (0.999)
+  epsilon: 1.0e-8              # adam, adamw, rmsprop (1.0e-10)
+  weight_decay: 0.01           # adamw
+  decay_factor: 0.9            # adagrad_decay; also decay_every (100000)
+
+An author's own optimizer is a class below ``ByRule``.
 """
 
 from collections import ChainMap
@@ -14,6 +18,9 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 from cluster.errors import JobError
 from cluster.runtime.tf_compat import tf
 from cluster.schedules import learning_rate, number
+from cluster.updates.by_rule import AdagradDecay, AdamW, ByRule
+
+__all__ = ["AdagradDecay", "AdamW", "ByRule", "from_args"]
 
 _Made = Tuple[Callable[..., Any], Dict[str, float]]
 # For each name: a function of a learning rate that returns the optimizer, and its other settings with their defaults.
@@ -25,8 +32,13 @@ _OPTIMIZERS: Dict[str, _Made] = {
         {"momentum": 0.9},
     ),
     "adagrad": (tf.train.AdagradOptimizer, {}),
+    "adagrad_decay": (
+        lambda rate, decay_factor, decay_every: AdagradDecay(rate, decay_factor, decay_every),
+        {"decay_factor": 0.9, "decay_every": 100_000},
+    ),
     "rmsprop": (tf.train.RMSPropOptimizer, {"momentum": 0.0, "epsilon": 1e-10}),
     "adam": (tf.train.AdamOptimizer, {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
+    "adamw": (AdamW, {"weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}),
     "ftrl": (tf.train.FtrlOptimizer, {}),
 }
 

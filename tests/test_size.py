@@ -6,8 +6,8 @@ from tests.size import figures, module, modules, names
 
 # They fall when something goes. A commit that adds a feature raises them by what the feature needs, and says so.
 CEILINGS = {
-    "AST nodes": 479_200,
-    "files": 505,
+    "AST nodes": 481_100,
+    "files": 506,
     "modules of 30 lines or fewer": 1,
     "modules with one importer": 109,
     "class names used twice": 0,

@@ -80,7 +80,7 @@ def test_args_go_before_the_jobs_defaults() -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({"optimizer": "adamw"}, "args.optimizer: expected one of sgd, momentum, nesterov, adagrad"),
+        ({"optimizer": "adamax"}, "args.optimizer: expected one of sgd, momentum, nesterov, adagrad"),
         ({"learning_rate": "1e-3"}, "args.learning_rate: expected a number, found '1e-3'; YAML reads 1e-3 as text"),
         ({"beta1": True}, "args.beta1: expected a number from 0, found True"),
         ({"warmup": -1}, "args.warmup: expected a number from 0, found -1"),

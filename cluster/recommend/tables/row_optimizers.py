@@ -12,6 +12,7 @@ from cluster.errors import JobError
 from cluster.recommend.tables.held_rows import RowSlot
 from cluster.recommend.tables.store import Store
 from cluster.runtime.tf_compat import tf
+from cluster.updates.by_rule import ByRule, updated
 
 Values = List[Any]  # of slots, each [n, width]
 Rule = Callable[[Any, Any, Values], Tuple[Any, Values]]  # (gradient, rows, slots) -> (rows, slots)
@@ -81,14 +82,30 @@ def rule_of(optimizer: Any) -> Callable[[Any], Rule]:
 
 
 def _known(optimizer: Any) -> "_Known":
+    if isinstance(optimizer, ByRule):
+        return _slots_by_rule, _by_rule
     found = _RULES.get(type(optimizer))
     if found is None:
         names = ", ".join(each.__name__ for each in _RULES)
         raise JobError(
-            f"optimizer: expected an optimizer that can update rows of embedding tables ({names}), found"
-            f" {type(optimizer).__name__}"
+            f"optimizer: expected an optimizer that can update rows of embedding tables ({names}, or a class below"
+            f" cluster.optimizers.ByRule), found {type(optimizer).__name__}"
         )
     return found
+
+
+def _slots_by_rule(optimizer: Any) -> List[RowSlot]:
+    return [RowSlot(name, first) for name, first in optimizer.slots.items()]
+
+
+def _by_rule(optimizer: Any, count: Any) -> Rule:
+    number = tf.cast(count, tf.float32)
+
+    def update(grad: Any, rows: Any, kept: Values) -> Tuple[Any, Values]:
+        rows, slots = updated(optimizer, number, grad, rows, dict(zip(optimizer.slots, kept)))
+        return rows, [slots[name] for name in optimizer.slots]
+
+    return update
 
 
 def _number(value: Any) -> Any:

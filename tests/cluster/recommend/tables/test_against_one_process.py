@@ -22,7 +22,7 @@ STEPS, BATCH = 5, 8
 SETTINGS: Dict[str, Dict[str, Any]] = {
     "adagrad": {"accumulate": 2}, "adam": {"sync": "plain"}, "rmsprop": {"mode": "async"},
 }  # fmt: skip
-ALWAYS = ("adadelta", "adagrad", "adam", "ftrl", "rmsprop")
+ALWAYS = ("adadelta", "adagrad", "adagrad_decay", "adam", "ftrl", "rmsprop")
 TASK = Task("worker", 0, {"ps": ["a:1", "b:1"], "worker": ["c:1", "d:1"]}, batch_size=4)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from cluster import embedding
+from cluster.optimizers import AdagradDecay
 from cluster.task import Task
 
 WIDTH, WORDS = 4, 3
@@ -23,6 +24,7 @@ OPTIMIZERS: Dict[str, Callable[[], tf.train.Optimizer]] = {
     "rmsprop": lambda: tf.train.RMSPropOptimizer(0.02, momentum=0.5, epsilon=1e-5),
     "centered": lambda: tf.train.RMSPropOptimizer(0.02, epsilon=1e-3, centered=True),
     "adadelta": lambda: tf.train.AdadeltaOptimizer(1.0, epsilon=1e-4),
+    "adagrad_decay": lambda: AdagradDecay(0.3, decay=0.5, every=2),
 }
 
 

@@ -1,0 +1,198 @@
+"""Optimizers that are written as one rule: from the gradient, the value and the slots of elements to their new values.
+
+The same rule updates variables, slices of variables, and rows of embedding tables.
+"""
+
+import copy
+from abc import abstractmethod
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Tuple
+
+import numpy as np
+
+from cluster.errors import JobError
+from cluster.runtime.tf_compat import tf
+
+Slots = Dict[str, Any]
+
+
+class ByRule(tf.train.Optimizer):  # type: ignore[misc]
+    """An optimizer whose class has a rule for elements.
+
+        class Signs(optimizers.ByRule):
+            slots = {"mean": 0.0}                          # first values, by the names of the slots
+
+            def update(self, number, grad, value, slots):
+                mean = 0.9 * slots["mean"] + 0.1 * grad
+                return value - 0.001 * tf.sign(mean), {"mean": mean}
+
+    The new value of an element may depend on the gradient, value and slots of this element alone, and on ``number``.
+
+    Attributes:
+      slots: the first value of each slot, by name.
+
+    Raises:
+      JobError: at the first update, where the rule mixes elements, or returns other slots than it got.
+    """
+
+    works_by_element = True
+    is_tried = False  # whether the rule was found to treat each element by itself
+    slots: Mapping[str, float] = MappingProxyType({})
+
+    def __init__(self, name: str = ""):
+        super().__init__(use_locking=False, name=name or type(self).__name__)
+
+    @abstractmethod
+    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
+        """Return the new value of each element, and its new slots by name.
+
+        Args:
+          number: the number of the update, from 1 on, a float32 scalar.
+          grad, value: float32 tensors of one shape, which may be that of any part of a variable.
+          slots: tensors of the same shape, by the names of ``slots``.
+        """
+
+    def _create_slots(self, var_list: List[Any]) -> None:
+        first = min(var_list, key=lambda each: each.name)
+        self._create_non_slot_variable(initial_value=0.0, name="updates", colocate_with=first)
+        for variable in var_list:
+            for name, value in self.slots.items():
+                if value:
+                    made = tf.constant_initializer(value)
+                    self._get_or_make_slot_with_initializer(
+                        variable, made, variable.shape, variable.dtype.base_dtype, name, name
+                    )
+                else:
+                    self._zeros_slot(variable, name, name)
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        held = {name: self.get_slot(var, name) for name in self.slots}
+        value, slots = updated(self, self._number(var) + 1.0, grad, _read(var), {n: _read(s) for n, s in held.items()})
+        with tf.control_dependencies([value, *slots.values()]):  # a read may share the memory that is written here
+            return tf.group(*[tf.assign(each, slots[name]) for name, each in held.items()], tf.assign(var, value))
+
+    _resource_apply_dense = _apply_dense
+
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
+        return self._apply_dense(tf.convert_to_tensor(grad), var)
+
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
+        dense = tf.IndexedSlices(grad, indices, tf.shape(handle, out_type=indices.dtype))
+        return self._apply_dense(tf.convert_to_tensor(dense), handle)
+
+    def _number(self, variable: Any) -> Any:
+        return _read(self._get_non_slot_variable("updates", graph=variable.op.graph))
+
+    def _finish(self, update_ops: List[Any], name_scope: str) -> Any:
+        count = self._get_non_slot_variable("updates", graph=tf.get_default_graph())
+        with tf.control_dependencies(update_ops), tf.device(count.device):
+            return tf.group(*update_ops, tf.assign_add(count, 1.0), name=name_scope)
+
+
+def _read(variable: Any) -> Any:
+    return variable.read_value()
+
+
+def updated(optimizer: ByRule, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
+    """Return what the rule of ``optimizer`` makes of elements.
+
+    Raises:
+      JobError: the rule mixes elements, or returns other slots than it got.
+    """
+    _refuse_mixing(optimizer)
+    new_value, new_slots = optimizer.update(number, grad, value, slots)
+    _refuse(optimizer, f"slots {sorted(optimizer.slots)}", sorted(new_slots), set(new_slots) == set(optimizer.slots))
+    return new_value, new_slots
+
+
+def _refuse_mixing(optimizer: ByRule) -> None:
+    """Apply the rule to drawn elements together, and to each alone, in a graph that is then discarded.
+
+    Tensors and functions among the optimizer's attributes, such as a learning rate, are a number there.
+    """
+    if optimizer.is_tried:
+        return
+    stand_in = copy.copy(optimizer)
+    for name, each in list(vars(optimizer).items()):
+        if callable(each) or tf.is_tensor(each):
+            setattr(stand_in, name, 0.1)
+    random = np.random.RandomState(0)
+    columns = [random.uniform(0.5, 2.0, [3, 4]).astype(np.float32) for _ in range(2 + len(optimizer.slots))]
+
+    def result(*of: np.ndarray) -> List[np.ndarray]:
+        grad, value, *kept = (tf.constant(each) for each in of)
+        made, slots = stand_in.update(tf.constant(3.0), grad, value, dict(zip(optimizer.slots, kept)))
+        names = [name for name in optimizer.slots if name in slots]
+        found: List[np.ndarray] = session.run([made, *(slots[name] for name in names)])
+        return found
+
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(device_count={"GPU": 0})) as session:
+        together = result(*columns)
+        alone = [result(*(each.reshape(-1)[at : at + 1] for each in columns)) for at in range(12)]
+    same = all(
+        np.shape(each) == (3, 4) and np.allclose(np.reshape(each, -1), [of[place][0] for of in alone], rtol=1e-4)
+        for place, each in enumerate(together)
+    )
+    _refuse(optimizer, "a rule in which each element depends on its own gradient, value and slots alone",
+            "one that gives an element another value among others", same)  # fmt: skip
+    optimizer.is_tried = True
+
+
+def _refuse(optimizer: ByRule, expected: str, found: Any, ok: bool) -> None:
+    if not ok:
+        raise JobError(f"optimizer {type(optimizer).__name__}: update: expected {expected}, found {found}")
+
+
+class AdamW(ByRule):
+    """Adam with decoupled weight decay: I. Loshchilov and F. Hutter, ICLR 2019.
+
+    Args:
+      learning_rate: the rate, a number or a tensor; the decay is multiplied by it, too.
+      weight_decay: the share of a value that is taken off in each update, before the rate.
+    """
+
+    slots = MappingProxyType({"mean": 0.0, "square": 0.0})
+
+    def __init__(
+        self, learning_rate: Any = 0.001, weight_decay: float = 0.01, beta1: float = 0.9, beta2: float = 0.999,
+        epsilon: float = 1e-8,
+    ):  # fmt: skip
+        super().__init__()
+        self._rate, self._decay = learning_rate, weight_decay
+        self._betas, self._epsilon = (beta1, beta2), epsilon
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
+        """Return the new value and moments."""
+        first, second = self._betas
+        mean = first * slots["mean"] + (1 - first) * grad
+        square = second * slots["square"] + (1 - second) * grad * grad
+        unbiased = tf.sqrt(1 - tf.pow(second, number)) / (1 - tf.pow(first, number))
+        step = unbiased * mean / (tf.sqrt(square) + self._epsilon) + self._decay * value
+        return value - _rate(self._rate) * step, {"mean": mean, "square": square}
+
+
+class AdagradDecay(ByRule):
+    """Adagrad whose sums of squares decay, so that old gradients count less: for logs that never end.
+
+    Args:
+      learning_rate: the rate, a number or a tensor.
+      decay: the factor by which a sum becomes smaller every ``every`` updates; never below ``initial``.
+      every: the number of updates.
+      initial: the first value of a sum.
+    """
+
+    def __init__(self, learning_rate: Any, decay: float = 0.9, every: int = 100_000, initial: float = 0.1):
+        super().__init__()
+        self._rate, self._decay, self._every, self._initial = learning_rate, decay, every, initial
+        self.slots = {"sum": initial, "decays": 0.0}
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
+        """Return the new value and sum, with the decays that are due since the element's last update."""
+        due = tf.floor(number / self._every) + tf.zeros_like(value)
+        before = tf.maximum(slots["sum"] * tf.pow(self._decay, due - slots["decays"]), self._initial)
+        total = before + grad * grad
+        return value - _rate(self._rate) * grad * tf.math.rsqrt(total), {"sum": total, "decays": due}
+
+
+def _rate(given: Any) -> Any:
+    return tf.cast(given() if callable(given) else given, tf.float32)

@@ -1,0 +1,127 @@
+"""Optimizers that are one rule for elements, whole and in parts, are as numpy has them; others are refused."""
+
+from types import MappingProxyType
+from typing import Any, Callable, Dict, List, Tuple
+
+import numpy as np
+import pytest
+
+from cluster.errors import JobError
+from cluster.optimizers import AdagradDecay, AdamW, ByRule, from_args
+from cluster.runtime.tf_compat import tf
+from cluster.updates.incremental_apply import IncrementalApply, is_elementwise
+
+STEPS = 6
+GRADS = np.random.RandomState(0).normal(size=[STEPS, 3, 4]).astype(np.float32)
+FIRST = np.random.RandomState(1).normal(size=[3, 4]).astype(np.float32)
+
+
+def trained(optimizer: Any, is_resource: bool = True, in_parts: bool = False, sparse: bool = False) -> np.ndarray:
+    """The values of a variable after all steps, whole or in two parts that are updated one after the other."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        grad = tf.placeholder(tf.float32, [3, 4])
+        cuts = [slice(0, 1), slice(1, 3)] if in_parts else [slice(0, 3)]
+        parts = [
+            tf.get_variable(f"w_{place}", initializer=FIRST[cut], use_resource=is_resource)
+            for place, cut in enumerate(cuts)
+        ]
+        rows = [tf.range(cut.stop - cut.start) for cut in cuts]
+        grads = [tf.IndexedSlices(grad[cut], own) if sparse else grad[cut] for cut, own in zip(cuts, rows)]
+        apply = IncrementalApply(optimizer)
+        for pair in zip(grads, parts):
+            apply.update([pair])
+        step = apply.finish() if in_parts else optimizer.apply_gradients(list(zip(grads, parts)))
+        session.run(tf.global_variables_initializer())
+        for each in GRADS:
+            session.run(step, {grad: each})
+        return np.concatenate(session.run(parts))
+
+
+def adamw(rate: float, decay: float) -> np.ndarray:
+    value, mean, square = FIRST.astype(np.float64), np.zeros([3, 4]), np.zeros([3, 4])
+    for number, grad in enumerate(GRADS.astype(np.float64), 1):
+        mean, square = 0.9 * mean + 0.1 * grad, 0.999 * square + 0.001 * grad**2
+        step = mean / (1 - 0.9**number) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
+        value = value - rate * (step + decay * value)
+    return value
+
+
+def adagrad(rate: float, decay: float, every: int) -> np.ndarray:
+    value, total = FIRST.astype(np.float64), np.full([3, 4], 0.1)
+    for number, grad in enumerate(GRADS.astype(np.float64), 1):
+        if number % every == 0:
+            total = np.maximum(total * decay, 0.1)
+        total = total + grad**2
+        value = value - rate * grad / np.sqrt(total)
+    return value
+
+
+CASES: List[Tuple[Callable[[], Any], np.ndarray]] = [
+    (lambda: AdamW(0.05, 0.1), adamw(0.05, 0.1)),
+    (lambda: AdagradDecay(0.3, 0.5, 2), adagrad(0.3, 0.5, 2)),
+    (lambda: AdagradDecay(lambda: tf.constant(0.3), 0.5, 2), adagrad(0.3, 0.5, 2)),
+    (lambda: from_args({"optimizer": "adamw", "learning_rate": 0.05, "weight_decay": 0.1}), adamw(0.05, 0.1)),
+    (
+        lambda: from_args({"optimizer": "adagrad_decay", "learning_rate": 0.3, "decay_factor": 0.5, "decay_every": 2}),
+        adagrad(0.3, 0.5, 2),
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "expected"), CASES)
+def test_variables_are_those_of_numpy_whole_and_in_parts(make: Callable[[], Any], expected: np.ndarray) -> None:
+    assert is_elementwise(make())
+    ways: List[Dict[str, bool]] = [
+        {},
+        {"is_resource": False},
+        {"in_parts": True, "is_resource": False},
+        {"sparse": True},
+    ]
+    for fields in ways:
+        np.testing.assert_allclose(trained(make(), **fields), expected, rtol=2e-5, atol=2e-6, err_msg=str(fields))
+
+
+def test_without_decay_they_are_tensorflows() -> None:
+    for ours, theirs in (
+        (AdamW(0.05, 0.0), tf.train.AdamOptimizer(0.05)),
+        (AdagradDecay(0.3, 1.0, 2), tf.train.AdagradOptimizer(0.3)),
+    ):
+        np.testing.assert_allclose(trained(ours), trained(theirs), rtol=5e-6, atol=5e-7)
+
+
+class Norm(ByRule):
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad / tf.norm(grad), {}
+
+
+class Turned(ByRule):
+    slots = MappingProxyType({"last": 0.5})
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad, {"last": tf.reverse(slots["last"], [0])}
+
+
+class Lost(ByRule):
+    slots = MappingProxyType({"last": 0.0})
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad, {}
+
+
+class Grown(ByRule):
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad, {"more": grad}
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (Norm(), "Norm: update: expected a rule in which each element depends on its own"),
+        (Turned(), "Turned: update: expected a rule in which each element depends on its own"),
+        (Lost(), r"expected slots \['last'\], found \[\]"),
+        (Grown(), r"expected slots \[\], found \['more'\]"),
+    ],
+)
+def test_a_rule_that_mixes_elements_or_loses_slots_is_refused(made: Any, message: str) -> None:
+    with pytest.raises(JobError, match=message):
+        trained(made)
