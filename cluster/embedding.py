@@ -10,7 +10,7 @@ ids come nor on the number of servers.
 
 import re
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Dict, Optional, Union
 
 from cluster.recommend.tables.initializers import first_value_of
 from cluster.recommend.tables.keras_rows import is_nothing, layer
@@ -21,7 +21,7 @@ from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 from cluster.steps.extension import extend, source_of_rows
 
-__all__ = ["Embedding", "Rows", "Rule", "Table", "after", "lookup", "table", "unused_for"]
+__all__ = ["Embedding", "Rows", "Rule", "Table", "after", "at_most", "lookup", "table", "unused_for"]
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _MOST_STEPS = (1 << 31) - 1
 
@@ -30,8 +30,8 @@ _MOST_STEPS = (1 << 31) - 1
 class Rule:
     """A rule by which ids get or lose their rows in a table.
 
-    ``made_by`` is the name of the function that made the rule, ``after`` or ``unused_for``. ``steps`` is the argument
-    of that function.
+    ``made_by`` is the name of the function that made the rule: ``after``, ``unused_for`` or ``at_most``. ``steps`` is
+    the argument of that function.
     """
 
     made_by: str
@@ -60,9 +60,21 @@ def unused_for(*, steps: int) -> Rule:
     return _rule("unused_for", steps)
 
 
+def at_most(rows: int) -> Rule:
+    """Return the rule by which a table has at most ``rows`` rows, and those that were not used for the longest time go.
+
+    Each server has its part of the bound. An update that passes it removes a sixteenth of the part.
+
+    Raises:
+      ValueError: ``rows`` is not a whole number from 1 to 2**31 - 1.
+    """
+    return _rule("at_most", rows)
+
+
 def _rule(name: str, steps: int) -> Rule:
     if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= _MOST_STEPS:
-        raise ValueError(f"embedding.{name}: expected a number of steps from 1 to {_MOST_STEPS}, found {steps!r}")
+        what = "rows" if name == "at_most" else "steps"
+        raise ValueError(f"embedding.{name}: expected a number of {what} from 1 to {_MOST_STEPS}, found {steps!r}")
     return Rule(name, steps)
 
 
@@ -81,7 +93,8 @@ def table(
       width: the number of values in a row.
       admit: the rule by which an id gets a row, ``after(steps)``; by default, the first training step that looks up an
         id gives it a row.
-      expire: the rule by which an id loses its row, ``unused_for(steps=…)``; by default, no id loses its row.
+      expire: the rule by which an id loses its row, ``unused_for(steps=…)`` or ``at_most(rows)``; by default, no id
+        loses its row.
       initializer: the initializer of new rows, of ``tf`` or ``tf.keras.initializers``: zeros, ones, a constant of one
         number, random uniform or random normal; or Keras's name of one, such as "uniform". By default, the values are
         normal with mean 0 and a standard deviation of 1 / sqrt(width).
@@ -94,17 +107,19 @@ def table(
     if not isinstance(width, int) or width < 1:
         raise ValueError(f"embedding.table {name!r}: expected a width of at least 1, found {width!r}")
     given = tf.random_normal_initializer(0.0, width**-0.5) if initializer is None else initializer
-    admitted = _steps(name, "admit", admit, "after", "2")
-    expired = _steps(name, "expire", expire, "unused_for", "steps=100000")
-    return Table(name, width, first_value_of(name, given), admitted or 1, expired)
+    admitted = _steps(name, "admit", admit, {"after": "2"})
+    expired = _steps(name, "expire", expire, {"unused_for": "steps=100000", "at_most": "1000000"})
+    is_bound = expire is not None and expire.made_by == "at_most"
+    steps, most = (0, expired) if is_bound else (expired, 0)
+    return Table(name, width, first_value_of(name, given), admitted or 1, steps, most)
 
 
-def _steps(table_name: str, argument: str, rule: Any, maker: str, example: str) -> int:
-    """Return the steps of a rule, 0 for none. Raises ValueError for a rule that another function made."""
+def _steps(table_name: str, argument: str, rule: Any, makers: Dict[str, str]) -> int:
+    """Return the number of a rule, 0 for none. Raises ValueError for a rule that another function made."""
     if rule is None:
         return 0
-    if not isinstance(rule, Rule) or rule.made_by != maker:
-        wanted = f"{argument} like embedding.{maker}({example})"
+    if not isinstance(rule, Rule) or rule.made_by not in makers:
+        wanted = f"{argument} like " + " or ".join(f"embedding.{name}({of})" for name, of in makers.items())
         raise ValueError(f"embedding.table {table_name!r}: expected {wanted}, found {rule!r}")
     return rule.steps
 

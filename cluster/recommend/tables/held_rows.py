@@ -18,6 +18,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from cluster.recommend.tables.initializers import first_values
 from cluster.recommend.tables.lookups import Table
+from cluster.recommend.tables.row_bound import RowBound
 from cluster.recommend.tables.row_places import NO_ROW, Expiry, Index, RowPlaces
 from cluster.runtime.server_state import MOST_ROWS, count_from_zero, reserve
 from cluster.runtime.tensors import call, cond, where_true
@@ -42,9 +43,12 @@ class HeldRows:
 
     Args:
       stores: the number of stores on this server, which share its memory.
+      servers: the number of servers, which share the bounds of tables.
     """
 
-    def __init__(self, name: str, device: str, tables: Sequence[Table], slots: Sequence[RowSlot], stores: int):
+    def __init__(
+        self, name: str, device: str, tables: Sequence[Table], slots: Sequence[RowSlot], stores: int, servers: int
+    ):
         self.name, self.device, self.all_tables, self.kept = name, device, list(tables), list(slots)
         self.width = tables[0].width
         full = f"a parameter server has no memory for more rows of {', '.join(t.name for t in tables)}"
@@ -56,8 +60,10 @@ class HeldRows:
         self.used = reserve(f"{name}/used", [], tf.int32, capacity)
         self.updates = count_from_zero(f"{name}/updates")
         self._expiry = Expiry([each.expire for each in tables])
-        self._index = Index(name, removes=self._expiry.happens)
-        self.places = RowPlaces(name, capacity, self.used, f"{full}; add parameter servers", self._expiry.happens)
+        self.bound = RowBound(name, tables, servers)
+        self._removes = self._expiry.happens or self.bound.happens
+        self._index = Index(name, removes=self._removes)
+        self.places = RowPlaces(name, capacity, self.used, f"{full}; add parameter servers", self._removes)
 
     @property
     def variables(self) -> List[Any]:
@@ -67,6 +73,7 @@ class HeldRows:
             *[each for each in columns if each is not None],
             self.updates,
             *self.places.variables,
+            *self.bound.variables,
         ]
 
     @property
@@ -146,7 +153,7 @@ class HeldRows:
         if self.slots is not None:
             columns.append((self.slots, self._first_slots(size) if slots is None else slots))
         written = [tf.scatter_update(column, places, values).op for column, values in columns]
-        with tf.control_dependencies(written):
+        with tf.control_dependencies([*written, *self.bound.count(tables, 1)]):
             return places, self._index.insert(keys, places)
 
     def _first_slots(self, size: Any) -> Any:
@@ -158,12 +165,31 @@ class HeldRows:
     def _remove_expired(self, update: Any) -> Any:
         """Make the operation that looks through some rows, and gives back the places of those that have expired."""
         places = self._expiry.next_places(self.places.count.read_value(), update)
-        used, keys = tf.gather(self.used, places), tf.gather(self.keys, places)
+        used = tf.gather(self.used, places)
         is_over = self._expiry.expired(self._tables_at(places), used, update) & (used >= 0)
-        places, keys = (tf.gather(each, where_true(is_over)) for each in (places, keys))
+        return self._remove(tf.gather(places, where_true(is_over)))
+
+    def _remove_above_bound(self, update: Any) -> Any:
+        """Make the operation that removes the oldest rows of a table that has too many, if any table has."""
+        table, has_any = self.bound.fullest()
+
+        def remove() -> Any:
+            count = self.places.count.read_value()
+            used = tf.slice(self.used, [0], [count])
+            is_its = tf.equal(tf.cast(tf.slice(self.tables, [0], [count]), tf.int64), table) & (used >= 0)
+            places = where_true(is_its)
+            floor = self.bound.raise_floor(table, tf.gather(used, places), update)
+            is_over = tf.cast(tf.gather(used, places), tf.int64) < floor
+            return tf.group(self._remove(tf.gather(places, where_true(is_over))))
+
+        return cond(has_any, remove, tf.no_op)
+
+    def _remove(self, places: Any) -> Any:
+        """Make the operation that removes the rows at ``places`` [n], and gives back the places."""
+        keys, tables = tf.gather(self.keys, places), self._tables_at(places)
         is_its = tf.equal(self._index.find(keys), places)  # the id may have another row by now
         removed = self._index.remove(tf.gather(keys, where_true(is_its)))
-        with tf.control_dependencies([removed]):
+        with tf.control_dependencies([removed, *self.bound.count(tables, -1)]):
             return self.places.give_back(places)
 
 

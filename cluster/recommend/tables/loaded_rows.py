@@ -13,7 +13,7 @@ from cluster.checkpoints.row_pieces import SavedRows
 from cluster.checkpoints.warm_start import WarmRows
 from cluster.recommend.tables import row_keys
 from cluster.recommend.tables.store import Store
-from cluster.recommend.tables.stored_tables import StoredTable, part_names, seen_names, stored_tables
+from cluster.recommend.tables.stored_tables import StoredTable, floors_in, part_names, seen_names, stored_tables
 from cluster.runtime.tf_compat import tf
 
 _COLUMNS = {"ids": tf.int64, "tables": tf.int32, "used": tf.int32, "rows": tf.float32}
@@ -28,6 +28,11 @@ def _read(fed: Fed, columns: Mapping[str, Any], widths: Mapping[str, int]) -> Di
     for name, column in zip(columns, read):
         column.set_shape([None, widths[name]] if name in widths else [None])
     return dict(zip(columns, read))
+
+
+def _is_below(floors: Any, part: Mapping[str, Any]) -> Any:
+    """Return whether each row of a part is below the floor of its table, so that it has gone, bool [n]."""
+    return tf.cast(part["used"], tf.int64) < tf.gather(floors, part["tables"])
 
 
 def _shares(stores: Sequence[Store], part: Mapping[str, Any], tables: Any) -> Iterator[Tuple[Store, Sequence[Any]]]:
@@ -60,8 +65,11 @@ class LoadedTables(SavedRows):
         self._columns = _COLUMNS if stores[0].slots is None else {**_COLUMNS, "slots": tf.float32}
         self._counts = any(table.admit > 1 for table in stores[0].all_tables)
         self._places = tf.placeholder(tf.int32, [None])  # of the checkpoint's tables among these; -1: not among them
+        self._floors = tf.placeholder(tf.int64, [None])  # of the checkpoint's tables, in the part
         part = _read(fed, self._columns, self._widths)
-        self._load = _put(self._stores, part, tf.gather(self._places, part["tables"]))
+        places = tf.gather(self._places, part["tables"])
+        is_gone = _is_below(self._floors, part)
+        self._load = _put(self._stores, part, tf.where(is_gone, -tf.ones_like(places), places))
         self._load_seen = self._make_load_seen() if self._counts else None
         updates = tf.reshape(fed.read(tf.int64), [])
         self._load_updates = tf.group(*[tf.assign(store.updates, updates).op for store in self._stores])
@@ -82,8 +90,10 @@ class LoadedTables(SavedRows):
         places = [self._tables.index(name) if name in self._tables else -1 for name in stored]
         yield self._clear, {}
         yield self._load_updates, {self._fed.names: [f"{self._name}/updates"], self._fed.spec: [""]}
-        for number in reversed(range(int(reader.get_tensor(f"{self._name}/parts")))):
-            yield self._load, {self._places: places, self._fed.names: part_names(self._name, number, self._columns)}
+        floors = floors_in(reader, self._name)
+        for number in reversed(range(len(floors))):
+            feed = {self._places: places, self._floors: floors[number]}
+            yield self._load, {**feed, self._fed.names: part_names(self._name, number, self._columns)}
         if self._counts and f"{self._name}/seen" in reader.get_variable_to_shape_map():
             for index in range(int(reader.get_tensor(f"{self._name}/seen"))):
                 yield self._load_seen, {self._places: places, self._fed.names: seen_names(self._name, index)}
@@ -160,9 +170,11 @@ class RenamedRows:
         self.tables, self._fed = [table.name for table in stores[0].all_tables], fed
         self._updates = tf.placeholder(tf.int64, [])
         self._numbers, self._limits = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int64, [None])
+        self._floors = tf.placeholder(tf.int64, [None])
         part = _read(fed, _COLUMNS, {"rows": stores[0].width})
         stored, used = part["tables"], part["used"]
-        tables = tf.where(self._expired(stored, used), -tf.ones_like(stored), tf.gather(self._numbers, stored))
+        is_gone = self._expired(stored, used) | _is_below(self._floors, part)
+        tables = tf.where(is_gone, -tf.ones_like(stored), tf.gather(self._numbers, stored))
         self._load = _put(stores, {**part, "used": tf.zeros_like(used)}, tables)
 
     def _expired(self, stored: Any, used: Any) -> Any:
@@ -183,8 +195,10 @@ class RenamedRows:
                 self._numbers: [each.numbers.get(number, -1) for number in there],
                 self._limits: [each.limits.get(number, 0) for number in there],
             }
+            floors = floors_in(reader, each.store)
             for part in reversed(range(each.parts)):  # of an id in several parts the last row counts
-                yield self._load, {**feed, self._fed.names: part_names(each.store, part, _COLUMNS)}
+                names = part_names(each.store, part, _COLUMNS)
+                yield self._load, {**feed, self._floors: floors[part], self._fed.names: names}
 
 
 class WarmTables(WarmRows):

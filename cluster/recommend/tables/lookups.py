@@ -22,6 +22,7 @@ class Table:
     initializer: Tuple[str, float, float, int]  # kind, two numbers, seed; see ``initializers``
     admit: int = 1  # steps that have to have an id before it gets a row
     expire: int = 0  # steps without an id after which its row is removed; 0: never
+    most: int = 0  # rows on all servers together; 0: no bound
 
 
 class Lookup(NamedTuple):

@@ -20,10 +20,17 @@ part for each server:
     embeddings_16/seen_0/tables  int32 [n]
     embeddings_16/seen_0/counts  int64 [n], the number of steps that have used the id
 
+If a table has a bound (``row_bound``), the checkpoint also has the number of the oldest update whose rows a server
+still has, and the server of each part:
+
+    embeddings_16/floors         int64 [servers, tables]
+    embeddings_16/owners         int64 [parts]
+
 So any number of servers can load a checkpoint, one part at a time (``loaded_rows``).
 
 A delta checkpoint adds parts to the checkpoint before it, with the rows that have changed since. So an id may be in
-several parts. Its last row is valid unless the row has expired: ``updates + 1 - used`` is above its table's limit.
+several parts. Its last row is valid unless the row has expired: ``updates + 1 - used`` is above its table's limit, or
+``used`` is below the floor of its part's server and table.
 """
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
@@ -70,18 +77,23 @@ class SavedTables(LoadedTables):
         self._updates = [each.updates for each in self._stores]
         self._in_flight = 0 if stores[0].waits else IN_FLIGHT
         self._number = 0  # of parts, in the last checkpoint
+        self._owners: List[int] = []  # the server of each part
+        self._owners_fed = tf.placeholder(tf.int64, [None])
         self._saved: List[int] = []  # updates of each store of which that has all rows
         self._parts = tf.placeholder(tf.int64, [])
         chosen = (self._begin, self._end, self._after, self._until)
         self._write = [self._save(self._values(each.live_part(*chosen))) for each in self._stores]
         self._updates_copied = [copied(each) for each in self._updates]
+        self._floors_copied = [copied(each.bound.floors) for each in self._stores if each.bound.happens]
         self._head_ending = f"-{self._name}-head"
         self._write_head, self._write_number = self._make_head(), self._save([self._parts])
         self._write_seen = [self._make_write_seen(each) for each in self._stores] if self._counts else []
         self._last = [self._make_last(store) for store in self._stores]
         self._last_writes: List[_LastWrite] = []
         self.read_last = tf.group(
-            *self._updates_copied, *(value for each in self._last for value in (each.updates, *each.part.values()))
+            *self._updates_copied,
+            *self._floors_copied,
+            *(value for each in self._last for value in (each.updates, *each.part.values())),
         )
 
     def make_last_writes(self) -> None:
@@ -117,13 +129,15 @@ class SavedTables(LoadedTables):
     def _make_head(self) -> Any:
         updates = tf.reduce_max(tf.stack(self._updates_copied))
         limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
-        names = [f"{self._name}/{each}" for each in ("tables", "expire", "updates", "parts")]
-        return self._fed.save(self._head_ending, names, [tf.constant(self._tables), limits, updates, self._parts])
+        values = {"tables": tf.constant(self._tables), "expire": limits, "updates": updates, "parts": self._parts}
+        if self._floors_copied:
+            values.update(floors=tf.stack(self._floors_copied), owners=self._owners_fed)
+        return self._fed.save(self._head_ending, [f"{self._name}/{each}" for each in values], list(values.values()))
 
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
         """Yield one write for each part of the rows; see ``SavedRows.rows``."""
         after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
-        self._number = self._number if is_delta else 0
+        self._number, self._owners = (self._number, self._owners) if is_delta else (0, [])
         unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
         newest = session.run(self._updates)  # before rows are read
         size = max(1, piece_bytes // self._stores[0].row_bytes)
@@ -132,6 +146,7 @@ class SavedTables(LoadedTables):
             bounds = self._bounds(session, index, {self._after: since, self._until: until}, size)
             for begin, end in zip(bounds, bounds[1:]):
                 feed = {self._begin: begin, self._end: end, self._after: since, self._until: until}
+                self._owners.append(index)
                 yield Write(write, {**feed, self._fed.names: self._of_part(self._number)}, has_rows=True)
                 self._number += 1
         self._saved = [max(0, each - unsure) for each in newest]
@@ -151,7 +166,8 @@ class SavedTables(LoadedTables):
     def last(self, is_rehearsal: bool = False) -> LastRows:
         """Return the writes of all rows that have changed since ``rows`` ran; in a rehearsal, they have no rows."""
         after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
-        feed: Dict[Any, Any] = {self._parts: self._number + len(self._stores)}
+        owners = [*self._owners, *range(len(self._stores))]
+        feed: Dict[Any, Any] = {self._parts: len(owners), self._owners_fed: owners}
         for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
             feed.update({each.after: since, write.names: self._of_part(number)})
         written = [(write.operation, each.updates) for write, each in zip(self._last_writes, self._last)]
@@ -162,6 +178,7 @@ class SavedTables(LoadedTables):
         """Note that the operations of ``last`` have run; ``ran`` is their result."""
         _, written = ran
         self._number += len(written)
+        self._owners += range(len(written))
         self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
 
     def counts(self) -> Iterator[Write]:
@@ -174,7 +191,7 @@ class SavedTables(LoadedTables):
 
     def head(self) -> Write:
         """Return the write of the tables' names and limits, the count of updates, and the number of parts."""
-        return Write(self._write_head, {self._parts: self._number}, self._head_ending)
+        return Write(self._write_head, {self._parts: self._number, self._owners_fed: self._owners}, self._head_ending)
 
     def _of_part(self, number: int) -> List[str]:
         return part_names(self._name, number, self._columns)

@@ -30,6 +30,7 @@ class Store(HeldRows):
       slots: the slots that the optimizer keeps for each element of a row.
       stores: the number of stores on this server, which share its memory.
       waits: whether no update begins while a worker looks up rows, as in synchronous training.
+      servers: the number of servers, which share the bounds of tables.
     """
 
     def __init__(
@@ -40,11 +41,12 @@ class Store(HeldRows):
         slots: Sequence[RowSlot],
         stores: int = 1,
         waits: bool = True,
+        servers: int = 1,
     ):
         self.waits, counts = waits, any(each.admit > 1 for each in tables)
         self._names = [each.name for each in tables]
         with tf.device(device), tf.control_dependencies(None), tf.container("tables"):
-            super().__init__(name, device, tables, slots, stores)
+            super().__init__(name, device, tables, slots, stores, servers=servers)
             self._mutex = tf.raw_ops.MutexV2(shared_name=f"{name}/mutex")
             self.candidates = Candidates(name, CANDIDATES if counts else _FRESH, counts, self._names)
 
@@ -111,7 +113,7 @@ class Store(HeldRows):
             numbers = self._index.find(keys)
             places = tf.maximum(numbers, 0)
             rows, held = tf.gather(self.rows, places), self._tables_at(places)
-            if self._expiry.happens and not self.waits:
+            if self._removes and not self.waits:
                 # A row may have gone to another id since its number was looked up.
                 with tf.control_dependencies([rows, held]):
                     numbers = without_rows_where(tf.not_equal(self._index.find(keys), numbers), numbers)
@@ -165,7 +167,9 @@ class Store(HeldRows):
         used = tf.scatter_update(self.used, places, tf.fill(tf.shape(places), tf.cast(number, tf.int32)))
         done = tf.group(used, apply(number, places, grads))
         with tf.control_dependencies([done]):
-            return self._remove_expired(number) if self._expiry.happens else tf.no_op()
+            removed = self._remove_expired(number) if self._expiry.happens else tf.no_op()
+        with tf.control_dependencies([removed]):
+            return self._remove_above_bound(number) if self.bound.happens else tf.no_op()
 
     def _admit(self, keys: Any, numbers: Any, update: Any, asked: Sequence[Tuple[Any, Any]]) -> Any:
         """Give those of the keys without a row one whose time has come; return the numbers of all."""
@@ -179,7 +183,7 @@ class Store(HeldRows):
             known = self.candidates.of(new)
         kept = where_true(known.tables >= 0)
         new, tables, counts, of_new = (tf.gather(each, kept) for each in (new, *known, without))
-        removed = self._index.remove(new) if self._expiry.happens else tf.no_op()  # those of expired rows
+        removed = self._index.remove(new) if self._removes else tf.no_op()  # those of expired rows
         written = tf.no_op()
         if self.candidates.counts:
             wanted = tf.gather(tf.constant([each.admit for each in self.all_tables], tf.int64), tables)

@@ -34,7 +34,8 @@ class StoredTable(NamedTuple):
 
     ``store`` is the store that has this table and others, such as ``embeddings_16``. ``number`` is the index of the
     table in the store. ``parts`` is how many parts the store has. ``expire``: the number of steps without an id
-    after which the id's row expired in the run that wrote the checkpoint; 0 for never.
+    after which the id's row expired in the run that wrote the checkpoint; 0 for never. ``floors``: for each part, the
+    number of the oldest update whose rows are valid.
     """
 
     name: str
@@ -43,6 +44,15 @@ class StoredTable(NamedTuple):
     number: int
     parts: int
     expire: int = 0
+    floors: Sequence[int] = ()
+
+
+def floors_in(reader: Any, store: str) -> np.ndarray:
+    """Return the floors of a store's parts and tables in a checkpoint, int64 [parts, tables]; 0 without bounds."""
+    if reader.has_tensor(f"{store}/floors"):
+        floors: np.ndarray = reader.get_tensor(f"{store}/floors")[reader.get_tensor(f"{store}/owners")]
+        return floors
+    return np.zeros([int(reader.get_tensor(f"{store}/parts")), len(reader.get_tensor(f"{store}/tables"))], np.int64)
 
 
 def stored_tables(reader: Any) -> Dict[str, StoredTable]:
@@ -55,8 +65,11 @@ def stored_tables(reader: Any) -> Dict[str, StoredTable]:
             width, parts = int(store.rpartition("_")[2]), int(reader.get_tensor(f"{store}/parts"))
             tables = reader.get_tensor(f"{store}/tables")
             limits = reader.get_tensor(f"{store}/expire") if f"{store}/expire" in names else np.zeros(len(tables))
+            floors = floors_in(reader, store).T.tolist()
             for number, (name, limit) in enumerate(zip(tables, limits)):
-                found[name.decode()] = StoredTable(name.decode(), width, store, number, parts, int(limit))
+                found[name.decode()] = StoredTable(
+                    name.decode(), width, store, number, parts, int(limit), floors[number]
+                )
     return found
 
 
@@ -80,9 +93,11 @@ class StoredRows:
         own = np.flatnonzero(np.concatenate([np.zeros([0], np.int32), *tables]) == table.number)
         self.ids, last = np.unique(self._whole("ids", np.int64)[own][::-1], return_index=True)
         self.places = own[len(own) - 1 - last]
-        if expire:
-            updates = int(reader.get_tensor(f"{table.store}/updates"))
-            is_live = updates + 1 - self._whole("used", np.int64)[self.places] <= expire
+        if expire or any(table.floors):
+            used = self._whole("used", np.int64)[self.places]
+            floors = np.repeat(np.array(table.floors, np.int64), [len(each) for each in tables])
+            age = int(reader.get_tensor(f"{table.store}/updates")) + 1 - used
+            is_live = (used >= floors[self.places]) & ((age <= expire) if expire else True)
             self.ids, self.places = self.ids[is_live], self.places[is_live]
 
     @property

@@ -75,7 +75,7 @@ class Kind:
         self.name = f"embeddings_{part}_{width}" if part else f"embeddings_{width}"
         name, slots = f"{SCOPE}/{self.name}", slots_of(optimizer)
         self.stores = [
-            Store(f"{name}/part_{index}", ps_device(index), tables, slots, kinds, travel.waits)
+            Store(f"{name}/part_{index}", ps_device(index), tables, slots, kinds, waits=travel.waits, servers=servers)
             for index in range(servers)
         ]
         # Of the lookups of a training step: their keys, and for each server what it was asked for, and rows taken.

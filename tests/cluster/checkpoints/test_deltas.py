@@ -28,15 +28,22 @@ Content = Dict[Tuple[str, int], Tuple[Any, ...]]  # (used, row, slots) of each (
 
 
 class Model:
-    """Two tables on two servers, in a session of this process. ``admit``, ``expire``: the rules of the second."""
+    """Two tables on two servers, in a session of this process. ``admit``, ``expire``: the rules of the second.
+
+    A negative ``expire`` is a bound of rows.
+    """
 
     def __init__(self, admit: int = 1, expire: int = 0, piece_bytes: int = 1 << 20, deltas: bool = True):
+        limit = embedding.at_most(-expire) if expire < 0 else embedding.unused_for(steps=expire or 1)
         rules: Dict[str, Any] = {"admit": embedding.after(admit) if admit > 1 else None,
-                                 "expire": embedding.unused_for(steps=expire) if expire else None}  # fmt: skip
+                                 "expire": limit if expire else None}  # fmt: skip
         self.tables = [embedding.table("plain", WIDTH), embedding.table("ruled", WIDTH, **rules)]
         optimizer = tf.train.AdagradOptimizer(0.5)
         with tf.Graph().as_default() as graph, tf.container(uuid.uuid4().hex):
-            made = [Store(f"part_{each}", HERE, self.tables, slots_of(optimizer)) for each in range(SERVERS)]
+            made = [
+                Store(f"part_{each}", HERE, self.tables, slots_of(optimizer), servers=SERVERS)
+                for each in range(SERVERS)
+            ]
             self.ids, self.of = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int32, [None])
             self.grads = tf.placeholder(tf.float32, [None, WIDTH])
             salts = tf.constant([row_keys.salt(each.name) for each in self.tables], tf.int64)
@@ -77,14 +84,23 @@ def content(path: str, expire: int = 0) -> Content:
     """All rows of a checkpoint, as docs/embeddings.md says how to read them."""
     reader, found, kind = tf.train.load_checkpoint(path), {}, f"embeddings_{WIDTH}"
     names, updates = reader.get_tensor(f"{kind}/tables"), reader.get_tensor(f"{kind}/updates")
-    for part in range(reader.get_tensor(f"{kind}/parts")):
+    parts = range(reader.get_tensor(f"{kind}/parts"))
+    floors: Dict[Any, int] = {}
+    for part in parts:
+        if reader.has_tensor(f"{kind}/floors"):
+            of_part = reader.get_tensor(f"{kind}/floors")[reader.get_tensor(f"{kind}/owners")[part]]
+            floors.update({(part, number): int(floor) for number, floor in enumerate(of_part)})
+    for part in parts:
         columns = (
             reader.get_tensor(f"{kind}/part_{part}/{each}") for each in ("ids", "tables", "used", "rows", "slots")
         )
         for identity, table, used, row, slots in zip(*columns):
-            found[(names[table].decode(), int(identity))] = (int(used), row.tobytes(), slots.tobytes())
+            of_id = (names[table].decode(), int(identity))
+            found[of_id] = (int(used), row.tobytes(), slots.tobytes())
+            if used < floors.get((part, int(table)), 0):
+                del found[of_id]
     return {(table, each): row for (table, each), row in found.items()
-            if table != "ruled" or not expire or updates + 1 - row[0] <= expire}  # fmt: skip
+            if table != "ruled" or expire <= 0 or updates + 1 - row[0] <= expire}  # fmt: skip
 
 
 def counted(path: str) -> Any:
@@ -115,10 +131,12 @@ def drawn(random: Any, number: int, most: int) -> Tuple[np.ndarray, np.ndarray]:
     return np.array(ids, np.int64), pairs[:, 1].astype(np.int32)
 
 
-@pytest.mark.parametrize(("seed", "deltas"), few([(0, 20), (1, 20), (2, 20), (10, 7)], [(10, 7)]))
+@pytest.mark.parametrize(
+    ("seed", "deltas"), few([(0, 20), (1, 20), (4, 20), (8, 7), (9, 20), (10, 7)], [(8, 7), (10, 7)])
+)
 def test_a_base_and_its_deltas_are_a_whole_checkpoint_to_the_bit(seed: int, deltas: int, tmp_path: Path) -> None:
     random = np.random.RandomState(seed)
-    admit, expire = int(random.randint(1, 4)), int(random.choice([0, 3, 8]))
+    admit, expire = int(random.randint(1, 4)), int(random.choice([0, 3, 8, -10, -16]))
     model, piece = Model(admit, expire, int(random.choice([400, 1 << 20]))), "model-{}"
     again = Model(admit, expire)
     for number in range(1 + deltas):

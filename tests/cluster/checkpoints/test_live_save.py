@@ -110,7 +110,7 @@ class HeldReport(threading.Event):
 )
 def test_a_live_save_is_a_whole_checkpoint_of_a_later_step(seed: int, deltas: bool, tmp_path: Path) -> None:
     random = np.random.RandomState(seed)
-    admit, expire = int(random.randint(1, 4)), int(random.choice([0, 3, 8]))
+    admit, expire = int(random.randint(1, 4)), int(random.choice([0, 3, 8, -10, -200]))
     run = Run(tmp_path, admit, expire, seed, delta_every_s=1000.0 if deltas else None)
     begun = []
     for _ in range(2):

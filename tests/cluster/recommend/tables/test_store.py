@@ -61,6 +61,22 @@ class Dictionary:
             self.rows[each] = Row(row.values - RATE * grad / np.sqrt(total), total, self.step)
         if not all(live) and len(self._younger) > self._size:
             self._younger, self._older = {}, self._younger
+        self._keep_bound()
+
+    def _keep_bound(self) -> None:
+        """Let the oldest rows go of the table that has the most above its bound."""
+        above = [
+            (sum(each[0] == number for each in self.rows) - table.most, -number)
+            for number, table in enumerate(self._tables)
+            if table.most
+        ]
+        excess, number = max(above, default=(0, 0))
+        if excess > 0:
+            most = self._tables[-number].most
+            kept = most - most // 16
+            used = sorted((row.used for each, row in self.rows.items() if each[0] == -number), reverse=True)
+            floor = min(used[kept - 1] + (used[kept - 1] == used[kept]), self.step)
+            self.rows = {each: row for each, row in self.rows.items() if each[0] != -number or row.used >= floor}
 
 
 class Server:
@@ -115,7 +131,11 @@ def drawn_tables(random: np.random.RandomState) -> List[embedding.Table]:
             f"table{number}",
             WIDTH,
             admit=embedding.after(int(random.randint(1, 4))) if random.randint(2) else None,
-            expire=embedding.unused_for(steps=int(random.randint(1, 8))) if random.randint(3) else None,
+            expire=[
+                None,
+                embedding.unused_for(steps=int(random.randint(1, 8))),
+                embedding.at_most(int(random.randint(1, 24))),
+            ][random.randint(3)],
         )
         for number in range(random.randint(1, 4))
     ]
@@ -127,7 +147,7 @@ def drawn_id(random: np.random.RandomState, tables: List[embedding.Table], each:
     return table, plain.marks(tables[table].name)[each - 2] if each in (2, 3) and not table else each
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_rows_appear_and_expire_as_in_a_dictionary(seed: int) -> None:
     random = np.random.RandomState(seed)
     with tf.Graph().as_default():
@@ -163,6 +183,24 @@ def test_the_places_of_expired_rows_are_taken_again() -> None:
             server.update(ids, np.ones([10, WIDTH], np.float32))
         assert server.session.run(server.store.places.count) <= 10 * (3 + 3)
         assert len(server.rows()) == 10 * 3
+
+
+def test_a_bound_keeps_the_rows_that_were_used_last() -> None:
+    with tf.Graph().as_default():
+        server = Server([embedding.table("users", WIDTH, expire=embedding.at_most(160))])
+        for step in range(100):
+            ids = [(0, 0), *((0, 1 + 10 * step + each) for each in range(10))]
+            server.look_up(ids, True)
+            server.update(ids, np.ones([11, WIDTH], np.float32))
+            rows = server.rows()
+            assert len(rows) <= 160 and (0, 0) in rows
+            kept = [each for _, each in rows if each]
+            assert kept == sorted(kept) or set(kept) == set(range(min(kept), 11 + 10 * step)), "the newest"
+        assert server.session.run(server.store.places.count) <= 160 + 11, "memory is used again"
+        many = [(0, 10_000 + each) for each in range(500)]
+        server.look_up(many, True)
+        server.update(many, np.ones([500, WIDTH], np.float32))
+        assert set(server.rows()) == set(many), "the ids of one step stay, and no others"
 
 
 def test_no_gradient_is_lost_where_workers_do_not_wait_for_one_another() -> None:
@@ -217,6 +255,8 @@ def test_a_rule_of_no_number_of_steps_is_refused(wrong: Any) -> None:
         embedding.after(wrong)
     with pytest.raises(ValueError, match="expected a number of steps"):
         embedding.unused_for(steps=wrong)
+    with pytest.raises(ValueError, match="expected a number of rows"):
+        embedding.at_most(wrong)
 
 
 def test_a_rule_of_another_kind_is_refused() -> None:
