@@ -67,9 +67,8 @@ def stored_tables(reader: Any) -> Dict[str, StoredTable]:
             limits = reader.get_tensor(f"{store}/expire") if f"{store}/expire" in names else np.zeros(len(tables))
             floors = floors_in(reader, store).T.tolist()
             for number, (name, limit) in enumerate(zip(tables, limits)):
-                found[name.decode()] = StoredTable(
-                    name.decode(), width, store, number, parts, int(limit), floors[number]
-                )
+                of = {"expire": int(limit), "floors": floors[number]}
+                found[name.decode()] = StoredTable(name.decode(), width, store, number, parts, **of)
     return found
 
 

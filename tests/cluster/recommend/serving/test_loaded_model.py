@@ -19,6 +19,7 @@ from cluster.serving.saved_model import export, export_delta
 from tests.cluster.recommend.tables import plain
 from tests.cluster.recommend.tables.test_checkpoints import rows_in
 from tests.cluster.serving.test_export import ARGS, TASK, WIDTHS, fed
+from tests.support.nightly import few
 from tests.support.training.jobs import served
 from tests.support.training.processes import Cluster
 from tests.support.training.serving import predicted
@@ -81,18 +82,16 @@ def test_a_loaded_model_and_the_next_saved_one_predict_as_the_run(run: Run, tmp_
     inputs = fed(served.held_out())
     expected = predicted(tmp_path / "whole", "session", inputs)["score"]
     model = LoadedModel(tmp_path / "1")
-    assert not np.allclose(model.predict(**inputs)["score"], expected)
+    first = model.predict(**inputs)["score"]
+    assert not np.allclose(first, expected)
     model.apply(delta(run, tmp_path, run.early, run.late))
     np.testing.assert_allclose(model.predict(**inputs)["score"], expected, atol=1e-6)
     model.save(tmp_path / "2")
-    for way in ("session", "eager"):
-        np.testing.assert_allclose(predicted(tmp_path / "2", way, inputs)["score"], expected, atol=1e-6)
+    np.testing.assert_allclose(predicted(tmp_path / "2", "eager", inputs)["score"], expected, atol=1e-6)
     with pytest.raises(FileExistsError):
         model.save(tmp_path / "2")
     model.apply(delta(run, tmp_path / "back", run.late, run.early))  # a run that goes back to an earlier checkpoint
-    np.testing.assert_allclose(
-        model.predict(**inputs)["score"], predicted(tmp_path / "1", "session", inputs)["score"], atol=1e-6
-    )
+    np.testing.assert_array_equal(model.predict(**inputs)["score"], first)
     again = LoadedModel(tmp_path / "2")
     assert again.version.startswith("12-")
     with pytest.raises(DeltaError, match="found one since 6-"):
@@ -101,7 +100,7 @@ def test_a_loaded_model_and_the_next_saved_one_predict_as_the_run(run: Run, tmp_
         each.close()
 
 
-@pytest.mark.parametrize("piece_bytes", [1 << 30, 100])
+@pytest.mark.parametrize("piece_bytes", few([1 << 30, 100], [100]))
 def test_a_loaded_table_grows_shrinks_and_answers_meanwhile(run: Run, piece_bytes: int, tmp_path: Path) -> None:
     export(JOB, TASK, ARGS, run.early, str(tmp_path / "1"), piece_bytes)
     inputs = fed(served.held_out(8))
