@@ -63,7 +63,8 @@ def unused_for(*, steps: int) -> Rule:
 def at_most(rows: int) -> Rule:
     """Return the rule by which a table has at most ``rows`` rows, and those that were not used for the longest time go.
 
-    Each server has its part of the bound. An update that passes it removes a sixteenth of the part.
+    Each server has its part of the bound, rounded up. An update that passes the part removes a sixteenth of it, or
+    more.
 
     Raises:
       ValueError: ``rows`` is not a whole number from 1 to 2**31 - 1.

@@ -74,14 +74,16 @@ def export_delta(
 
     Raises:
       JobError, CheckpointError: as for ``export``.
-      OSError: the file cannot be written.
+      OSError: a checkpoint has gone, or the file cannot be written.
     """
     model = trained_model(job, task, args)
     with _blaming(checkpoint):
         with tf.Graph().as_default():
             made = predictor(job, args, model, FrozenTables(_DEVICE))
             variables = {each.op.name: each.shape.as_list() for each in tf.global_variables()}
-        earlier, newest = (EMPTY if path is None else _opened(path) for path in (since, checkpoint))
+        newest = _opened(checkpoint)
+        with _blaming(since or ""):
+            earlier = EMPTY if since is None else _opened(since)
         delta = changes(earlier, newest, [each.table for each in made.tables.all.values()], variables)
     if delta.since != delta.version:
         delta_file.write(delta, folder)

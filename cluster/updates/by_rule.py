@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 import numpy as np
 
 from cluster.errors import JobError
+from cluster.runtime.server_state import copied
 from cluster.runtime.tf_compat import tf
 
 Slots = Dict[str, Any]
@@ -54,7 +55,7 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
 
     def _create_slots(self, var_list: List[Any]) -> None:
         first = min(var_list, key=lambda each: each.name)
-        self._create_non_slot_variable(initial_value=0.0, name="updates", colocate_with=first)
+        self._create_non_slot_variable(initial_value=tf.zeros([], tf.int64), name="updates", colocate_with=first)
         for variable in var_list:
             for name, value in self.slots.items():
                 if value:
@@ -67,8 +68,8 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         held = {name: self.get_slot(var, name) for name in self.slots}
-        value, slots = updated(self, self._number(var) + 1.0, grad, _read(var), {n: _read(s) for n, s in held.items()})
-        with tf.control_dependencies([value, *slots.values()]):  # a read may share the memory that is written here
+        value, slots = updated(self, self._number(), grad, copied(var), {n: copied(s) for n, s in held.items()})
+        with tf.control_dependencies([value, *slots.values()]):
             return tf.group(*[tf.assign(each, slots[name]) for name, each in held.items()], tf.assign(var, value))
 
     _resource_apply_dense = _apply_dense
@@ -80,17 +81,14 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
         dense = tf.IndexedSlices(grad, indices, tf.shape(handle, out_type=indices.dtype))
         return self._apply_dense(tf.convert_to_tensor(dense), handle)
 
-    def _number(self, variable: Any) -> Any:
-        return _read(self._get_non_slot_variable("updates", graph=variable.op.graph))
+    def _number(self) -> Any:
+        count = self._get_non_slot_variable("updates", graph=tf.get_default_graph())
+        return tf.cast(count.read_value() + 1, tf.float32)
 
     def _finish(self, update_ops: List[Any], name_scope: str) -> Any:
         count = self._get_non_slot_variable("updates", graph=tf.get_default_graph())
         with tf.control_dependencies(update_ops), tf.device(count.device):
-            return tf.group(*update_ops, tf.assign_add(count, 1.0), name=name_scope)
-
-
-def _read(variable: Any) -> Any:
-    return variable.read_value()
+            return tf.group(*update_ops, tf.assign_add(count, tf.ones([], tf.int64)), name=name_scope)
 
 
 def updated(optimizer: ByRule, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
@@ -100,7 +98,7 @@ def updated(optimizer: ByRule, number: Any, grad: Any, value: Any, slots: Slots)
       JobError: the rule mixes elements, or returns other slots than it got.
     """
     _refuse_mixing(optimizer)
-    new_value, new_slots = optimizer.update(number, grad, value, slots)
+    new_value, new_slots = _pair(optimizer, optimizer.update(number, grad, value, slots))
     _refuse(optimizer, f"slots {sorted(optimizer.slots)}", sorted(new_slots), set(new_slots) == set(optimizer.slots))
     return new_value, new_slots
 
@@ -121,7 +119,7 @@ def _refuse_mixing(optimizer: ByRule) -> None:
 
     def result(*of: np.ndarray) -> List[np.ndarray]:
         grad, value, *kept = (tf.constant(each) for each in of)
-        made, slots = stand_in.update(tf.constant(3.0), grad, value, dict(zip(optimizer.slots, kept)))
+        made, slots = _pair(optimizer, stand_in.update(tf.constant(3.0), grad, value, dict(zip(optimizer.slots, kept))))
         names = [name for name in optimizer.slots if name in slots]
         found: List[np.ndarray] = session.run([made, *(slots[name] for name in names)])
         return found
@@ -130,12 +128,19 @@ def _refuse_mixing(optimizer: ByRule) -> None:
         together = result(*columns)
         alone = [result(*(each.reshape(-1)[at : at + 1] for each in columns)) for at in range(12)]
     same = all(
-        np.shape(each) == (3, 4) and np.allclose(np.reshape(each, -1), [of[place][0] for of in alone], rtol=1e-4)
+        np.shape(each) == (3, 4)
+        and np.allclose(np.reshape(each, -1), [of[place][0] for of in alone], 1e-4, equal_nan=True)
         for place, each in enumerate(together)
     )
     _refuse(optimizer, "a rule in which each element depends on its own gradient, value and slots alone",
             "one that gives an element another value among others", same)  # fmt: skip
     optimizer.is_tried = True
+
+
+def _pair(optimizer: ByRule, found: Any) -> Any:
+    is_pair = isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict)
+    _refuse(optimizer, "a pair of a value and {name: slot}", found, is_pair)
+    return found
 
 
 def _refuse(optimizer: ByRule, expected: str, found: Any, ok: bool) -> None:

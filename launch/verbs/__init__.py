@@ -16,7 +16,8 @@ board         open TensorBoard
 metrics       serve a status to Prometheus
 page          ``launch report`` and ``launch view``: print the page of a run, or serve it live
 task_changes  ``launch restart`` and ``launch drain``: restart tasks; take them out of a run, or put them back
-export        write a SavedModel
+export        write a SavedModel, or what has changed since one
+export_files  receive the files of an export
 down          end a run
 sweep         find the leftovers of earlier runs
 prune         remove past runs and unused code

@@ -5,21 +5,21 @@ A version is that of a checkpoint, such as ``800-1f3a9c0d`` (``cluster.protocol.
 ``0..`` has the whole model. The file is an archive of numpy without pickled objects; its format keeps a checksum of
 each array:
 
-    about                a JSON object: since, version, and of each table its size and initializer
+    about                a JSON object: since, version, the names of variables, of each table its size and initializer
     ids/TABLE            int64 [n], ascending: the ids whose rows are new, or have changed
     rows/TABLE           float32 [n, width]
     removed/TABLE        int64 [m], ascending: the ids that have lost their row
     variable/NAME        the value of a variable
 """
 
+import contextlib
 import json
 import os
 import re
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, BinaryIO, Dict, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Delta(NamedTuple):
 def write(delta: Delta, folder: _Path) -> Path:
     """Write ``delta`` into a file in ``folder``, completely or not at all; return the path. Raises OSError."""
     about = {
-        "since": delta.since, "version": delta.version,
+        "since": delta.since, "version": delta.version, "variables": sorted(delta.variables),
         "tables": {name: [each.size, each.initializer] for name, each in delta.tables.items()},
     }  # fmt: skip
     arrays = {"about": np.array(json.dumps(about))}
@@ -71,15 +71,16 @@ def write(delta: Delta, folder: _Path) -> Path:
         arrays.update({f"ids/{name}": each.ids, f"rows/{name}": each.rows, f"removed/{name}": each.removed})
     arrays.update({f"variable/{name}": value for name, value in delta.variables.items()})
     path = Path(os.fspath(folder)) / delta.name
-    handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=str(path.parent))
+    partial = str(path.parent / f".{path.name}.{os.getpid()}")
     try:
-        with open(handle, "wb") as file:
+        with open(partial, "wb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, str(path))
     except BaseException:
-        os.unlink(partial)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
         raise
     return path
 
@@ -91,14 +92,32 @@ def read(path: _Path) -> Delta:
       DeltaError: the file is damaged, or is no delta.
       OSError: the file cannot be read.
     """
-    try:
-        with open(os.fspath(path), "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        about = json.loads(str(arrays["about"]))
-        tables = {name: _table(name, arrays, *found) for name, found in about["tables"].items()}
-        return Delta(about["since"], about["version"], tables, _variables(arrays))
-    except (KeyError, TypeError, ValueError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise DeltaError(f"{path}: expected a delta of launch export, found: {error}; fetch the file again") from error
+    with open(os.fspath(path), "rb") as file:
+        try:
+            return _parsed(file)
+        except (LookupError, TypeError, ValueError, EOFError, AttributeError, ArithmeticError, RuntimeError,
+                OSError, MemoryError, zlib.error, zipfile.BadZipFile) as error:  # fmt: skip
+            raise DeltaError(
+                f"{path}: expected a delta of launch export, found: {error}; fetch the file again"
+            ) from error
+
+
+def _parsed(file: BinaryIO) -> Delta:
+    """Return the delta in ``file``. Raises many errors where the file is damaged."""
+    with zipfile.ZipFile(file) as archive:
+        damaged = archive.testzip()  # numpy may read less than a whole array, and then compares no checksum
+        if damaged is not None:
+            raise ValueError(f"{damaged} is damaged")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as loaded:
+        arrays = dict(loaded)
+    about = json.loads(str(arrays["about"]))
+    since, version = about["since"], about["version"]
+    tables = {name: _table(name, arrays, *found) for name, found in about["tables"].items()}
+    variables = _variables(arrays)
+    if not _NAME.fullmatch(f"{since}..{version}.npz") or sorted(variables) != about["variables"]:
+        raise ValueError("versions or variables that do not fit")
+    return Delta(since, version, tables, variables)
 
 
 def _table(name: str, arrays: Mapping[str, np.ndarray], size: Any, initializer: Any) -> TableDelta:
@@ -123,16 +142,16 @@ def _variables(arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
 def next_delta(folder: _Path, version: str) -> Optional[Path]:
     """Return the path of the delta in ``folder`` that follows ``version``; None while no such file exists.
 
-    If several files follow the version, the function returns that of the latest step. Raises OSError.
+    If several files follow the version, the function returns the newest file: a run may have gone back. Raises OSError.
     """
     names = [match for match in map(_NAME.fullmatch, os.listdir(os.fspath(folder))) if match]
-    following = [match for match in names if match.group(1) == version != match.group(2)]
-    steps = {match.group(): int(match.group(2).partition("-")[0]) for match in following}
-    return Path(os.fspath(folder)) / max(steps, key=lambda name: (steps[name], name)) if steps else None
+    following = [match.group() for match in names if match.group(1) == version != match.group(2)]
+    paths = [Path(os.fspath(folder)) / name for name in following]
+    return max(paths, key=lambda path: path.stat().st_mtime_ns) if paths else None
 
 
 def refuse_other(delta: Delta, version: str, tables: Mapping[str, int]) -> None:
-    """Refuse ``delta`` unless it follows ``version``, or is whole, and has rows for exactly the tables of the model.
+    """Refuse ``delta`` unless it follows ``version``, and has rows for exactly the tables of the model.
 
     Args:
       tables: the width of each table of the model; none where the model is still empty.
@@ -141,8 +160,8 @@ def refuse_other(delta: Delta, version: str, tables: Mapping[str, int]) -> None:
       DeltaError: the delta is for another version, or for another model.
     """
     if delta.since != version:
-        step = f"export with --since {version}" if version != NOTHING else "export with --since 0"
-        raise DeltaError(f"{delta.name}: expected a delta since {version}, found one since {delta.since}; {step}")
+        found = f"found one since {delta.since}; export with --since {version}"
+        raise DeltaError(f"{delta.name}: expected a delta since {version}, {found}")
     widths = {name: each.rows.shape[1] for name, each in delta.tables.items()}
     if version != NOTHING and widths != dict(tables):
         raise DeltaError(f"{delta.name}: expected the tables and widths {dict(tables)}, found {widths}; {WHOLE}")

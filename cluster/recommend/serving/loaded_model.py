@@ -34,7 +34,9 @@ class LoadedModel:
 
         model = LoadedModel("served")
         scores = model.predict(user=np.array([7]))["score"]
-        model.apply(next_delta("deltas", model.version))     # predictions wait for less than a second
+        delta = next_delta("deltas", model.version)          # None while no file follows
+        if delta:
+            model.apply(delta)                               # predictions wait
         model.save("served/2")                               # for TensorFlow Serving, which loads a new folder itself
 
     Several threads may use a model, and one of them calls ``apply``. Each prediction is of one version. The model has a
@@ -51,14 +53,14 @@ class LoadedModel:
     """
 
     def __init__(self, folder: _Path):
-        self._folder = Path(os.fspath(folder))
+        self._folder = Path(os.fspath(folder)).absolute()
         try:
             about = json.loads((self._folder / _ABOUT).read_text())
-        except (OSError, ValueError) as error:
+            self.version, tables = str(about["version"]), dict(about["tables"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise DeltaError(
-                f"{folder}: expected a SavedModel of launch export with {_ABOUT}, found: {error}"
+                f"{folder}: expected a SavedModel of launch export with {_ABOUT}, found: {error!r}"
             ) from error
-        self.version: str = about["version"]
         self._turns = _Turns()
         with tf.Graph().as_default() as graph:
             self._session = tf.Session(graph=graph)
@@ -67,7 +69,7 @@ class LoadedModel:
             self._variables = {each.op.name: each for each in tf.global_variables()}
             self._tables = {
                 name: _LoadedTable(self._session, [self._variables[each] for each in names])
-                for name, names in about["tables"].items()
+                for name, names in tables.items()
             }
         signature = meta.signature_def[tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY]
         self._inputs = {name: each.name for name, each in signature.inputs.items()}
@@ -82,8 +84,7 @@ class LoadedModel:
           KeyError: the model has no input of such a name.
         """
         with self._turns.shared():
-            if not self.version:
-                raise DeltaError(f"{self._folder}: a delta was applied in part; load the model again")
+            self._refuse_partial()
             found: Dict[str, np.ndarray] = self._session.run(
                 self._outputs, {self._inputs[name]: value for name, value in inputs.items()}
             )
@@ -96,6 +97,7 @@ class LoadedModel:
           DeltaError: the file is damaged, or does not follow the model's version; the model has not changed.
           OSError: the file cannot be read.
         """
+        self._refuse_partial()
         delta = read(path)
         refuse_other(delta, self.version, {name: each.width for name, each in self._tables.items()})
         indices = indices_with(delta, {name: each.index for name, each in self._tables.items()})
@@ -108,6 +110,10 @@ class LoadedModel:
                 self._tables[name].change(self._session, *indices[name], each.rows)
             self.version = delta.version
 
+    def _refuse_partial(self) -> None:
+        if not self.version:
+            raise DeltaError(f"{self._folder}: a delta was applied in part; load the model again")
+
     def _refuse_other_variables(self, delta: Delta) -> None:
         for name, value in delta.variables.items():
             shape = self._variables[name].shape.as_list() if name in self._variables else None
@@ -117,15 +123,20 @@ class LoadedModel:
     def save(self, folder: _Path) -> None:
         """Write the model as a SavedModel into the new folder ``folder``, completely or not at all.
 
+        The graph comes from the folder that was loaded, which must still be there.
+
         Raises:
+          DeltaError: as for ``predict``.
           OSError: the folder exists, or cannot be written.
         """
+        self._refuse_partial()
         path = Path(os.fspath(folder)).absolute()
         if os.path.lexists(str(path)):
             raise FileExistsError(f"{path}: expected a folder that does not exist, found an existing one; name another")
         with self._turns.shared(), new_folder(path) as partial:
             partial.rmdir()
-            shutil.copytree(str(self._folder), str(partial), ignore=lambda *_: ["variables"])
+            source = str(self._folder)
+            shutil.copytree(source, str(partial), ignore=lambda of, _: ["variables"] if of == source else [])
             (partial / "variables").mkdir()
             options: Dict[str, Any] = {"write_meta_graph": False, "write_state": False}
             self._saver.save(self._session, str(partial / "variables" / "variables"), **options)
@@ -216,8 +227,12 @@ class _Turns:
     def alone(self) -> Iterator[None]:
         with self._condition:
             self._waiting += 1
-            self._condition.wait_for(lambda: not self._is_alone and not self._sharing)
-            self._waiting, self._is_alone = self._waiting - 1, True
+            try:
+                self._condition.wait_for(lambda: not self._is_alone and not self._sharing)
+            finally:
+                self._waiting -= 1
+                self._condition.notify_all()
+            self._is_alone = True
         try:
             yield
         finally:

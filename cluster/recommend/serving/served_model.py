@@ -24,7 +24,9 @@ class ServedModel:
         model = ServedModel("deltas/0..800-1f3a9c0d.npz")
         vectors = model.rows("user", ids)               # [n] -> [n, width]
         kernel = model.variables["dense/kernel"]
-        model.apply(next_delta("deltas", model.version))
+        delta = next_delta("deltas", model.version)     # None while no file follows
+        if delta:
+            model.apply(delta)
 
     Several threads may use a model, and one of them calls ``apply``. Each call of ``rows`` sees one version.
 
@@ -67,6 +69,9 @@ class ServedModel:
         """
         delta = read(path)
         refuse_other(delta, self.version, {name: each.values.shape[1] for name, each in self._tables.items()})
+        for name, each in self._tables.items():
+            if each.initializer != delta.tables[name].initializer:
+                raise DeltaError(f"{delta.name}: {name!r} has another initializer, so other first values; {WHOLE}")
         indices = indices_with(delta, {name: each.index for name, each in self._tables.items()})
         with self._lock:
             tables = {name: self._tables.get(name) or _Rows(name, each) for name, each in delta.tables.items()}
@@ -83,7 +88,7 @@ class _Rows:
     """The rows of one table, with room for more."""
 
     def __init__(self, name: str, of: TableDelta):
-        self._name, self._initializer = name, of.initializer
+        self._name, self.initializer = name, of.initializer
         self.index, self.values = RowIndex(), np.zeros([0, of.rows.shape[1]], np.float32)
 
     def of(self, ids: np.ndarray) -> np.ndarray:
@@ -91,7 +96,7 @@ class _Rows:
         found = np.empty([len(ids), self.values.shape[1]], np.float32)
         known = places >= 0
         found[known] = self.values[places[known]]
-        found[~known] = first_rows(self._name, self._initializer, ids[~known], found.shape[1])
+        found[~known] = first_rows(self._name, self.initializer, ids[~known], found.shape[1])
         return found
 
     def make_room(self, end: int) -> None:

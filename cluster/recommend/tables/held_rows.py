@@ -179,8 +179,10 @@ class HeldRows:
             is_its = tf.equal(tf.cast(tf.slice(self.tables, [0], [count]), tf.int64), table) & (used >= 0)
             places = where_true(is_its)
             floor = self.bound.raise_floor(table, tf.gather(used, places), update)
-            is_over = tf.cast(tf.gather(used, places), tf.int64) < floor
-            return tf.group(self._remove(tf.gather(places, where_true(is_over))))
+            over = where_true(tf.cast(tf.gather(used, places), tf.int64) < floor)
+            left = tf.size(places, out_type=tf.int64) - tf.size(over, out_type=tf.int64)
+            with tf.control_dependencies([self._remove(tf.gather(places, over))]):
+                return self.bound.recount(table, left)
 
         return cond(has_any, remove, tf.no_op)
 

@@ -11,6 +11,7 @@ from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
 from cluster.checkpoints.pieces_of_variables import Fed, Step
 from cluster.checkpoints.row_pieces import SavedRows
 from cluster.checkpoints.warm_start import WarmRows
+from cluster.errors import TrainingError
 from cluster.recommend.tables import row_keys
 from cluster.recommend.tables.store import Store
 from cluster.recommend.tables.stored_tables import StoredTable, floors_in, part_names, seen_names, stored_tables
@@ -207,6 +208,7 @@ class WarmTables(WarmRows):
     def __init__(self, kinds: Sequence[Sequence[Store]]):
         self._kinds = kinds
         self.widths = {each.name: each.width for kind in kinds for each in kind[0].all_tables}
+        self._bound = {each.name for kind in kinds for each in kind[0].all_tables if each.most}
 
     def stored(self, reader: Any) -> Dict[str, int]:
         """Return the widths of the tables in a checkpoint, by name."""
@@ -222,7 +224,16 @@ class WarmTables(WarmRows):
 
         Args:
           chosen: maps the name of a table in this model to the name of its source in the checkpoint.
+
+        Raises:
+          TrainingError: a chosen table has a bound.
         """
+        for name in chosen:
+            if name in self._bound:
+                raise TrainingError(
+                    f"train.warm_start: expected tables without embedding.at_most, found {name!r}, of whose rows none"
+                    " was used last; leave the table out by only, or give it no bound in the first run"
+                )
         stored = stored_tables(reader)
         sources = {name: stored[there] for name, there in chosen.items()}
         for kind in self._rows:

@@ -1,8 +1,8 @@
 """Tables with at most so many rows on a server: rows that were not used for the longest time go, many at once.
 
-An update that makes too many rows of a table lets a sixteenth of the bound go. It finds the number of the update before
-which rows are too old, the table's *floor*, and removes all rows of the table that are older. So a reader of a
-checkpoint knows from the floor alone which rows of earlier parts have gone.
+An update that makes too many rows of a table lets a sixteenth of the bound go, or more. It finds the number of the
+update before which rows are too old, the table's *floor*, and removes all rows of the table that are older. So a reader
+of a checkpoint knows from the floor alone which rows of earlier parts have gone.
 """
 
 from typing import Any, List, Sequence
@@ -42,6 +42,10 @@ class RowBound:
         ones = tf.fill(tf.shape(tables), tf.constant(sign, tf.int64))
         return [tf.scatter_add(self._live, tf.cast(tables, tf.int32), ones, use_locking=True).op]
 
+    def recount(self, table: Any, rows: Any) -> Any:
+        """Make the operation that notes how many ``rows`` a table has: a step that was given up may have miscounted."""
+        return tf.scatter_update(self._live, tf.expand_dims(table, 0), tf.expand_dims(rows, 0)).op
+
     def fullest(self) -> Any:
         """Return the table with the most rows above its bound, and whether it has any, as int64 and bool scalars."""
         bounds = tf.constant(self._bounds, tf.int64)
@@ -50,19 +54,21 @@ class RowBound:
         return table, tf.gather(above, table) > 0
 
     def raise_floor(self, table: Any, used: Any, update: Any) -> Any:
-        """Return the new floor of ``table``, int64, so that fifteen sixteenths of its bound or fewer rows stay.
+        """Return the new floor of ``table``, int64, so that about fifteen sixteenths of its bound stay.
 
-        Rows of the current update always stay.
+        Rows whose last update is the same stay together where the bound allows it, and otherwise go together. Rows of
+        the current update always stay.
 
         Args:
-          used: the number of the last update of each of the table's rows, [n], more than its bound.
+          used: the number of the last update of each of the table's rows, [n].
           update: the number of the current update, int64.
         """
-        bound = tf.gather(tf.constant(self._bounds, tf.int64), table)
-        kept = tf.cast(bound - bound // _PART, tf.int32)
-        newest = tf.cast(tf.math.top_k(used, kept + 1).values, tf.int64)
-        last, next_one = newest[kept - 1], newest[kept]
-        floor = tf.minimum(tf.where(tf.equal(last, next_one), last + 1, last), update)
+        size = tf.size(used)
+        bound = tf.minimum(tf.gather(tf.constant(self._bounds, tf.int32), table), size)
+        newest = tf.cast(tf.math.top_k(used, tf.minimum(bound + 1, size)).values, tf.int64)
+        last, above = newest[bound - bound // _PART - 1], newest[-1]
+        is_above = tf.equal(last, above) & (bound < size)
+        floor = tf.minimum(tf.where(is_above, last + 1, last), update)
         written = tf.scatter_update(self.floors, tf.expand_dims(table, 0), tf.expand_dims(floor, 0))
         with tf.control_dependencies([written]):
             return tf.identity(floor)

@@ -95,15 +95,15 @@ def _known(optimizer: Any) -> "_Known":
 
 
 def _slots_by_rule(optimizer: Any) -> List[RowSlot]:
-    return [RowSlot(name, first) for name, first in optimizer.slots.items()]
+    return [RowSlot(name, optimizer.slots[name]) for name in sorted(optimizer.slots)]  # as a checkpoint has them
 
 
 def _by_rule(optimizer: Any, count: Any) -> Rule:
     number = tf.cast(count, tf.float32)
 
     def update(grad: Any, rows: Any, kept: Values) -> Tuple[Any, Values]:
-        rows, slots = updated(optimizer, number, grad, rows, dict(zip(optimizer.slots, kept)))
-        return rows, [slots[name] for name in optimizer.slots]
+        rows, slots = updated(optimizer, number, grad, rows, dict(zip(sorted(optimizer.slots), kept)))
+        return rows, [slots[name] for name in sorted(optimizer.slots)]
 
     return update
 

@@ -76,8 +76,7 @@ class SavedTables(LoadedTables):
         self._changed = [each.changed_bounds(self._after, self._until, self._size) for each in self._stores]
         self._updates = [each.updates for each in self._stores]
         self._in_flight = 0 if stores[0].waits else IN_FLIGHT
-        self._number = 0  # of parts, in the last checkpoint
-        self._owners: List[int] = []  # the server of each part
+        self._owners: List[int] = []  # the server of each part that is written
         self._owners_fed = tf.placeholder(tf.int64, [None])
         self._saved: List[int] = []  # updates of each store of which that has all rows
         self._parts = tf.placeholder(tf.int64, [])
@@ -137,7 +136,7 @@ class SavedTables(LoadedTables):
     def rows(self, session: Any, piece_bytes: int, is_delta: bool, between_steps: bool = True) -> Iterator[Write]:
         """Yield one write for each part of the rows; see ``SavedRows.rows``."""
         after = self._saved if is_delta else [NO_UPDATE] * len(self._stores)
-        self._number, self._owners = (self._number, self._owners) if is_delta else (0, [])
+        self._owners = self._owners if is_delta else []
         unsure = self._in_flight if between_steps else max(self._in_flight, _ONE_STEP)
         newest = session.run(self._updates)  # before rows are read
         size = max(1, piece_bytes // self._stores[0].row_bytes)
@@ -146,9 +145,9 @@ class SavedTables(LoadedTables):
             bounds = self._bounds(session, index, {self._after: since, self._until: until}, size)
             for begin, end in zip(bounds, bounds[1:]):
                 feed = {self._begin: begin, self._end: end, self._after: since, self._until: until}
-                self._owners.append(index)
-                yield Write(write, {**feed, self._fed.names: self._of_part(self._number)}, has_rows=True)
-                self._number += 1
+                names = self._of_part(len(self._owners))
+                yield Write(write, {**feed, self._fed.names: names}, has_rows=True)
+                self._owners.append(index)  # after the write, which a caller may leave out
         self._saved = [max(0, each - unsure) for each in newest]
 
     def bytes(self, session: Any) -> int:
@@ -168,7 +167,7 @@ class SavedTables(LoadedTables):
         after = [LAST_UPDATE] * len(self._stores) if is_rehearsal else self._saved
         owners = [*self._owners, *range(len(self._stores))]
         feed: Dict[Any, Any] = {self._parts: len(owners), self._owners_fed: owners}
-        for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), self._number):
+        for number, (each, write, since) in enumerate(zip(self._last, self._last_writes, after), len(self._owners)):
             feed.update({each.after: since, write.names: self._of_part(number)})
         written = [(write.operation, each.updates) for write, each in zip(self._last_writes, self._last)]
         endings = [self._head_ending, *(f"-{self._name}-{index}" for index in range(len(written)))]
@@ -177,7 +176,6 @@ class SavedTables(LoadedTables):
     def note_last(self, ran: Any) -> None:
         """Note that the operations of ``last`` have run; ``ran`` is their result."""
         _, written = ran
-        self._number += len(written)
         self._owners += range(len(written))
         self._saved = [max(0, int(updates) - self._in_flight) for _, updates in written]
 
@@ -191,7 +189,9 @@ class SavedTables(LoadedTables):
 
     def head(self) -> Write:
         """Return the write of the tables' names and limits, the count of updates, and the number of parts."""
-        return Write(self._write_head, {self._parts: self._number, self._owners_fed: self._owners}, self._head_ending)
+        return Write(
+            self._write_head, {self._parts: len(self._owners), self._owners_fed: self._owners}, self._head_ending
+        )
 
     def _of_part(self, number: int) -> List[str]:
         return part_names(self._name, number, self._columns)

@@ -49,10 +49,15 @@ class StoredTable(NamedTuple):
 
 def floors_in(reader: Any, store: str) -> np.ndarray:
     """Return the floors of a store's parts and tables in a checkpoint, int64 [parts, tables]; 0 without bounds."""
-    if reader.has_tensor(f"{store}/floors"):
-        floors: np.ndarray = reader.get_tensor(f"{store}/floors")[reader.get_tensor(f"{store}/owners")]
-        return floors
-    return np.zeros([int(reader.get_tensor(f"{store}/parts")), len(reader.get_tensor(f"{store}/tables"))], np.int64)
+    parts = int(reader.get_tensor(f"{store}/parts"))
+    if not reader.has_tensor(f"{store}/floors"):
+        return np.zeros([parts, len(reader.get_tensor(f"{store}/tables"))], np.int64)
+    owners = reader.get_tensor(f"{store}/owners")
+    if len(owners) != parts:
+        text = f"{store}/owners: expected a server for each of {parts} parts, found {len(owners)}"
+        raise tf.errors.InvalidArgumentError(None, None, text)
+    floors: np.ndarray = reader.get_tensor(f"{store}/floors")[owners]
+    return floors
 
 
 def stored_tables(reader: Any) -> Dict[str, StoredTable]:

@@ -42,7 +42,7 @@ from launch.agent.wire.verb_requests import ExportRequest, GraphAnswer
 
 GRAPH_TASK = "graph:0"  # the name of its folder, next to the folders of the run's tasks
 GRAPH_S = 45.0
-PATIENCE_S = 1800.0  # for building the SavedModel
+PATIENCE_S = 1800.0  # for building the SavedModel or the delta
 SILENT_S = 30.0  # without a reply of the lead, which replies repeatedly while the chief saves
 STAGE_S = 2.0  # between two signs of progress
 CHUNK = 1 << 20
@@ -133,18 +133,19 @@ def _gpus_for(wish: Gpus) -> List[int]:
 
 
 class NotExported(AgentError):
-    """The error that an export has produced no SavedModel; the text is the reason."""
+    """The error that an export has produced no SavedModel and no delta; the text is the reason."""
 
 
 def export(request: ExportRequest, tell: Tell) -> None:
     """Export the requested checkpoint; send the SavedModel, or {"error": reason}, with ``tell``."""
     folder = folder_of(request.run)
     try:
-        if request.save:
-            _save(folder, tell)
         with chief_command(request.run, f"export:{os.getpid()}") as command:
+            since = _since(request, folder, command.folder)  # before the chief saves, and removes an old checkpoint
+            if request.save:
+                _save(folder, tell)
             prefix = _checkpoint(request, folder, command.folder)
-            found = _build(command, prefix, _since(request, folder, prefix, command.folder), tell)
+            found = _build(command, prefix, since, tell)
             _send(command.folder / "served", tell)
         tell({"done": found, "checkpoint": os.path.basename(prefix)})
     except (AgentError, ValueError) as error:
@@ -193,7 +194,7 @@ def _place(folder: RunFolder) -> Path:
     return resume.chief_folder(folder, plan_file.read(folder).checkpoint_dir)
 
 
-def _since(request: ExportRequest, folder: RunFolder, newest: str, own: Path) -> Optional[str]:
+def _since(request: ExportRequest, folder: RunFolder, own: Path) -> Optional[str]:
     """Return the checkpoint since which to export, which no other process removes; "0" for the whole model.
 
     Raises:
@@ -201,8 +202,11 @@ def _since(request: ExportRequest, folder: RunFolder, newest: str, own: Path) ->
     """
     if request.since is None or request.since == "0":
         return request.since
-    there = stored.checkpoints(_place(folder) if request.path is None else Path(newest).parent)
-    versions = {version_of(str(each.folder / each.prefix)): each for each in there}
+    place = _place(folder) if request.path is None else Path(os.path.expanduser(request.path)).absolute().parent
+    versions: Dict[str, stored.LocalCheckpoint] = {}
+    for each in stored.checkpoints(place):
+        with contextlib.suppress(FileNotFoundError):  # the chief has removed it meanwhile
+            versions[version_of(str(each.folder / each.prefix))] = each
     if request.since not in versions:
         known = ", ".join(versions) or "none"
         raise NotExported(

@@ -175,6 +175,26 @@ def test_a_delta_takes_the_bytes_of_the_rows_that_changed(tmp_path: Path) -> Non
     assert before > 20 * (disk(tmp_path) - before)
 
 
+def test_a_save_after_one_that_ended_between_two_pieces_has_a_server_for_each_part(tmp_path: Path) -> None:
+    random, model, path = np.random.RandomState(0), Model(expire=-40, piece_bytes=400), str(tmp_path / "model-1")
+    calls: List[int] = []
+
+    def goes_on() -> bool:  # ends in the second round of writing ahead
+        calls.append(1)
+        if len(calls) == 8:
+            model.train(*drawn(random, 200, 400), random)
+        return len(calls) < first + 3
+
+    model.train(*drawn(random, 60, 100), random)
+    first = sum(1 for saved in model.saver.rows.saved for _ in saved.rows(model.session, 400, False))
+    model.saver.rows.write_ahead(model.session, path, 400, False, goes_on)
+    assert model.saver.rows.are_ahead and len(calls) > first
+    model.saver.save(model.session, path, is_delta=True)
+    model.whole.save(model.session, str(tmp_path / "whole-1"))
+    assert content(path) == content(str(tmp_path / "whole-1"))
+    model.saver.restore(model.session, path)
+
+
 def test_a_delta_needs_no_other_checkpoint(tmp_path: Path) -> None:
     random, model = np.random.RandomState(0), Model()
     for number in range(3):

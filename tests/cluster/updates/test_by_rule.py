@@ -113,9 +113,33 @@ class Grown(ByRule):
         return value - grad, {"more": grad}
 
 
+class Before(ByRule):
+    """The value before the newest update, in a slot: what is read must not be what is written."""
+
+    slots = MappingProxyType({"last": 0.0})
+
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - 0.1 * grad - 0.01 * slots["last"], {"last": value}
+
+
+@pytest.mark.parametrize("is_resource", [False, True])
+def test_a_slot_may_hold_the_value_before(is_resource: bool) -> None:
+    value, last = FIRST.astype(np.float64), np.zeros([3, 4])
+    for grad in GRADS:
+        value, last = value - 0.1 * grad - 0.01 * last, value
+    for _ in range(10):
+        np.testing.assert_allclose(trained(Before(), is_resource), value, rtol=1e-5)
+
+
+class NoPair(ByRule):
+    def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
+        return value - grad
+
+
 @pytest.mark.parametrize(
     ("made", "message"),
     [
+        (NoPair(), "expected a pair of a value and"),
         (Norm(), "Norm: update: expected a rule in which each element depends on its own"),
         (Turned(), "Turned: update: expected a rule in which each element depends on its own"),
         (Lost(), r"expected slots \['last'\], found \[\]"),

@@ -37,8 +37,8 @@ from launch.teardown import as_values as down_values
 from launch.teardown import in_lines as down_lines
 from launch.teardown import look_and_take_down
 from launch.verbs.board import Board
-from launch.verbs.export import fetch
 from launch.verbs.export import in_lines as in_lines_of_export
+from launch.verbs.export_files import fetch
 from launch.verbs.prune import as_values as prune_values
 from launch.verbs.prune import in_lines as prune_lines
 from launch.verbs.prune import prune_hosts

@@ -20,7 +20,7 @@ from launch.hosts import channel
 from launch.hosts.channel import CHUNK, LONGEST, Silence
 from launch.hosts.rpc import ask
 from launch.run import attached, follower, resume
-from launch.verbs import board, export
+from launch.verbs import board, export_files
 from tests.launch.hosts.good_conversations import HOST, OTHER, READY, VERBS, Verb
 from tests.support.launch.fakes import CODE, FakeChannel, FakeHost, fleet_of
 from tests.support.nightly import few
@@ -100,7 +100,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     monkeypatch.setattr(board, "START_S", 0.2)
     monkeypatch.setattr(resume, "QUIET_S", 0.05)
-    monkeypatch.setattr(export, "QUIET_S", 0.0)
+    monkeypatch.setattr(export_files, "QUIET_S", 0.0)
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -9,7 +9,7 @@ import pytest
 
 from launch.agent.wire.verb_requests import ExportRequest
 from launch.errors import LaunchError
-from launch.verbs.export import fetch
+from launch.verbs.export_files import fetch
 from tests.launch.hosts.good_conversations import EXPORTED, HOST, READY
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of

@@ -10,7 +10,7 @@ import pytest
 from cluster.embedding import Table
 from cluster.errors import CheckpointError, DeltaError
 from cluster.job import Job
-from cluster.recommend.serving import ServedModel, next_delta
+from cluster.recommend.serving import ServedModel, loaded_model, next_delta
 from cluster.recommend.serving.changes import EMPTY, Version, changes
 from cluster.recommend.serving.delta_file import Delta, TableDelta, read, write
 from cluster.recommend.serving.loaded_model import LoadedModel
@@ -175,6 +175,21 @@ def test_a_checkpoint_of_another_model_makes_no_delta(run: Run, tmp_path: Path) 
     with pytest.raises(CheckpointError, match="Key more not found in checkpoint"):
         export_delta(other, TASK, ARGS, run.late, run.early, str(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_predictions_go_on_after_an_interrupt_while_a_delta_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    turns = loaded_model._Turns()
+    with monkeypatch.context() as patch:
+        patch.setattr(turns._condition, "wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt), turns.alone():
+            pass
+    asking = threading.Thread(target=lambda: turns.shared().__enter__(), daemon=True)
+    asking.start()
+    asking.join(10)
+    assert not asking.is_alive()
 
 
 def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:

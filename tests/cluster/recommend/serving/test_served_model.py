@@ -1,5 +1,6 @@
 """A model in numpy that deltas change, beside dictionaries; what does not follow is refused, and changes nothing."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -141,6 +142,37 @@ def test_a_damaged_file_is_refused_at_any_byte(tmp_path: Path) -> None:
     second.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DeltaError, match="fetch the file again"):
         model.apply(second)
+
+
+def test_an_array_with_a_smaller_shape_and_a_variable_that_is_missing_are_damage(tmp_path: Path) -> None:
+    (first,) = files(tmp_path, history(3, 1))
+    whole = first.read_bytes()
+    for old, new in ((b"(2, 2), }", b"(2, 1), }"), (b"variable/night", b"variable/nigh_")):
+        assert len(old) == len(new) and old in whole
+        first.write_bytes(whole.replace(old, new))
+        with pytest.raises(DeltaError, match="fetch the file again"):
+            ServedModel(first)
+    for text in (b"", b"x" * 300, whole[:200]):
+        first.write_bytes(text)
+        with pytest.raises(DeltaError, match="fetch the file again"):
+            ServedModel(first)
+    with pytest.raises(TypeError):
+        ServedModel(None)  # type: ignore[arg-type]
+
+
+def test_of_two_files_that_follow_the_newest_counts(tmp_path: Path) -> None:
+    """A run that went back: its delta of an earlier step is the newer file."""
+    _, second = files(tmp_path, history(3, 2))
+    other = write(read(second)._replace(version="150-000000ff"), tmp_path)
+    os.utime(str(second), (1, 1))
+    assert next_delta(tmp_path, version(1)) == other
+
+
+def test_a_table_with_another_initializer_is_refused(tmp_path: Path) -> None:
+    first, second = files(tmp_path, history(3, 2))
+    model = ServedModel(first)
+    with pytest.raises(DeltaError, match="'a/b' has another initializer"):
+        model.apply(write(_changed(read(second), initializer=("constant", 0.0, 0.0, 0)), tmp_path))
 
 
 def test_threads_see_whole_versions(tmp_path: Path) -> None:

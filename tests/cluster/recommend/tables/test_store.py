@@ -73,9 +73,9 @@ class Dictionary:
         excess, number = max(above, default=(0, 0))
         if excess > 0:
             most = self._tables[-number].most
-            kept = most - most // 16
             used = sorted((row.used for each, row in self.rows.items() if each[0] == -number), reverse=True)
-            floor = min(used[kept - 1] + (used[kept - 1] == used[kept]), self.step)
+            last = used[most - most // 16 - 1]
+            floor = min(last + (last == used[most]), self.step)
             self.rows = {each: row for each, row in self.rows.items() if each[0] != -number or row.used >= floor}
 
 
@@ -201,6 +201,27 @@ def test_a_bound_keeps_the_rows_that_were_used_last() -> None:
         server.look_up(many, True)
         server.update(many, np.ones([500, WIDTH], np.float32))
         assert set(server.rows()) == set(many), "the ids of one step stay, and no others"
+
+
+def test_rows_of_one_step_stay_together_where_the_bound_allows_it() -> None:
+    with tf.Graph().as_default():
+        server = Server([embedding.table("users", WIDTH, expire=embedding.at_most(100))])
+        for step in range(6):
+            ids = [(0, 50 * step + each) for each in range(50)]
+            server.look_up(ids, True)
+            server.update(ids, np.ones([50, WIDTH], np.float32))
+            assert len(server.rows()) == min(100, 50 * (step + 1))
+
+
+def test_a_count_of_rows_that_is_wrong_is_mended() -> None:
+    with tf.Graph().as_default():
+        server = Server([embedding.table("users", WIDTH, expire=embedding.at_most(32))])
+        server.session.run(server.store.bound.count(tf.zeros([30], tf.int32), 1))  # of a step that was given up
+        for step in range(20):
+            ids = [(0, 5 * step + each) for each in range(5)]
+            server.look_up(ids, True)
+            server.update(ids, np.ones([5, WIDTH], np.float32))
+        assert 26 <= len(server.rows()) <= 32
 
 
 def test_no_gradient_is_lost_where_workers_do_not_wait_for_one_another() -> None:
