@@ -9,7 +9,7 @@ import pytest
 
 from launch.agent.wire.verb_requests import ExportRequest
 from launch.errors import LaunchError
-from launch.verbs.export_files import fetch
+from launch.verbs.export_files import fetch, fetch_delta
 from tests.launch.hosts.good_conversations import EXPORTED, HOST, READY
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
@@ -58,3 +58,38 @@ def test_anything_else_leaves_nothing(lines: Lines, tmp_path: Path) -> None:
     with pytest.raises(LaunchError):
         fetched(tmp_path / "inside" / "served", lines)
     assert [path.name for path in tmp_path.rglob("*")] == ["inside"]
+
+
+DELTA = "7-00000000..3-1f3a9c0d.npz"
+
+
+def fetched_delta(folder: Path, lines: Lines) -> Path:
+    said = (json.dumps(each).encode() + b"\n" for each in [READY, *lines])
+    request = ExportRequest(run_request(host=HOST), since="7-00000000")
+    with fleet_of({HOST: FakeHost(HOST, FakeChannel(*said))}) as fleet:
+        return fetch_delta(fleet, request, folder, lambda line: None)[1]
+
+
+def test_a_delta_comes_into_its_folder_beside_others(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "new"):
+        path = fetched_delta(folder, [*file(DELTA, b"0123"), EXPORTED])
+        assert path == folder / DELTA and path.read_bytes() == b"0123"
+    assert {each.name for each in tmp_path.iterdir()} == {DELTA, "new"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*file("other.npz", b"x"), EXPORTED],
+        [*file(f"{DELTA}/x", b"x"), EXPORTED],
+        [*file(DELTA, b"x"), *file("more", b"x"), EXPORTED],
+        [*file(DELTA, b"x"), {**EXPORTED, "done": {**EXPORTED["done"], "version": "../3-1f3a9c0d"}}],
+        [EXPORTED],
+        [{"error": "no such version"}],
+    ],
+    ids=range(6),
+)
+def test_anything_but_the_delta_leaves_nothing(lines: Lines, tmp_path: Path) -> None:
+    with pytest.raises(LaunchError):
+        fetched_delta(tmp_path / "new", lines)
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict
 
 import numpy as np
@@ -11,6 +12,7 @@ from cluster import embedding
 from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.streamed_saver import StreamedSaver
+from cluster.errors import TrainingError
 from cluster.recommend.tables import row_keys
 from cluster.recommend.tables.loaded_rows import WarmTables
 from cluster.recommend.tables.row_optimizers import slots_of
@@ -91,3 +93,10 @@ def test_rows_that_had_not_expired_come_with_their_bits_and_nothing_else(seed: i
     new.saver.save(new.session, str(tmp_path / "last"))
     assert content(str(tmp_path / "last")) == {}
     assert new.find("left", identity) != rows["left", identity][1]
+
+
+def test_a_warm_start_into_a_table_with_a_bound_is_refused_by_name() -> None:
+    tables = [embedding.table("free", WIDTH), embedding.table("bound", WIDTH, expire=embedding.at_most(5))]
+    warm = WarmTables([[SimpleNamespace(all_tables=tables)]])  # type: ignore[list-item]
+    with pytest.raises(TrainingError, match=r"without embedding\.at_most, found 'bound'"):
+        next(warm.loads(None, {"free": "free", "bound": "bound"}))

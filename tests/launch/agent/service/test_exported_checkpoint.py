@@ -5,8 +5,11 @@ from typing import Any, Dict, Iterator, List
 
 import pytest
 
+from cluster.protocol.checkpoint_files import version_of
 from launch.agent.service import chief_command
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.wire.verb_requests import ExportRequest
+from tests.support.agent.requested import run_request
 
 STAGE = {"stage": "waits for a checkpoint"}
 OLD = {"stage": "exports the newest existing checkpoint, since the chief does not save now"}
@@ -32,3 +35,18 @@ def test_an_export_goes_on_at_the_leads_last_answer(
     said: List[Dict[str, Any]] = []
     chief_command._save(RunFolder(tmp_path, "r-1", "h"), said.append)
     assert said == [STAGE] * (len(replies) + 1) + [OLD] * (not is_saved)
+
+
+def test_the_base_of_a_delta_stays_although_the_chief_removes_it(tmp_path: Path) -> None:
+    kept, own = tmp_path / "kept", tmp_path / "own"
+    kept.mkdir()
+    for step in (7, 8):
+        (kept / f"model-{step}.index").write_text(str(step))
+        (kept / f"model-{step}.data-00000-of-00001").write_text("x")
+    request = ExportRequest(run_request(), path=str(kept / "model-8"), since=version_of(str(kept / "model-7")))
+    base = chief_command._since(request, RunFolder(tmp_path, "r-1", "h"), own)
+    for each in kept.glob("model-7*"):
+        each.unlink()
+    assert base == str(own / "since" / "model-7") and Path(f"{base}.index").read_text() == "7"
+    with pytest.raises(chief_command.NotExported, match="whole model with --since 0"):
+        chief_command._since(request, RunFolder(tmp_path, "r-1", "h"), own)
