@@ -62,6 +62,7 @@ class LoadedTables(SavedRows):
     def __init__(self, name: str, stores: Sequence[Store], fed: Fed):
         self._name, self._stores, self._fed = name, list(stores), fed
         self._tables = [table.name for table in stores[0].all_tables]
+        self._kept = [slot.name for slot in stores[0].kept]
         self._widths = {"rows": stores[0].width, "slots": stores[0].width * len(stores[0].kept)}
         self._columns = _COLUMNS if stores[0].slots is None else {**_COLUMNS, "slots": tf.float32}
         self._counts = any(table.admit > 1 for table in stores[0].all_tables)
@@ -114,6 +115,11 @@ class LoadedTables(SavedRows):
         for name in self._tables:
             if name not in stored:
                 raise tf.errors.NotFoundError(None, None, f"Key {name} {NOT_IN_CHECKPOINT} (an embedding table)")
+        if f"{self._name}/kept" in shapes:
+            kept = [name.decode() for name in reader.get_tensor(f"{self._name}/kept")]
+            if kept != self._kept:
+                text = f"{self._name}: expected rows with the slots {self._kept} of this optimizer, found {kept}"
+                raise tf.errors.InvalidArgumentError(None, None, text)
         for number in range(int(reader.get_tensor(f"{self._name}/parts"))):
             for column, name in zip(self._columns, part_names(self._name, number, self._columns)):
                 expected = [self._widths[column]] if column in self._widths else []

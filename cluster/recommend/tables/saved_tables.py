@@ -6,6 +6,7 @@ For the tables of one width that share an optimizer, such as ``embeddings_16``, 
     embeddings_16/expire         steps without its id after which a row expires, int64 [tables]; 0 for never
     embeddings_16/updates        updates that the optimizer has made, int64
     embeddings_16/parts          how many parts follow, int64
+    embeddings_16/kept           names of the optimizer's slots, string [slots], if it has any
     embeddings_16/part_0/ids     int64 [n], the ids as ``cluster.embedding`` has them
     embeddings_16/part_0/tables  int32 [n], indices in the list of names
     embeddings_16/part_0/used    int32 [n], the number of the update that last changed a row
@@ -129,6 +130,8 @@ class SavedTables(LoadedTables):
         updates = tf.reduce_max(tf.stack(self._updates_copied))
         limits = tf.constant([table.expire for table in self._stores[0].all_tables], tf.int64)
         values = {"tables": tf.constant(self._tables), "expire": limits, "updates": updates, "parts": self._parts}
+        if self._kept:
+            values["kept"] = tf.constant(self._kept)
         if self._floors_copied:
             values.update(floors=tf.stack(self._floors_copied), owners=self._owners_fed)
         return self._fed.save(self._head_ending, [f"{self._name}/{each}" for each in values], list(values.values()))

@@ -162,6 +162,18 @@ def disk(folder: Path) -> int:
     return sum({each.stat().st_ino: each.stat().st_size for each in folder.rglob("*.data-*")}.values())
 
 
+def test_rows_with_as_many_slots_of_another_optimizer_are_refused(tmp_path: Path) -> None:
+    model, path = Model(), str(tmp_path / "model-1")
+    model.train(*drawn(np.random.RandomState(0), 30, 40), np.random.RandomState(0))
+    model.whole.save(model.session, path)
+    (saved,) = model.whole.rows.saved
+    vars(saved)["_kept"] = ["Momentum"]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=r"expected rows with the slots \['Momentum'\] .* \['Adagrad'\]"
+    ):
+        model.whole.restore(model.session, path)
+
+
 def test_a_delta_takes_the_bytes_of_the_rows_that_changed(tmp_path: Path) -> None:
     random, model = np.random.RandomState(0), Model()
     model.train(np.arange(50_000), np.zeros(50_000, np.int32), random)
