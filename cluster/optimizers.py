@@ -33,7 +33,7 @@ _OPTIMIZERS: Dict[str, _Made] = {
     ),
     "adagrad": (tf.train.AdagradOptimizer, {}),
     "adagrad_decay": (
-        lambda rate, decay_factor, decay_every: AdagradDecay(rate, decay_factor, max(1, int(decay_every))),
+        lambda rate, decay_factor, decay_every: AdagradDecay(rate, decay_factor, decay_every),
         {"decay_factor": 0.9, "decay_every": 100_000},
     ),
     "rmsprop": (tf.train.RMSPropOptimizer, {"momentum": 0.0, "epsilon": 1e-10}),

@@ -48,8 +48,9 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
         """Return the new value of each element, and its new slots by name.
 
         Args:
-          number: the number of the update, from 1 on, a float32 scalar.
-          grad, value: float32 tensors of one shape, which may be that of any part of a variable.
+          number: the number of the update, from 1 on, a scalar.
+          grad, value: tensors of one shape, which may be that of any part of a variable. All tensors are float32, or
+            float64 for a variable of this type.
           slots: tensors of the same shape, by the names of ``slots``.
         """
 
@@ -68,9 +69,13 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         held = {name: self.get_slot(var, name) for name in self.slots}
-        value, slots = updated(self, self._number(), grad, copied(var), {n: copied(s) for n, s in held.items()})
-        with tf.control_dependencies([value, *slots.values()]):
-            return tf.group(*[tf.assign(each, slots[name]) for name, each in held.items()], tf.assign(var, value))
+        stored = var.dtype.base_dtype
+        of = tf.float64 if stored == tf.float64 else tf.float32
+        before = {name: tf.cast(copied(each), of) for name, each in held.items()}
+        value, slots = updated(self, self._number(of), tf.cast(grad, of), tf.cast(copied(var), of), before)
+        new = [(var, tf.cast(value, stored)), *((held[name], tf.cast(each, stored)) for name, each in slots.items())]
+        with tf.control_dependencies([value for _, value in new]):
+            return tf.group(*[tf.assign(*each) for each in new])
 
     _resource_apply_dense = _apply_dense
 
@@ -81,9 +86,9 @@ class ByRule(tf.train.Optimizer):  # type: ignore[misc]
         dense = tf.IndexedSlices(grad, indices, tf.shape(handle, out_type=indices.dtype))
         return self._apply_dense(tf.convert_to_tensor(dense), handle)
 
-    def _number(self) -> Any:
+    def _number(self, dtype: Any) -> Any:
         count = self._get_non_slot_variable("updates", graph=tf.get_default_graph())
-        return tf.cast(count.read_value() + 1, tf.float32)
+        return tf.cast(count.read_value() + 1, dtype)
 
     def _finish(self, update_ops: List[Any], name_scope: str) -> Any:
         count = self._get_non_slot_variable("updates", graph=tf.get_default_graph())
@@ -143,9 +148,9 @@ def _pair(optimizer: ByRule, found: Any) -> Any:
     return found
 
 
-def _refuse(optimizer: ByRule, expected: str, found: Any, ok: bool) -> None:
+def _refuse(optimizer: ByRule, expected: str, found: Any, ok: bool, what: str = "update") -> None:
     if not ok:
-        raise JobError(f"optimizer {type(optimizer).__name__}: update: expected {expected}, found {found}")
+        raise JobError(f"optimizer {type(optimizer).__name__}: {what}: expected {expected}, found {found}")
 
 
 class AdamW(ByRule):
@@ -171,9 +176,9 @@ class AdamW(ByRule):
         first, second = self._betas
         mean = first * slots["mean"] + (1 - first) * grad
         square = second * slots["square"] + (1 - second) * grad * grad
-        unbiased = tf.sqrt(1 - tf.pow(second, number)) / (1 - tf.pow(first, number))
+        unbiased = tf.sqrt(1 - second**number) / (1 - first**number)
         step = unbiased * mean / (tf.sqrt(square) + self._epsilon) + self._decay * value
-        return value - _rate(self._rate) * step, {"mean": mean, "square": square}
+        return value - _rate(self._rate, value.dtype) * step, {"mean": mean, "square": square}
 
 
 class AdagradDecay(ByRule):
@@ -184,20 +189,24 @@ class AdagradDecay(ByRule):
       decay: the factor by which a sum becomes smaller every ``every`` updates; never below ``initial``.
       every: the number of updates.
       initial: the first value of a sum.
+
+    Raises:
+      JobError: ``every`` is below 1.
     """
 
-    def __init__(self, learning_rate: Any, decay: float = 0.9, every: int = 100_000, initial: float = 0.1):
+    def __init__(self, learning_rate: Any, decay: float = 0.9, every: float = 100_000, initial: float = 0.1):
         super().__init__()
+        _refuse(self, "decays every 1 update or more", every, every >= 1, "every")
         self._rate, self._decay, self._every, self._initial = learning_rate, decay, every, initial
         self.slots = {"sum": initial, "decays": 0.0}
 
     def update(self, number: Any, grad: Any, value: Any, slots: Slots) -> Tuple[Any, Slots]:
         """Return the new value and sum, with the decays that are due since the element's last update."""
         due = tf.floor(number / self._every) + tf.zeros_like(value)
-        before = tf.maximum(slots["sum"] * tf.pow(self._decay, due - slots["decays"]), self._initial)
+        before = tf.maximum(slots["sum"] * self._decay ** (due - slots["decays"]), self._initial)
         total = before + grad * grad
-        return value - _rate(self._rate) * grad * tf.math.rsqrt(total), {"sum": total, "decays": due}
+        return value - _rate(self._rate, value.dtype) * grad * tf.math.rsqrt(total), {"sum": total, "decays": due}
 
 
-def _rate(given: Any) -> Any:
-    return tf.cast(given() if callable(given) else given, tf.float32)
+def _rate(given: Any, dtype: Any) -> Any:
+    return tf.cast(given() if callable(given) else given, dtype)

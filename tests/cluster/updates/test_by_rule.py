@@ -89,6 +89,24 @@ def test_without_decay_they_are_tensorflows() -> None:
         np.testing.assert_allclose(trained(ours), trained(theirs), rtol=5e-6, atol=5e-7)
 
 
+@pytest.mark.parametrize("dtype", [tf.float64, tf.float16, tf.bfloat16], ids=lambda each: each.name)
+def test_variables_of_any_float_type_are_trained(dtype: Any) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        grad = tf.placeholder(tf.float32, [3, 4])
+        variable = tf.get_variable("w", initializer=tf.cast(FIRST, dtype), use_resource=False)
+        step = AdamW(0.05, 0.1).apply_gradients([(tf.cast(grad, dtype), variable)])
+        session.run(tf.global_variables_initializer())
+        for each in GRADS:
+            session.run(step, {grad: each})
+        found = session.run(tf.cast(variable, tf.float64))
+    np.testing.assert_allclose(found, adamw(0.05, 0.1), rtol=1e-6 if dtype == tf.float64 else 0.05, atol=0.02)
+
+
+def test_a_decay_every_half_update_is_refused() -> None:
+    with pytest.raises(JobError, match="AdagradDecay: every: expected decays every 1 update or more, found 0"):
+        from_args({"optimizer": "adagrad_decay", "decay_every": 0})
+
+
 class Norm(ByRule):
     def update(self, number: Any, grad: Any, value: Any, slots: Dict[str, Any]) -> Any:
         return value - grad / tf.norm(grad), {}
