@@ -69,12 +69,11 @@ def at_most(rows: int) -> Rule:
     Raises:
       ValueError: ``rows`` is not a whole number from 1 to 2**31 - 1.
     """
-    return _rule("at_most", rows)
+    return _rule("at_most", rows, "rows")
 
 
-def _rule(name: str, steps: int) -> Rule:
+def _rule(name: str, steps: int, what: str = "steps") -> Rule:
     if not isinstance(steps, int) or isinstance(steps, bool) or not 1 <= steps <= _MOST_STEPS:
-        what = "rows" if name == "at_most" else "steps"
         raise ValueError(f"embedding.{name}: expected a number of {what} from 1 to {_MOST_STEPS}, found {steps!r}")
     return Rule(name, steps)
 

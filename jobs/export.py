@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.job import load
+from cluster.protocol.checkpoint_files import NO_VERSION
 from cluster.protocol.outcome import Reporter
-from cluster.recommend.serving.delta_file import NOTHING
 from cluster.serving.saved_model import export, export_delta
 from cluster.task import Task, Train
 from jobs.main import leave_the_code, make_parser, print_failure, read_mapping
@@ -47,7 +47,7 @@ def main() -> None:
         if options.since is None:
             found = export(job, task, args, checkpoint, folder)
         else:
-            since = None if options.since == NOTHING else os.path.abspath(os.path.expanduser(options.since))
+            since = None if options.since == NO_VERSION else os.path.abspath(os.path.expanduser(options.since))
             found = export_delta(job, task, args, checkpoint, since, folder)
     except Exception as error:
         print_failure(Reporter.from_environment(os.environ).failure(error))

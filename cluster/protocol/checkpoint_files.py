@@ -22,6 +22,8 @@ ROWS = f"{OURS}.rows"  # the folder with links from which the chief continues it
 PARTIAL = ".partial"  # follows a checkpoint's name: the folder in which the checkpoint is written
 _PARTIAL_LIST = f".{LIST}{PARTIAL}"
 
+NO_VERSION = "0"  # of a model that has no values yet
+VERSION = re.compile(r"0|\d+-[0-9a-f]{8}")
 _PART = r"-(\d+)\.(index|data-\d+-of-\d+)"
 _ANY_FILE = re.compile(rf"[^/]+{_PART}")
 _OUR_FILE = re.compile(rf"{OURS}{_PART}(\.tempstate\d+)?")
@@ -68,6 +70,11 @@ def version_of(path: str) -> str:
     step = os.path.basename(path).rpartition("-")[2]
     digest = hashlib.sha256(Path(f"{path}.index").read_bytes()).hexdigest()[:8]
     return f"{step if step.isdecimal() else '1'}-{digest}"
+
+
+def delta_name(since: str, version: str) -> str:
+    """Return the name of the file that makes a served model of the version ``since`` one of ``version``."""
+    return f"{since}..{version}.npz"
 
 
 def belongs_to_one(name: str) -> bool:

@@ -18,7 +18,7 @@ from cluster.protocol.shared_files import new_folder
 from cluster.recommend.serving import delta_file
 from cluster.recommend.serving.changes import EMPTY, Version, changes, value_of
 from cluster.recommend.serving.loaded_model import write_about
-from cluster.recommend.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, stored_tables
+from cluster.recommend.tables.stored_tables import PIECE_BYTES, FrozenTables, StoredRows, give, stored_tables
 from cluster.runtime.tf_compat import tf
 from cluster.runtime.tf_errors import line_of
 from cluster.serving.predictor import Predictor, predictor, trained_model
@@ -121,8 +121,7 @@ def _restore(session: Any, reader: Any, made: Predictor) -> None:
         shape.
     """
     for variable in tf.global_variables():
-        value = value_of(reader, variable.op.name, variable.shape.as_list())
-        session.run(variable.initializer, {variable.initializer.inputs[1]: value})
+        give(session, variable, value_of(reader, variable.op.name, variable.shape.as_list()))
     made.tables.load(session, reader)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, Optional
 
 import click
 
+from cluster.protocol.checkpoint_files import VERSION
 from cluster.protocol.quantity import quantity
 from launch.agent.wire.typed_verbs import RUNS
 from launch.agent.wire.verb_requests import ExportRequest, RunsRequest
@@ -18,7 +19,7 @@ from launch.history import newest_status
 from launch.run.draft import RunStart, draft
 from launch.status.run import RunStatus
 from launch.target import Target
-from launch.verbs.export_files import VERSION, fetch, fetch_delta
+from launch.verbs.export_files import fetch, fetch_delta
 from launch.verbs.options import JSON, OF_RUN, tell, with_hosts_file
 from launch.view.console import note
 from launch.view.differences import in_words
@@ -44,7 +45,7 @@ class ExportAnswer:
     inputs: Dict[str, Any]
     outputs: Dict[str, Any]
     tables: Dict[str, int]
-    version: str = ""
+    version: str
 
 
 def request_of(

@@ -3,13 +3,13 @@
 import base64
 import binascii
 import os
-import re
 import tempfile
 import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Callable, Dict, Iterator, Optional, Tuple
 
+from cluster.protocol.checkpoint_files import VERSION, delta_name
 from cluster.protocol.shared_files import new_folder
 from launch.agent.wire.verb_requests import ExportRequest
 from launch.errors import HostProblem, LaunchError, ProblemKind
@@ -20,7 +20,6 @@ from launch.signals import Interrupts
 
 QUIET_S = 120.0  # after this silence, the host counts as stuck
 LOOK_S = 0.2
-VERSION = re.compile(r"0|\d+-[0-9a-f]{8}")
 
 
 def fetch(fleet: Fleet, request: ExportRequest, folder: Path, note: Callable[[str], None]) -> Dict[str, Any]:
@@ -72,7 +71,7 @@ def fetch_delta(
             if version == request.since:
                 note(f"{found['checkpoint']} is this version: nothing has changed")
                 return found, folder
-            name = f"{request.since}..{version}.npz"
+            name = delta_name(request.since or "", version)
             files = [path.name for path in Path(own, "delta").iterdir() if path.is_file()]
             if not VERSION.fullmatch(version) or files != [name]:
                 raise HostProblem(fleet.lead, ProblemKind.NOISE, f"expected one file {name[:200]!r}")

@@ -18,11 +18,10 @@ from typing import Dict, List
 
 import numpy as np
 
-from cluster.embedding import table
 from cluster.errors import DeltaError
 from cluster.recommend.serving import ServedModel, next_delta
 from cluster.recommend.serving.loaded_model import LoadedModel
-from cluster.recommend.tables.stored_tables import StoredRows, stored_table
+from cluster.recommend.tables.stored_tables import StoredRows, stored_tables
 from cluster.runtime.tf_compat import tf
 from launch.agent.linux.sockets import free_ports
 from tests.benchmarks.drain import up
@@ -142,8 +141,7 @@ class Served:
     def compare(self) -> None:
         """Compare both models with the run's checkpoint of their version. Raises AssertionError."""
         reader = tf.train.load_checkpoint(self._run.checkpoint(int(self.model.version.partition("-")[0])))
-        with tf.Graph().as_default():
-            stored = StoredRows(reader, stored_table(reader, table("rows", WIDTH)), 0)
+        stored = StoredRows(reader, stored_tables(reader)["rows"], 0)
         ids, begin = stored.in_parts, 0
         self.rows.append(len(ids))
         assert self.model.sizes == {"rows": len(ids)}

@@ -3,8 +3,7 @@
 A program that serves a model needs numpy alone for ``ServedModel``, and TensorFlow for ``loaded_model.LoadedModel``.
 
 delta_file    the file of the differences between two versions of a model
-row_index     the places of rows by their ids
-served_model  a model's rows and variables in numpy, changed by deltas
+served_model  a model's rows and variables in numpy, changed by deltas; places of rows by their ids
 loaded_model  a SavedModel in TensorFlow, changed by deltas, and written as the next SavedModel
 changes       the differences between two checkpoints
 """

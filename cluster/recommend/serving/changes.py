@@ -5,9 +5,11 @@ from typing import Any, Iterable, Mapping, NamedTuple, Optional
 import numpy as np
 
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
-from cluster.recommend.serving.delta_file import NOTHING, Delta, TableDelta
+from cluster.protocol.checkpoint_files import NO_VERSION
+from cluster.recommend.serving.delta_file import Delta, TableDelta
+from cluster.recommend.serving.served_model import RowIndex
 from cluster.recommend.tables.lookups import Table
-from cluster.recommend.tables.stored_tables import StoredRows, stored_table
+from cluster.recommend.tables.stored_tables import StoredRows, stored_tables, table_in
 from cluster.runtime.tf_compat import tf
 
 
@@ -18,7 +20,7 @@ class Version(NamedTuple):
     reader: Any
 
 
-EMPTY = Version(NOTHING, None)
+EMPTY = Version(NO_VERSION, None)
 
 
 def changes(since: Version, newest: Version, tables: Iterable[Table], variables: Mapping[str, Any]) -> Delta:
@@ -37,9 +39,8 @@ def changes(since: Version, newest: Version, tables: Iterable[Table], variables:
     if since.reader is not None:
         earlier = {name: _numbers(since.reader, name, shape) for name, shape in variables.items()}
         values = {name: value for name, value in values.items() if not _same_bits(value, earlier[name])}
-    return Delta(
-        since.name, newest.name, {each.name: _of_table(since.reader, newest.reader, each) for each in tables}, values
-    )
+    old, new = (None if each.reader is None else (each.reader, stored_tables(each.reader)) for each in (since, newest))
+    return Delta(since.name, newest.name, {each.name: _of_table(old, new, each) for each in tables}, values)
 
 
 def value_of(reader: Any, name: str, shape: Any) -> np.ndarray:
@@ -48,12 +49,11 @@ def value_of(reader: Any, name: str, shape: Any) -> np.ndarray:
     Raises:
       tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the checkpoint lacks the variable, or has another shape.
     """
-    shapes = reader.get_variable_to_shape_map()
-    if name not in shapes:
+    if not reader.has_tensor(name):
         raise tf.errors.NotFoundError(None, None, f"Key {name} {NOT_IN_CHECKPOINT}")
-    if shapes[name] != shape:
-        raise tf.errors.InvalidArgumentError(None, None, f"{name}: expected {shape}, found {shapes[name]}")
     found: np.ndarray = np.asarray(reader.get_tensor(name))
+    if list(found.shape) != shape:
+        raise tf.errors.InvalidArgumentError(None, None, f"{name}: expected {shape}, found {list(found.shape)}")
     return found
 
 
@@ -69,16 +69,21 @@ def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _of_table(since: Optional[Any], newest: Any, table: Table) -> TableDelta:
-    new = StoredRows(newest, stored_table(newest, table), table.expire)
+    new = _rows_of(newest, table)
     changed, removed = np.ones(len(new.ids), bool), np.zeros([0], np.int64)
     if since is not None:
-        old = StoredRows(since, stored_table(since, table), table.expire)
-        at = np.searchsorted(old.ids, new.ids)
-        was_there = np.append(old.ids, 0)[at] == new.ids
-        was_there &= at < len(old.ids)
-        removed = np.delete(old.ids, at[was_there])
-        changed[was_there] = _differ(old, old.places[at[was_there]], new, new.places[was_there])
+        old = _rows_of(since, table)
+        earlier = RowIndex(old.ids, old.places).find(new.ids)
+        was_there = earlier >= 0
+        removed = old.ids[RowIndex(new.ids, new.places).find(old.ids) < 0]
+        changed[was_there] = _differ(old, earlier[was_there], new, new.places[was_there])
     return TableDelta(new.ids[changed], _rows_at(new, new.places[changed]), removed, len(new.ids), table.initializer)
+
+
+def _rows_of(checkpoint: Any, table: Table) -> StoredRows:
+    """Return the rows of ``table`` in a checkpoint, which is a reader and the tables that it found."""
+    reader, stored = checkpoint
+    return StoredRows(reader, table_in(stored, table), table.expire)
 
 
 def _differ(old: StoredRows, earlier: np.ndarray, new: StoredRows, later: np.ndarray) -> np.ndarray:

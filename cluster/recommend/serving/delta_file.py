@@ -15,7 +15,6 @@ each array:
 import contextlib
 import json
 import os
-import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -24,11 +23,9 @@ from typing import Any, BinaryIO, Dict, Mapping, NamedTuple, Optional, Tuple, Un
 import numpy as np
 
 from cluster.errors import DeltaError
+from cluster.protocol.checkpoint_files import NO_VERSION, VERSION, delta_name
 
 WHOLE = "export the whole model with --since 0"
-NOTHING = "0"  # the version of a model that has no rows and no variables yet
-_VERSION = r"\d+(?:-[0-9a-f]{8})?"
-_NAME = re.compile(rf"({_VERSION})\.\.({_VERSION})\.npz")
 _Path = Union[str, "os.PathLike[str]"]
 
 
@@ -57,7 +54,7 @@ class Delta(NamedTuple):
     @property
     def name(self) -> str:
         """Return the name of the delta's file."""
-        return f"{self.since}..{self.version}.npz"
+        return delta_name(self.since, self.version)
 
 
 def write(delta: Delta, folder: _Path) -> Path:
@@ -115,7 +112,7 @@ def _parsed(file: BinaryIO) -> Delta:
     since, version = about["since"], about["version"]
     tables = {name: _table(name, arrays, *found) for name, found in about["tables"].items()}
     variables = _variables(arrays)
-    if not _NAME.fullmatch(f"{since}..{version}.npz") or sorted(variables) != about["variables"]:
+    if not (VERSION.fullmatch(since) and VERSION.fullmatch(version)) or sorted(variables) != about["variables"]:
         raise ValueError("versions or variables that do not fit")
     return Delta(since, version, tables, variables)
 
@@ -144,9 +141,9 @@ def next_delta(folder: _Path, version: str) -> Optional[Path]:
 
     If several files follow the version, the function returns the newest file: a run may have gone back. Raises OSError.
     """
-    names = [match for match in map(_NAME.fullmatch, os.listdir(os.fspath(folder))) if match]
-    following = [match.group() for match in names if match.group(1) == version != match.group(2)]
-    paths = [Path(os.fspath(folder)) / name for name in following]
+    splits = (path.stem.partition("..") for path in Path(os.fspath(folder)).glob("*.npz"))
+    newer = [end for since, _, end in splits if since == version != end and VERSION.fullmatch(end)]
+    paths = [Path(os.fspath(folder)) / delta_name(version, end) for end in newer]
     return max(paths, key=lambda path: path.stat().st_mtime_ns) if paths else None
 
 
@@ -163,5 +160,5 @@ def refuse_other(delta: Delta, version: str, tables: Mapping[str, int]) -> None:
         found = f"found one since {delta.since}; export with --since {version}"
         raise DeltaError(f"{delta.name}: expected a delta since {version}, {found}")
     widths = {name: each.rows.shape[1] for name, each in delta.tables.items()}
-    if version != NOTHING and widths != dict(tables):
+    if version != NO_VERSION and widths != dict(tables):
         raise DeltaError(f"{delta.name}: expected the tables and widths {dict(tables)}, found {widths}; {WHOLE}")

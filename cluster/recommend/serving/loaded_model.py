@@ -13,9 +13,8 @@ import numpy as np
 from cluster.errors import DeltaError
 from cluster.protocol.shared_files import new_folder
 from cluster.recommend.serving.delta_file import Delta, read, refuse_other
-from cluster.recommend.serving.row_index import RowIndex
-from cluster.recommend.serving.served_model import SPARE, indices_with
-from cluster.recommend.tables.stored_tables import LAST
+from cluster.recommend.serving.served_model import SPARE, RowIndex, indices_with
+from cluster.recommend.tables.stored_tables import LAST, give
 from cluster.runtime.tf_compat import tf
 
 _ABOUT = "assets.extra/launch.json"  # TensorFlow leaves this folder of a SavedModel to others
@@ -105,7 +104,7 @@ class LoadedModel:
         with self._turns.alone():
             self.version = ""
             for name, value in delta.variables.items():
-                _give(self._session, self._variables[name], value)
+                give(self._session, self._variables[name], value)
             for name, each in delta.tables.items():
                 self._tables[name].change(self._session, *indices[name], each.rows)
             self.version = delta.version
@@ -185,8 +184,8 @@ class _LoadedTable:
                 feed = {scatter.places: places[own] - number * self._room[0], scatter.rows: rows[own]}
                 session.run(scatter.operation, feed)
         if index.ids is not self.index.ids:
-            _give(session, self._ids, np.append(index.ids, LAST))
-            _give(session, self._places, np.append(index.places, -1))
+            give(session, self._ids, np.append(index.ids, LAST))
+            give(session, self._places, np.append(index.places, -1))
         self.index = index
 
     def _grow(self, session: Any, end: int) -> None:
@@ -195,12 +194,8 @@ class _LoadedTable:
         values = np.zeros([size * len(self._rows), self.width], np.float32)
         values[: sum(self._room)] = np.concatenate(session.run(self._values))
         for number, variable in enumerate(self._rows):
-            _give(session, variable, values[number * size : (number + 1) * size])
+            give(session, variable, values[number * size : (number + 1) * size])
         self._room = [size] * len(self._rows)
-
-
-def _give(session: Any, variable: Any, value: np.ndarray) -> None:
-    session.run(variable.initializer, {variable.initializer.inputs[1]: value})
 
 
 class _Turns:

@@ -1,21 +1,64 @@
-"""The rows and variables of a served model in numpy, which deltas change.
+"""The rows and variables of a served model in numpy, which deltas change, and the places of rows by their ids."""
 
-The first value of a row is the number that ``cluster.recommend.tables.initializers`` gives in a graph.
-"""
-
-import hashlib
-import math
 import os
 import threading
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Dict, Mapping, NamedTuple, Tuple, Union
 
 import numpy as np
 
 from cluster.errors import DeltaError
-from cluster.recommend.serving.delta_file import NOTHING, WHOLE, Delta, TableDelta, read, refuse_other
-from cluster.recommend.serving.row_index import RowIndex
+from cluster.protocol.checkpoint_files import NO_VERSION
+from cluster.recommend.serving.delta_file import WHOLE, Delta, TableDelta, read, refuse_other
+from cluster.recommend.tables.splitmix import first_rows
 
 SPARE = 8  # an array of rows that must grow gets an eighth more than it needs
+
+
+class RowIndex(NamedTuple):
+    """The places of rows by id; an index never changes.
+
+    ``ids`` is int64 [n], ascending; ``places`` int64 [n]. ``free`` is int64: places below ``end`` without a row. All
+    places are below ``end``.
+    """
+
+    ids: np.ndarray = np.zeros([0], np.int64)
+    places: np.ndarray = np.zeros([0], np.int64)
+    free: np.ndarray = np.zeros([0], np.int64)
+    end: int = 0
+
+    def find(self, ids: np.ndarray) -> np.ndarray:
+        """Return the places of ``ids`` [m], int64 [m]; -1 for an id without a row."""
+        if not len(self.ids):
+            return np.full(len(ids), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[at] == ids, self.places[at], -1)
+
+    def changed(self, ids: np.ndarray, removed: np.ndarray) -> "Tuple[RowIndex, np.ndarray]":
+        """Return the index without the ids ``removed`` and with ``ids``, and the places of the rows of ``ids``.
+
+        Args:
+          ids, removed: int64, ascending, with no id in common. Those of ``ids`` that have no place get one.
+
+        Raises:
+          DeltaError: an id that is to be removed has no row.
+        """
+        places = self.find(ids)
+        if not len(removed) and (places >= 0).all():
+            return self, places
+        lost = self.find(removed)
+        if (lost < 0).any():
+            raise DeltaError(f"expected a row of the id {removed[lost < 0][0]}, which is to be removed, found none")
+        at = np.searchsorted(self.ids, removed)
+        old = RowIndex(np.delete(self.ids, at), np.delete(self.places, at))
+        new, spare = ids[places < 0], np.concatenate([self.free, lost])
+        taken = np.concatenate([spare, np.arange(self.end, self.end + max(0, len(new) - len(spare)))])[: len(new)]
+        places[places < 0] = taken
+        at = np.searchsorted(old.ids, new)
+        made = RowIndex(
+            np.insert(old.ids, at, new), np.insert(old.places, at, taken), spare[len(new) :],
+            max(self.end, int(taken.max()) + 1 if len(taken) else 0),
+        )  # fmt: skip
+        return made, places
 
 
 class ServedModel:
@@ -42,7 +85,7 @@ class ServedModel:
     """
 
     def __init__(self, path: "Union[str, os.PathLike[str]]"):
-        self.version, self.variables = NOTHING, {}  # type: str, Dict[str, np.ndarray]
+        self.version, self.variables = NO_VERSION, {}  # type: str, Dict[str, np.ndarray]
         self._tables: Dict[str, _Rows] = {}
         self._lock = threading.Lock()
         self.apply(path)
@@ -124,43 +167,3 @@ def indices_with(delta: Delta, indices: Mapping[str, RowIndex]) -> Dict[str, Tup
         if size != each.size:
             raise DeltaError(f"{delta.name}: expected {each.size} rows of {name!r} then, found {size}; {WHOLE}")
     return found
-
-
-_STEP = 0x9E3779B97F4A7C15
-
-
-def first_rows(table: str, initializer: Tuple[str, float, float, int], ids: np.ndarray, width: int) -> np.ndarray:
-    """Return the first values of the rows of ``ids`` [n], float32 [n, width].
-
-    Args:
-      table: the name of the table.
-      initializer: kind, two numbers and seed, as in a delta.
-    """
-    kind, first, second, seed = initializer
-    low, high = np.float32(first), np.float32(second)
-    if kind == "constant":
-        return np.full([len(ids), width], low)
-    with np.errstate(over="ignore"):
-        keys = _mixed(ids.astype(np.int64).view(np.uint64) + _salt(table))
-        start = _mixed(keys ^ _salt(f"{table} {seed}"))
-        places = np.array([(column + 1) * _STEP % (1 << 64) for column in range(width)], np.uint64)
-        numbers = _mixed(start[:, np.newaxis] + places)
-    if kind == "uniform":
-        half = numbers[:, : (width + 1) // 2]
-        bits = np.concatenate([half >> np.uint64(40), half & np.uint64((1 << 24) - 1)], 1)[:, :width]
-        return low + (high - low) * (bits.astype(np.float32) * np.float32(2.0**-24))
-    total: Any = sum((numbers >> np.uint64(place)) & np.uint64(0xFFFF) for place in (0, 16, 32, 48))
-    deviation = math.sqrt(4 * (2.0**32 - 1) / 12)
-    normal: np.ndarray = (total.astype(np.float32) - np.float32(2 * (2.0**16 - 1))) * np.float32(1 / deviation)
-    return low + high * normal
-
-
-def _salt(name: str) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """Return SplitMix64's hash of each of ``numbers``, uint64."""
-    numbers = (numbers ^ numbers >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ numbers >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ numbers >> np.uint64(31)

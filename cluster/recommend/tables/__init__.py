@@ -3,6 +3,7 @@
 keras_rows      a layer of Keras that looks up ids, for both runtimes
 lookups         tables and lookups in a graph that is being built; refusals of lookups that cannot be trained
 row_finder      the rows of ids as a model gives them: of any shape, with weights and padding
+splitmix        numbers of the hash, salts of tables; keys and first values with numpy alone
 row_keys        the ids of all tables, hashed to keys; the server of each key; the distinct keys of a step
 initializers    the first value of a row
 held_rows       rows in one server's memory: their columns, places and first values

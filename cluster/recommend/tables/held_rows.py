@@ -153,7 +153,7 @@ class HeldRows:
         if self.slots is not None:
             columns.append((self.slots, self._first_slots(size) if slots is None else slots))
         written = [tf.scatter_update(column, places, values).op for column, values in columns]
-        with tf.control_dependencies([*written, *self.bound.count(tables, 1)]):
+        with tf.control_dependencies([*written, *self.bound.count(tables)]):
             return places, self._index.insert(keys, places)
 
     def _first_slots(self, size: Any) -> Any:
@@ -188,10 +188,10 @@ class HeldRows:
 
     def _remove(self, places: Any) -> Any:
         """Make the operation that removes the rows at ``places`` [n], and gives back the places."""
-        keys, tables = tf.gather(self.keys, places), self._tables_at(places)
+        keys = tf.gather(self.keys, places)
         is_its = tf.equal(self._index.find(keys), places)  # the id may have another row by now
         removed = self._index.remove(tf.gather(keys, where_true(is_its)))
-        with tf.control_dependencies([removed, *self.bound.count(tables, -1)]):
+        with tf.control_dependencies([removed]):
             return self.places.give_back(places)
 
 

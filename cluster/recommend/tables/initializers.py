@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any, Callable, Dict, Sequence, Tuple
 
 from cluster.recommend.tables.lookups import Table
-from cluster.recommend.tables.row_keys import mix, salt, shift_right, signed
+from cluster.recommend.tables.row_keys import mix, shift_right
+from cluster.recommend.tables.splitmix import STEP, salt, signed
 from cluster.runtime.tf_compat import is_of_tensorflow, tf
 
-_STEP = 0x9E3779B97F4A7C15  # SplitMix64's: from one number of a sequence to the next
 _BITS = 24  # of a float32 in [0, 1)
 
 
@@ -106,5 +106,5 @@ def _halves(numbers: Any) -> Any:
 
 def _sequence(start: Any, length: int) -> Any:
     """Return the first numbers of each row's sequence, int64 [n, length]."""
-    places = [signed((column + 1) * _STEP % (1 << 64)) for column in range(length)]
+    places = [signed((column + 1) * STEP % (1 << 64)) for column in range(length)]
     return mix(start[:, tf.newaxis] + tf.constant([places], tf.int64))

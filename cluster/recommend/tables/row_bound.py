@@ -35,11 +35,14 @@ class RowBound:
             self._live, self.floors = (_zeros(f"{name}/{each}", len(tables)) for each in ("live", "floors"))
             self.variables = [self._live, self.floors]
 
-    def count(self, tables: Any, sign: int) -> List[Any]:
-        """Make the operation that counts rows of ``tables`` [n] that came (1) or went (-1); none without bounds."""
+    def count(self, tables: Any) -> List[Any]:
+        """Make the operation that counts new rows of ``tables`` [n]; none without bounds.
+
+        Rows of a table with a bound go only above the bound, and ``recount`` counts those that stay.
+        """
         if not self.happens:
             return []
-        ones = tf.fill(tf.shape(tables), tf.constant(sign, tf.int64))
+        ones = tf.ones_like(tables, tf.int64)
         return [tf.scatter_add(self._live, tf.cast(tables, tf.int32), ones, use_locking=True).op]
 
     def recount(self, table: Any, rows: Any) -> Any:

@@ -7,7 +7,7 @@ A *bag* is what an example has of one feature: any number of ids. One row is mad
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from cluster.recommend.tables.lookups import Table
-from cluster.recommend.tables.row_keys import signed
+from cluster.recommend.tables.splitmix import signed
 from cluster.runtime.tensors import identities, where_true
 from cluster.runtime.tf_compat import tf
 

@@ -10,29 +10,17 @@ The hash function is that of SplitMix64: G. L. Steele, D. Lea and C. H. Flood, "
 generators", OOPSLA 2014.
 """
 
-import hashlib
 from functools import partial
 from typing import Any, List, NamedTuple, Sequence
 
 from cluster.recommend.tables.lookups import Table
+from cluster.recommend.tables.splitmix import LAST_SHIFT, ROUNDS, salt, signed
 from cluster.runtime.gradients import MergedRows, merge_rows
 from cluster.runtime.tensors import call, cond, where_true
 from cluster.runtime.tf_compat import tf
 
 _BUCKET_BITS = 64 - 12
 BUCKETS = 1 << 12
-_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-_LAST = 31
-
-
-def signed(number: int) -> int:
-    """Return the int64 that has the same bits as ``number``, an unsigned number of 64 bits."""
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def salt(name: str) -> int:
-    """Return the salt of a table, a hash of its ``name`` that is an int64."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little", signed=True)
 
 
 def salts(tables: Sequence[Table]) -> Any:
@@ -64,9 +52,9 @@ def mix(numbers: Any) -> Any:
 
 
 def _mix(numbers: Any) -> Any:
-    for shift, factor in _ROUNDS:
+    for shift, factor in ROUNDS:
         numbers = _xor_shifted(numbers, shift) * tf.constant(signed(factor), tf.int64)
-    return _xor_shifted(numbers, _LAST)
+    return _xor_shifted(numbers, LAST_SHIFT)
 
 
 def shift_right(numbers: Any, by: int) -> Any:
@@ -130,8 +118,8 @@ def unmix(numbers: Any) -> Any:
 
 
 def _unmix(numbers: Any) -> Any:
-    numbers = _unshifted(numbers, _LAST)
-    for shift, factor in reversed(_ROUNDS):
+    numbers = _unshifted(numbers, LAST_SHIFT)
+    for shift, factor in reversed(ROUNDS):
         numbers = _unshifted(numbers * tf.constant(signed(_inverse(factor)), tf.int64), shift)
     return numbers
 

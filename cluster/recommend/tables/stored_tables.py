@@ -7,14 +7,15 @@ the rows. A lookup searches for its ids in the list, by plain operations of Tens
 needs neither this project's code nor a parameter server.
 """
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
 from cluster.checkpoints.finished_files import NOT_IN_CHECKPOINT
 from cluster.recommend.tables.initializers import first_values
 from cluster.recommend.tables.lookups import Table
-from cluster.recommend.tables.row_keys import mix, salt
+from cluster.recommend.tables.row_keys import mix
+from cluster.recommend.tables.splitmix import salt
 from cluster.runtime.tensors import where_true
 from cluster.runtime.tf_compat import tf
 
@@ -189,12 +190,12 @@ class FrozenTable:
           rows: arrays float32 [some, width], which together have the n new rows in the order of ``ids``.
         """
         self.size, order = len(ids), np.argsort(ids, kind="stable")
-        _give(session, self._ids, np.append(ids[order], LAST))
-        _give(session, self._places, np.append(order, -1))
+        give(session, self._ids, np.append(ids[order], LAST))
+        give(session, self._places, np.append(order, -1))
         size = -(-len(ids) // len(self._rows))
         sizes = [max(0, min(size, len(ids) - index * size)) for index in range(len(self._rows))]
         for variable, piece in zip(self._rows, joined(rows, sizes, self.table.width)):
-            _give(session, variable, piece)
+            give(session, variable, piece)
 
 
 class FrozenTables:
@@ -226,18 +227,19 @@ class FrozenTables:
           tf.errors.NotFoundError: the checkpoint has no table with the name of one of the tables.
           tf.errors.InvalidArgumentError: a table has another width in the checkpoint.
         """
-        for each, found in [(each, stored_table(reader, each.table)) for each in self.all.values()]:
+        stored = stored_tables(reader)
+        for each, found in [(each, table_in(stored, each.table)) for each in self.all.values()]:
             rows = StoredRows(reader, found, each.table.expire)
             each.load(session, rows.in_parts, rows.parts())
 
 
-def stored_table(reader: Any, table: Table) -> StoredTable:
-    """Return ``table`` as a checkpoint has it.
+def table_in(stored: Mapping[str, StoredTable], table: Table) -> StoredTable:
+    """Return ``table`` among the tables of a checkpoint.
 
     Raises:
       tf.errors.NotFoundError, tf.errors.InvalidArgumentError: the checkpoint lacks the table, or has another width.
     """
-    found = stored_tables(reader).get(table.name)
+    found = stored.get(table.name)
     if found is None:
         raise tf.errors.NotFoundError(None, None, f"Key {table.name} {NOT_IN_CHECKPOINT} (an embedding table)")
     if found.width != table.width:
@@ -271,5 +273,6 @@ def _variable(name: str, first: np.ndarray) -> Any:
     )
 
 
-def _give(session: Any, variable: Any, value: np.ndarray) -> None:
+def give(session: Any, variable: Any, value: np.ndarray) -> None:
+    """Let a variable have ``value``, which may have another first dimension than before."""
     session.run(variable.initializer, {variable.initializer.inputs[1]: value})

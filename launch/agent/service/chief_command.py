@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
-from cluster.protocol.checkpoint_files import version_of
+from cluster.protocol.checkpoint_files import NO_VERSION, version_of
 from cluster.protocol.outcome import GRAPH_MISTAKE, read_outcome
 from cluster.protocol.shared_files import open_to_read
 from launch.agent.checkpoints import resume, stored
@@ -200,7 +200,7 @@ def _since(request: ExportRequest, folder: RunFolder, own: Path) -> Optional[str
     Raises:
       NotExported: no checkpoint with this version exists.
     """
-    if request.since is None or request.since == "0":
+    if request.since in (None, NO_VERSION):
         return request.since
     place = _place(folder) if request.path is None else Path(os.path.expanduser(request.path)).absolute().parent
     versions: Dict[str, stored.LocalCheckpoint] = {}

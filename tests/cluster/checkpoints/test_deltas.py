@@ -13,7 +13,7 @@ from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.saver import Checkpoints
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.protocol.checkpoint_files import ROWS, remove_unfinished
-from cluster.recommend.tables import row_keys
+from cluster.recommend.tables import row_keys, splitmix
 from cluster.recommend.tables.row_optimizers import RowOptimizer, rule_of, slots_of
 from cluster.recommend.tables.saved_tables import SavedTables
 from cluster.recommend.tables.store import Store
@@ -46,7 +46,7 @@ class Model:
             ]
             self.ids, self.of = tf.placeholder(tf.int64, [None]), tf.placeholder(tf.int32, [None])
             self.grads = tf.placeholder(tf.float32, [None, WIDTH])
-            salts = tf.constant([row_keys.salt(each.name) for each in self.tables], tf.int64)
+            salts = tf.constant([splitmix.salt(each.name) for each in self.tables], tf.int64)
             mixed = row_keys.mix(self.ids + tf.gather(salts, self.of))
             owner = row_keys.owners(mixed, SERVERS)
             shares = [tf.dynamic_partition(each, owner, SERVERS) for each in (mixed, self.of, self.grads)]

@@ -10,8 +10,9 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 import pytest
 
+from cluster.protocol.checkpoint_files import NO_VERSION
 from cluster.recommend.serving import DeltaError, ServedModel, next_delta
-from cluster.recommend.serving.delta_file import NOTHING, Delta, TableDelta, read, write
+from cluster.recommend.serving.delta_file import Delta, TableDelta, read, write
 from tests.cluster.recommend.tables import plain
 
 WIDTH, INITIALIZER = 3, ("uniform", -1.0, 1.0, 3)
@@ -20,7 +21,7 @@ Rows = Dict[int, np.ndarray]
 
 
 def version(number: int) -> str:
-    return f"{number * 100}-{number:08x}" if number else NOTHING
+    return f"{number * 100}-{number:08x}" if number else NO_VERSION
 
 
 def between(old: Rows, new: Rows, number: int) -> Delta:
@@ -77,7 +78,7 @@ def test_a_model_has_the_rows_of_each_version_and_first_values_for_other_ids(see
 def test_first_values_are_those_of_training(kind: str, width: int, tmp_path: Path) -> None:
     initializer, nothing = (kind, -0.5, 0.25, 9), np.zeros([0], np.int64)
     table = TableDelta(nothing, np.zeros([0, width], np.float32), nothing, 0, initializer)
-    model = ServedModel(write(Delta(NOTHING, version(1), {"t": table}, {}), tmp_path))
+    model = ServedModel(write(Delta(NO_VERSION, version(1), {"t": table}, {}), tmp_path))
     asked = np.array([*ENDS, *range(50)])
     wanted = [plain.first_row_of("t", width, initializer, int(each)) for each in asked]
     np.testing.assert_allclose(model.rows("t", asked), np.array(wanted, np.float32), atol=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster import embedding
-from cluster.recommend.tables import row_keys
+from cluster.recommend.tables import row_keys, splitmix
 from cluster.recommend.tables.row_keys import chosen, distinct, summed, summed_by_key
 from cluster.recommend.tables.store import Store
 from cluster.runtime.tf_compat import tf
@@ -33,7 +33,7 @@ def test_each_id_of_a_table_has_one_key_in_order_and_each_lookup_finds_its_own(s
     with tf.Graph().as_default(), tf.Session() as session:
         fed = [tf.placeholder(tf.int64, [None]) for _ in ids]
         found = session.run(distinct(fed, [known[each] for each in of], known), dict(zip(fed, ids)))
-        salted = [each + row_keys.salt(known[table].name) for each, table in zip(ids, of)]
+        salted = [each + splitmix.salt(known[table].name) for each, table in zip(ids, of)]
         own = session.run([row_keys.mix(tf.constant(each)) for each in salted])
     pairs = {(key, table) for some, table in zip(own, of) for key in some.tolist()}
     assert list(zip(found.keys.tolist(), found.tables.tolist())) == sorted(pairs)
@@ -42,7 +42,7 @@ def test_each_id_of_a_table_has_one_key_in_order_and_each_lookup_finds_its_own(s
 
 def test_one_key_of_two_tables_in_a_batch_is_refused() -> None:
     known = tables(2)
-    other = row_keys.signed((7 + row_keys.salt("table0") - row_keys.salt("table1")) % (1 << 64))
+    other = splitmix.signed((7 + splitmix.salt("table0") - splitmix.salt("table1")) % (1 << 64))
     with tf.Graph().as_default(), tf.Session() as session:
         found = distinct([tf.constant([7, 8], tf.int64), tf.constant([other], tf.int64)], known, known)
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"table1: id {other} and table0: id 7; give"):

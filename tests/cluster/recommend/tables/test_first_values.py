@@ -7,7 +7,7 @@ import pytest
 
 from cluster.embedding import Table
 from cluster.recommend.tables.initializers import first_values
-from cluster.recommend.tables.row_keys import signed
+from cluster.recommend.tables.splitmix import signed
 from cluster.runtime.tf_compat import tf
 from tests.cluster.recommend.tables import plain
 

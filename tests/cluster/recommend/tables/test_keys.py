@@ -5,7 +5,7 @@ from typing import Any, List
 import numpy as np
 import pytest
 
-from cluster.recommend.tables import row_keys
+from cluster.recommend.tables import row_keys, splitmix
 from cluster.runtime.tf_compat import tf
 from tests.cluster.recommend.tables import plain
 from tests.support.training.jobs import clicks
@@ -28,10 +28,10 @@ def any_ids(seed: int) -> List[int]:
 def test_keys_are_those_of_whole_numbers_and_come_back(name: str) -> None:
     ids = sorted(set(any_ids(len(name))))
     with tf.Graph().as_default():
-        made = row_keys.mix(tf.constant(ids, tf.int64) + row_keys.salt(name))
-        alone = row_keys.mix(tf.constant(ids[0], tf.int64) + row_keys.salt(name))
-        found, first, back = computed(made, alone, row_keys.unmix(made) - row_keys.salt(name))
-    assert found == [row_keys.signed(plain.key(name, each)) for each in ids]
+        made = row_keys.mix(tf.constant(ids, tf.int64) + splitmix.salt(name))
+        alone = row_keys.mix(tf.constant(ids[0], tf.int64) + splitmix.salt(name))
+        found, first, back = computed(made, alone, row_keys.unmix(made) - splitmix.salt(name))
+    assert found == [splitmix.signed(plain.key(name, each)) for each in ids]
     assert first == found[0] and back == ids and len(set(found)) == len(ids)
 
 
@@ -44,7 +44,7 @@ def test_users_of_the_jobs_have_both_keys_by_which_a_hash_table_marks_its_entrie
 def test_a_shift_brings_zeros(by: int) -> None:
     with tf.Graph().as_default():
         (found,) = computed(row_keys.shift_right(tf.constant(EDGES, tf.int64), by))
-    assert found == [row_keys.signed((each & (1 << 64) - 1) >> by) for each in EDGES]
+    assert found == [splitmix.signed((each & (1 << 64) - 1) >> by) for each in EDGES]
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 7, 16])
@@ -54,7 +54,7 @@ def test_servers_get_even_shares_of_ids_however_these_are_made(servers: int, kin
     skewed = np.unique(np.random.RandomState(1).zipf(1.05, 100000).astype(np.uint64).view(np.int64))
     ids = {"counted": count, "even": count * 2, "shifted": count << 40, "skewed": skewed}[kind]
     with tf.Graph().as_default():
-        (found,) = computed(row_keys.owners(row_keys.mix(tf.constant(ids) + row_keys.salt("user")), servers))
+        (found,) = computed(row_keys.owners(row_keys.mix(tf.constant(ids) + splitmix.salt("user")), servers))
     shares = np.bincount(found, minlength=servers) / len(ids)
     # A server has whole buckets, and of random ids a share with this deviation.
     deviation = np.sqrt((1 - 1 / servers) / servers / len(ids))

@@ -13,7 +13,7 @@ from cluster.checkpoints.finished_files import open_reader
 from cluster.checkpoints.pieces_of_variables import Fed
 from cluster.checkpoints.streamed_saver import StreamedSaver
 from cluster.errors import TrainingError
-from cluster.recommend.tables import row_keys
+from cluster.recommend.tables import row_keys, splitmix
 from cluster.recommend.tables.loaded_rows import WarmTables
 from cluster.recommend.tables.row_optimizers import slots_of
 from cluster.recommend.tables.saved_tables import SavedTables
@@ -57,7 +57,7 @@ class New:
     def find(self, table: str, identity: int) -> bytes:
         """What a lookup in ``left`` answers, on the server that its key belongs to."""
         with tf.Graph().as_default(), tf.Session() as session:
-            key = row_keys.mix(tf.constant([identity], tf.int64) + row_keys.salt(table))
+            key = row_keys.mix(tf.constant([identity], tf.int64) + splitmix.salt(table))
             key, owner = session.run([key, row_keys.owners(key, self.servers)])
         answer: np.ndarray = self.session.run(self.answers[owner[0]], {self.keys: key})
         return bytes(answer.tobytes())
