@@ -24,7 +24,7 @@ class RowBound:
 
     Attributes:
       happens: whether any table has a bound.
-      floors: the number of the oldest update whose rows each table still has, int64 [tables]; None without bounds.
+      floors: the number of the oldest update whose rows each table still has, int64 [tables]; there only with bounds.
     """
 
     def __init__(self, name: str, tables: Sequence[Table], servers: int):

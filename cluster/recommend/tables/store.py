@@ -183,7 +183,7 @@ class Store(HeldRows):
             known = self.candidates.of(new)
         kept = where_true(known.tables >= 0)
         new, tables, counts, of_new = (tf.gather(each, kept) for each in (new, *known, without))
-        removed = self._index.remove(new) if self._removes else tf.no_op()  # those of expired rows
+        removed = self._index.remove(new) if self._expiry.happens else tf.no_op()  # those of expired rows
         written = tf.no_op()
         if self.candidates.counts:
             wanted = tf.gather(tf.constant([each.admit for each in self.all_tables], tf.int64), tables)
