@@ -50,7 +50,7 @@ def test_kinds_of_exceptions_in_coroutines_are_promises_of_their_own() -> None:
 
 
 def test_what_a_fault_meets_is_the_phase_and_the_fault_before_it() -> None:
-    faults = [Fault(0.5, "clock", "h1"), Fault(60.0, "slow", "h1"), Fault(70.0, "stop"), Fault(71.0, "clock", "h1")]
+    faults = [Fault(0.5, "clock", "h1"), Fault(60.0, "slow", "h1"), Fault(70.0, "stop"), Fault(70.3, "clock", "h1")]
     world = World(17459, faults)
     found = met.watch(world)
     assert verdict(world) is None

@@ -68,7 +68,7 @@ def test_steps_that_are_lost_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_servers_that_end_before_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ending, "_due", lambda self, processes, now: PS)
-    assert broken(PLAIN, Fault(100.0, "stop")).startswith("I6: ps:1 is ended while worker:0, ")
+    assert broken(PLAIN, Fault(100.0, "stop")).startswith("I6: ps:0 is ended while worker:0, ")
 
 
 def test_a_run_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import math
 import secrets
 from abc import ABC, abstractmethod
-from typing import Any, AsyncIterator, Dict
+from typing import Any, AsyncIterator, Dict, Optional
 
 from launch.agent.protocol.messages import Event, Tick
 from launch.agent.state.run_folder import RunFolder
@@ -30,6 +30,7 @@ class Agent(ABC):
         self._host = request.host
         self.incarnation = secrets.token_hex(8)
         self.is_away = False
+        self._next_tick: Optional[asyncio.TimerHandle] = None
 
     @abstractmethod
     async def open(self) -> None:
@@ -68,13 +69,18 @@ class Agent(ABC):
         self.wake()
 
     def wake(self) -> None:
-        """Let the loop check its tasks now instead of at the next poll, because a child process has ended."""
+        """Let the loop check its tasks now instead of at the next Tick: a child has ended, or an order must be obeyed."""
         self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:
-        """Return the next event, or a Tick after ``POLL_S`` without one."""
-        try:
-            event: Event = await asyncio.wait_for(self._events.get(), POLL_S)
-        except asyncio.TimeoutError:
-            return Tick()
+        """Return the next event; a Tick comes at most ``POLL_S`` after the one before.
+
+        Other events do not delay it: a lead may receive hundreds in a second.
+        """
+        if self._next_tick is None:
+            self._next_tick = asyncio.get_event_loop().call_later(POLL_S, self.wake)
+        event: Event = await self._events.get()
+        if isinstance(event, Tick):
+            self._next_tick.cancel()
+            self._next_tick = None
         return event

@@ -27,6 +27,7 @@ from launch.agent.protocol.messages import (
     Start,
     Started,
     Stop,
+    Tick,
 )
 from launch.agent.protocol.silence import MARGIN_SHARE
 from launch.agent.service.agent import Agent
@@ -90,7 +91,8 @@ class Member(Agent):
                 event = await self._next()
                 if self.is_away:
                     return
-                self._tasks.poll(now())
+                if isinstance(event, Tick):
+                    self._tasks.poll(now())
                 self._send(event)
                 self._check_silence()
                 self._check_departure()
@@ -238,6 +240,7 @@ class Member(Agent):
                 return
             self._obeyed.add(message)
             self._tasks.obey(message, now())
+            self.wake()
         elif isinstance(message, Fetch):
             self._copier.fetch()
         elif isinstance(message, End):
