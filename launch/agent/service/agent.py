@@ -69,7 +69,7 @@ class Agent(ABC):
         self.wake()
 
     def wake(self) -> None:
-        """Let the loop check its tasks now instead of at the next Tick: a child has ended, or an order must be obeyed."""
+        """Let the loop check its tasks now, not at the next Tick: a child has ended, or an order has arrived."""
         self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:
