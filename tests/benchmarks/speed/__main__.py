@@ -9,8 +9,8 @@ from typing import List, Optional, Sequence
 
 from tests.benchmarks.speed import bounds, headline, horovod, overview, plots, report, transfer
 from tests.benchmarks.speed.cases import CASES, WAYS, Case, Way
-from tests.benchmarks.speed.results import add, read
-from tests.benchmarks.speed.running import Failed, Pace, measure
+from tests.benchmarks.speed.results import add, commit, read
+from tests.benchmarks.speed.running import ROOT, Failed, Pace, measure
 from tests.support.hosts import FakeHosts, MissingError
 
 RESULTS = Path("build/speed.json")
@@ -84,7 +84,8 @@ def compare(
                 home.mkdir(parents=True, exist_ok=True)
                 found = measure(hosts, case, way, pace, home)
                 python = "{}.{}".format(*sys.version_info)
-                add(results, {"case": case.name, "way": way.name, "python": python, "socket": share, **found})
+                of = {"case": case.name, "way": way.name, "commit": commit(ROOT), "python": python, "socket": share}
+                add(results, {**of, **found})
                 print(
                     f"{case.name:14} {way.name:14} {found['step_ms']:8.1f} ms/step over {found['steps']} steps,"
                     f" processors {100 * found['busy']:.0f} % busy",

@@ -52,17 +52,23 @@ def _median(values: Sequence[float]) -> Optional[float]:
 def tables(results: Sequence[Result]) -> str:
     """Every case that has results, in the order of the cases, under a line that says what it is."""
     measured = {each["case"] for each in results}
-    return "\n\n".join(f"{title(CASES[name])}\n\n{table(CASES[name], results)}" for name in CASES if name in measured)
+    return "\n\n".join(_titled(CASES[name], results) for name in CASES if name in measured)
 
 
 def page(text: str, results: Sequence[Result]) -> str:
     """The same page with the tables of these results between ``<!-- table: CASE -->`` and ``<!-- end -->``."""
 
     def written(found: Any) -> str:
-        case = CASES[found[2]]
-        return f"{found[1]}{title(case)}\n\n{table(case, results)}\n{found[3]}"
+        return f"{found[1]}{_titled(CASES[found[2]], results)}\n{found[3]}"
 
     return _TABLE.sub(written, text)
+
+
+def _titled(case: Case, results: Sequence[Result]) -> str:
+    """The table of a case under a line that says what it is, and of which commits the results are."""
+    commits = dict.fromkeys(each["commit"] for each in results if each["case"] == case.name and each.get("commit"))
+    measured = "; measured at " + ", ".join(f"`{each}`" for each in commits) if commits else ""
+    return f"{title(case)}{measured}\n\n{table(case, results)}"
 
 
 def title(case: Case) -> str:
