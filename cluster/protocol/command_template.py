@@ -4,7 +4,6 @@ A placeholder is one of the names below in braces. ``${HOME}`` is left to the sh
 unchanged: ``{}``, ``{"a": 1}``, ``{ print }``.
 """
 
-import difflib
 import re
 from typing import List, Mapping
 
@@ -48,6 +47,8 @@ def unknown(word: str) -> List[str]:
 
 def nearest(name: str) -> str:
     """Return a hint for the unknown placeholder ``name``: the most similar placeholder, or all placeholders."""
+    import difflib  # only for this error
+
     near = difflib.get_close_matches(name, PLACEHOLDERS, 1, 0.7) or [
         each for each in PLACEHOLDERS if name.endswith(each)
     ]

@@ -13,7 +13,6 @@ import faulthandler
 import json
 import os
 import signal
-import statistics
 import threading
 import time
 from collections import deque
@@ -144,7 +143,8 @@ class Heartbeat:
         slowest = self._slowest.get(phase)
         slowest_s = 0.0 if slowest is None else slowest.seconds
         # The lower one of two: the duration of a first step is useless once a second step has been recorded.
-        usual_s = statistics.median_low(self._steps.copy() or [0.0])
+        steps = sorted(self._steps.copy() or [0.0])
+        usual_s = steps[(len(steps) - 1) // 2]
         if phase in STEPS and lasts_s >= asks_after(slowest_s):
             self._ask_beside(phases)
         owes = self._answer[1] if self._answer[0] == phases else None

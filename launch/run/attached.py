@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from cluster.protocol.quantity import quantity
-from launch.agent.supervision.agents import WINDOW_S, Ends
+from launch.agent.supervision.agent_lives import WINDOW_S, Ends
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet

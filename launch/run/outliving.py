@@ -1,7 +1,8 @@
 """The proof that a detached run outlives the logins that started it.
 
 On some hosts, the processes of a login end with the login: by systemd's logind with ``KillUserProcesses=yes``, or by an
-sshd in a container. So the launcher closes every connection, waits, and asks each agent over a second one.
+sshd in a container. So the launcher closes every connection, waits, and asks the lead's agent over a second one which
+agents are linked to it. Their logins are over, and they live. The launcher itself asks the other hosts.
 """
 
 import time
@@ -36,13 +37,25 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
         fleet.hosts[host].close()
     time.sleep(SETTLE_S)
 
-    def ask(host: Host) -> Dict[str, Any]:
-        host.connect()
-        return fleet.ask_host(host, "status", fleet.reference(host.name, run), ANSWER_S)
+    def ask(host: Host, verb: str) -> Dict[str, Any]:
+        return fleet.ask_host(host, verb, fleet.reference(host.name, run), ANSWER_S)
 
-    answers, problems = fleet.each(ask, remote, interruptible=False)
+    def ask_lead(host: Host) -> List[str]:
+        host.connect()
+        return ask(host, "linked").get("hosts", [])  # type: ignore[no-any-return]
+
+    def ask_status(host: Host) -> Dict[str, Any]:
+        if host.name != fleet.lead:  # its connection is open
+            host.connect()
+        return ask(host, "status")
+
+    found, _ = fleet.each(ask_lead, [fleet.lead], interruptible=False)
+    linked = {host for hosts in found.values() for host in hosts} - {fleet.lead}
+    rest = [host for host in remote if host not in linked and host != fleet.lead]
+    answers, problems = fleet.each(ask_status, [fleet.lead, *rest], interruptible=False)
     ended = ended_with_login(answers)
     if ended:
+        fleet.each(lambda host: host.connect(), sorted(linked), interruptible=False)
         take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
         raise CannotStart([HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended], ADVICE)
     return [f"{problem}; the run may have ended there with the login" for problem in problems]

@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 
 from launch.agent.leftovers import GONE_S
 from launch.agent.linux import processes
-from launch.agent.service import recovery
+from launch.agent.service import beginning
 from launch.agent.service.keeping import (
     BEGIN_S,
     FAILED,
@@ -107,7 +107,7 @@ class Keeper:
 
     def _begin_next(self) -> Optional[int]:
         """Begin the next agent as ``beginning.serve_again`` does; return its exit code where it ends at once."""
-        if not recovery.goes_on(self._machine.folder, self._request):
+        if not beginning.goes_on(self._machine.folder, self._request):
             return OVER
         if process_records.tasks_of(self._machine.folder):
             self._note("the next agent ends: something of the one before hangs")

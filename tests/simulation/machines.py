@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from cluster.protocol.standby import STANDBY
-from launch.agent.service import recovery
+from launch.agent.service import beginning
 from launch.agent.service.keeping import AWAY, FAILED, OVER
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
@@ -237,7 +237,7 @@ class Machine:
         """Do what ``launch.agent.service.beginning`` does."""
         if self._boots != boots or not self.has_unit or self.keepers.newest is not None:
             return
-        if recovery.goes_on(self.folder, self.request):
+        if beginning.goes_on(self.folder, self.request):
             self.keepers.begin(replace(self.request, again=True, booted=True))
         else:
             self.has_unit = False

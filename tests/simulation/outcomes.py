@@ -3,7 +3,7 @@
 from typing import Any, Dict, List
 
 from launch.agent.service.keeping import LONGEST_PAUSE_S
-from launch.agent.supervision.agents import MOST
+from launch.agent.supervision.agent_lives import MOST
 from tests.simulation import alone
 from tests.simulation.promises import LOSES_FILES, Broken
 

@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from launch.agent.service.keeping import LONGEST_PAUSE_S
 from launch.agent.service.lead import FIRST_WORD_S
-from launch.agent.supervision.agents import MOST, WINDOW_S
+from launch.agent.supervision.agent_lives import MOST, WINDOW_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
 from launch.run.draft import DESERTED_S

@@ -5,7 +5,7 @@ from typing import List
 import pytest
 
 from launch.agent.service.keeping import CHANCE_S, LEAST_S, LOOK_S
-from launch.agent.supervision.agents import MOST
+from launch.agent.supervision.agent_lives import MOST
 from tests.simulation import keeper_faults
 from tests.simulation.faults import Fault
 from tests.simulation.operators import further_faults

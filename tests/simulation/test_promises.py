@@ -10,7 +10,7 @@ from launch.agent.protocol.silence import Silences
 from launch.agent.service import lead, publication
 from launch.agent.service.member import Member
 from launch.agent.supervision import restart_policy
-from launch.agent.supervision.agents import Ends
+from launch.agent.supervision.agent_lives import Ends
 from launch.agent.supervision.ending import PS, Ending
 from launch.agent.supervision.incidents import Incidents
 from launch.agent.supervision.restart_policy import Restarts

@@ -8,6 +8,7 @@ on this host. Otherwise it is among the copies that this host keeps.
 import contextlib
 import os
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -20,7 +21,6 @@ from launch.agent.state.run_folder import RunFolder, expand, name_of
 from launch.agent.state.runs import generation, note_generation, runs
 from launch.agent.wire.run_request import Wanted
 from launch.agent.wire.verb_requests import HandoverRequest, HeldRequest, RunReference
-from launch.status.run import RunRecord, RunStatus
 from launch.status.run_history import RunHistory
 
 
@@ -68,8 +68,15 @@ def continued(folder: RunFolder, name: str, directory: Optional[str], wanted: Op
     return _curve(next((run for run in _earlier(folder, name, directory) if of in (None, run.run)), None))
 
 
+@dataclass(frozen=True)
+class _Curve:
+    """The field of a run's status that the next run continues."""
+
+    history: RunHistory = field(default_factory=RunHistory)
+
+
 def _curve(run: Optional[RunFolder]) -> RunHistory:
-    status = None if run is None else run.read_record("status.json", RunStatus)
+    status = None if run is None else run.read_record("status.json", _Curve)
     return RunHistory() if status is None else status.history
 
 
@@ -103,6 +110,8 @@ def held(request: HeldRequest) -> Dict[str, Any]:
 
 
 def _continued_run(run: Optional[RunFolder]) -> Dict[str, Any]:
+    from launch.status.run import RunRecord  # only here: a member's agent needs no status of a run
+
     args, train = plan_file.arguments(KeptPlan() if run is None else plan_file.read(run))
     known = RunRecord(run.run, name_of(run.run), args=args, train=train) if run and (args or train) else None
     return {"history": to_values(_curve(run)), "record": known and to_values(known)}

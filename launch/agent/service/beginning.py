@@ -22,7 +22,6 @@ from launch.agent.state import locks
 from launch.agent.state.log import say as write_log
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
-from launch.status.run import ENDED
 
 START_S = 60.0
 ENDED_S, LOOK_S = 15.0, 0.01  # for the end of an agent that refused to start, and of its keeper
@@ -37,7 +36,7 @@ def start(request: RunRequest) -> Dict[str, Any]:
     serving = leftovers.make_way(folder) if request.again else None
     if serving is not None:
         return {"ready": True, "pid": serving, "lives": True}
-    if request.again and (folder.read_whole("status.json") or {}).get("state") in ENDED:
+    if request.again and _has_ended(folder):
         return {"error": f"expected a run that has not ended, but {folder.run} has ended"}
     ready, says = os.pipe()
     try:
@@ -63,6 +62,12 @@ def start(request: RunRequest) -> Dict[str, Any]:
     return answer
 
 
+def _has_ended(folder: RunFolder) -> bool:
+    from launch.status.run import ENDED  # as in ``serve``
+
+    return (folder.read_whole("status.json") or {}).get("state") in ENDED
+
+
 def _wait_for_end(agent: int) -> None:
     """Wait for the end of an agent that refused to start, and of its keeper.
 
@@ -75,7 +80,10 @@ def _wait_for_end(agent: int) -> None:
 
 def serve(request: RunRequest, says: int) -> int:
     """Run the agent and its keeper, and return the exit code; ``says`` is the pipe for the answer to ``start``."""
-    from launch.agent.service import daemon, keeper, keeping, recovery  # only here: the verb itself needs none of them
+    from launch.agent.service import daemon, keeper, keeping  # only here: the verb itself needs none of them
+
+    if request.run_plan is not None:  # before any agent is forked: later the files of the code may have changed
+        from launch.agent.service import lead  # noqa: F401
 
     def say(values: Dict[str, Any]) -> None:
         os.write(says, json.dumps(values).encode() + b"\n")
@@ -87,8 +95,9 @@ def serve(request: RunRequest, says: int) -> int:
     again = replace(request, again=True)
 
     def serve_again(own: Process, pulse: keeper.Pulse) -> int:
-        goes_on = recovery.goes_on(folder_of(request), request)
-        return daemon.serve(again, note, own, pulse) if goes_on else keeping.OVER
+        if not goes_on(folder_of(request), request):
+            return keeping.OVER
+        return daemon.serve(again, note, own, pulse)
 
     service = keeper.Service(
         first=lambda own, pulse: daemon.serve(request, say, own, pulse),
@@ -100,6 +109,20 @@ def serve(request: RunRequest, says: int) -> int:
     return keeper.keep(folder_of(request), service)
 
 
+def goes_on(folder: RunFolder, request: RunRequest) -> bool:
+    """Return whether an agent of the run must restart although the launcher has not requested it.
+
+    A member is always restarted. A lead is restarted where the launcher has left, and the run has not ended and was not
+    about to end.
+    """
+    if request.run_plan is None:
+        return True
+    from launch.agent.service import recovery  # of the lead alone
+    from launch.status.run import is_over
+
+    return folder.has(recovery.DETACHED) and not is_over(folder.read_whole("status.json"))
+
+
 def return_to_run() -> None:
     """Restart the agent of a detached run after a boot; ``sys.argv`` has the path of the agent's folder."""
     sys.exit(start_again(Path(sys.argv[2])))
@@ -107,8 +130,7 @@ def return_to_run() -> None:
 
 def start_again(own: Path, begin: Begin = start) -> int:
     """Restart the agent whose folder is ``own``; return an exit code for systemd."""
-    from launch.agent.service import recovery  # as in ``serve``
-    from launch.agent.state import boot_unit
+    from launch.agent.state import boot_unit  # as in ``serve``
 
     os.umask(0o077)
     folder = RunFolder(own.parents[3], own.parents[1].name, own.name)
@@ -118,7 +140,7 @@ def start_again(own: Path, begin: Begin = start) -> int:
             print(f"{own / boot_unit.BOOT}: this file is damaged, so no agent of the run starts here", flush=True)
         return DONE if own.is_dir() else AGAIN
     request = kept.request
-    if not recovery.goes_on(folder, request):
+    if not goes_on(folder, request):
         boot_unit.remove(folder)
         return DONE
     os.environ.clear()

@@ -19,7 +19,6 @@ from launch.agent.retention import pruning
 from launch.agent.service.agent import Agent
 from launch.agent.service.keeper import Pulse
 from launch.agent.service.keeping import AWAY, FAILED, OVER, TAKEN, beat, patience_s
-from launch.agent.service.lead import Lead
 from launch.agent.service.located import folder_of, located
 from launch.agent.service.member import Member
 from launch.agent.service.preparation import HostShare, NotReady, environment, forget, prepare
@@ -115,6 +114,8 @@ def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "as
     """Return the lead where the request has the plan of the whole run, else a member."""
     if request.run_plan is None:
         return Member(request, folder, tasks, events)
+    from launch.agent.service.lead import Lead  # a third of an agent's modules, of which most hosts need none
+
     return Lead(request, request.run_plan, folder, tasks, events)
 
 

@@ -27,7 +27,7 @@ from launch.agent.service.keeping import BEGIN_S, FAILED, Keeping, Moment, Pulse
 from launch.agent.state import boot_unit
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
-from launch.agent.supervision.agents import WINDOW_S
+from launch.agent.supervision.agent_lives import WINDOW_S
 
 
 class Pulse:

@@ -16,7 +16,7 @@ import asyncio
 import math
 from typing import Callable, NamedTuple, Optional
 
-from launch.agent.supervision.agents import Ends
+from launch.agent.supervision.agent_lives import Ends
 
 BEAT_S = 0.5
 PART = 0.8  # of the silence after which a host is lost

@@ -216,6 +216,8 @@ class Lead(Agent):
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
+        elif verb == "linked":
+            yield {"hosts": sorted([self._host, *self._members.linked])}
         elif verb == "drain":
             yield self._drain(DrainRequested(request["tasks"], request["back"]))
         elif verb in ("stop", "kill") and self._supervisor.state.phase is Phase.ENDED:

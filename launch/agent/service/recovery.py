@@ -15,8 +15,8 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence
 from launch.agent.protocol.messages import Order, Start
 from launch.agent.state.run_folder import RunFolder, attempt_of
 from launch.agent.supervision.supervisor import Supervisor
-from launch.agent.wire.run_request import RunPlan, RunRequest
-from launch.status.run import ENDED, RunStatus, is_over
+from launch.agent.wire.run_request import RunPlan
+from launch.status.run import ENDED, RunStatus
 
 DETACHED = "detached.json"  # exists once the launcher has left: the next lead waits for no launcher
 ATTEMPTS = "attempts.json"
@@ -86,17 +86,6 @@ def rejoined(run: RunPlan, booted: bool) -> RunPlan:
         return run
     quorum = len(run.hosts) // 2 + 1 if is_elastic else 0
     return replace(run, join_s=run.rejoin_s or run.join_s, quorum=quorum)
-
-
-def goes_on(folder: RunFolder, request: RunRequest) -> bool:
-    """Return whether an agent of the run must restart although the launcher has not requested it.
-
-    A member is always restarted. A lead is restarted where the launcher has left, and the run has not ended and was not
-    about to end.
-    """
-    if request.run_plan is None:
-        return True
-    return folder.has(DETACHED) and not is_over(folder.read_whole("status.json"))
 
 
 def read(folder: RunFolder) -> Optional[Earlier]:

@@ -10,6 +10,7 @@ run_state       the phase of a run, its result, the knowledge that all rules sha
 task_records    the lead's records of the tasks, by name, host and state
 task_events     rule: the reports of agents about tasks, from start to end
 program_steps   rule: the steps that a program under ``command:`` reports
+agent_lives     the agents of a host, one after the other, and the bound for how often they end
 agents          rules: the start of a run once its hosts have joined, replaced agents, and lost hosts
 formation       the tasks of a run that train together, without absent hosts and drained tasks
 elastic         rule: the first formation of a run, and the next one when a host is lost or returns

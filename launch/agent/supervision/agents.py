@@ -4,11 +4,11 @@ A restarted agent has another incarnation, a random text. The tasks of the earli
 They have not failed, so this does not count against ``restart.max``. A separate bound limits an agent's restarts.
 """
 
-from collections import defaultdict, deque
-from typing import DefaultDict, Deque, Dict, List, Optional
+from collections import deque
+from typing import Dict, List, Optional
 
-from cluster.protocol.quantity import quantity
 from launch.agent.protocol.messages import Event, Go, Joined, Lost, Order
+from launch.agent.supervision.agent_lives import Lives
 from launch.agent.supervision.departures import Departures
 from launch.agent.supervision.elastic import Formations
 from launch.agent.supervision.incident import Incident
@@ -16,8 +16,6 @@ from launch.agent.supervision.restart_policy import Restarts
 from launch.agent.supervision.run_state import Phase, SupervisedRun, SupervisionRule
 
 LONG = 1.5  # times the silence after which a host is lost; only a host that returns by a boot is silent for longer
-MOST = 5  # ends of a host's agent within ``WINDOW_S``; the next end fails the run
-WINDOW_S = 600.0
 
 
 class Gathering(SupervisionRule):
@@ -62,52 +60,6 @@ class Gathering(SupervisionRule):
         """Return an error text for a host that is overdue."""
         what = f"its agent has not reached the lead agent at {self._plan.control} within {self._plan.join_s:.0f} s"
         return f"{what}; `launch check` names the closed port, or the name that resolves to another machine there"
-
-
-class Ends:
-    """The times at which the agents of one host ended, in seconds on any monotonic clock."""
-
-    def __init__(self) -> None:
-        self._at: Deque[float] = deque(maxlen=MOST + 1)
-
-    def add(self, now: float) -> None:
-        """Record the end of an agent."""
-        self._at.append(now)
-
-    def recent(self, now: float) -> int:
-        """Return how many agents ended within the last ``WINDOW_S`` seconds; the count stops at ``MOST`` + 1."""
-        return sum(now - at <= WINDOW_S for at in self._at)
-
-    def too_many(self, now: float) -> int:
-        """Return how many agents ended within the last ``WINDOW_S`` seconds if more than ``MOST`` did; else 0."""
-        recent = self.recent(now)
-        return recent if recent > MOST else 0
-
-
-class Lives:
-    """The current agent of each host, and the ends of each host's earlier agents.
-
-    Times are seconds on the clock of the supervisor.
-    """
-
-    def __init__(self) -> None:
-        self._current: Dict[str, str] = {}
-        self._ends: DefaultDict[str, Ends] = defaultdict(Ends)
-
-    def record_join(self, host: str, incarnation: str, now: float) -> bool:
-        """Record that an agent joined; return whether the agent replaces an earlier one of the same host."""
-        before = self._current.get(host)
-        self._current[host] = incarnation
-        if before in (None, incarnation):
-            return False
-        self._ends[host].add(now)
-        return True
-
-    def too_many(self, host: str, now: float) -> Optional[str]:
-        """Return an error text for a host whose agents end too often; else None."""
-        times = self._ends[host].too_many(now)
-        see = "see the run's agent.log on that host"
-        return f"{host}: its agent ended {quantity(times, 'time')} within {WINDOW_S:.0f} s; {see}" if times else None
 
 
 class HostEvents(SupervisionRule):

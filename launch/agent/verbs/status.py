@@ -54,6 +54,11 @@ def _is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
         return False
 
 
+def linked(reference: RunReference) -> Dict[str, Any]:
+    """Return {"hosts": the hosts whose agents are linked to the lead of the newest run} or {"error": …}."""
+    return _ask(reference, {"do": "linked"})
+
+
 def restart(request: RestartRequest) -> Dict[str, Any]:
     """Ask the lead of the newest run to restart tasks; return {"asked": True} or {"error": …}."""
     return _ask(request.run, {"do": "restart", "tasks": list(request.tasks)})

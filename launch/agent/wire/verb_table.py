@@ -5,6 +5,7 @@
     return    restarts the agent of a detached run after a boot; its request is in the folder that argv names
     attach    joins this process's stdin and stdout to the running agent
     status    reports the newest run of a name, from its agent or, without an agent, from its files
+    linked    names the hosts whose agents are linked to the lead of the newest run; on the lead
     restart   ends tasks of the newest run, so that their next attempts begin; on the lead
     drain     drains tasks of the newest run, or takes tasks back; on the lead
     logs      sends lines of task logs, with follow until the run is over
@@ -68,6 +69,7 @@ _VERBS = (
     Verb("return", "launch.agent.service.beginning:return_to_run", has_request=False),
     Verb("attach", "launch.agent.protocol.local_socket:attach", (TELL,)),
     Verb("status", "launch.agent.verbs.status:status"),
+    Verb("linked", "launch.agent.verbs.status:linked"),
     Verb("restart", "launch.agent.verbs.status:restart"),
     Verb("drain", "launch.agent.verbs.status:drain"),
     Verb("logs", "launch.agent.verbs.logs:logs", (TELL, GOES)),

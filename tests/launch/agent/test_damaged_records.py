@@ -136,7 +136,7 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
     )
     prune = PruneRequest(("h",), str(folder.workdir), "r", Keep(), 2e9)
     return {
-        "goes on": lambda: recovery.goes_on(folder, replace(request, run_plan=run_plan("h:2222"))),
+        "goes on": lambda: beginning.goes_on(folder, replace(request, run_plan=run_plan("h:2222"))),
         "next lead": lambda: recovery.Attempts(folder, False).continue_in(Replay().run, _earlier(folder)),
         "next report": lambda: publication.ReportFile(folder, lambda: 1.0).note(Replay().run.status(), final=False),
         "next hooks": lambda: asyncio.run(_resumed(folder, request)),

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from cluster.protocol.typed_json import from_values
-from launch.agent.supervision.agents import MOST, WINDOW_S
+from launch.agent.supervision.agent_lives import MOST, WINDOW_S
 from launch.agent.wire.run_request import RunRequest
 from launch.errors import HostProblem
 from launch.fleet import Fleet

@@ -24,7 +24,7 @@ from launch.agent.service.keeping import (
     owns_records,
     patience_s,
 )
-from launch.agent.supervision.agents import MOST, WINDOW_S
+from launch.agent.supervision.agent_lives import MOST, WINDOW_S
 
 PATIENCE_S = 8.0
 WHOLE, MUST_GO = bytes([100]), bytes([200])  # beats that grant the whole patience

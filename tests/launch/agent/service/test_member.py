@@ -1,6 +1,8 @@
 """What a member sends to the lead of the events on its host, and when it looks at its tasks."""
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, List
 
@@ -70,3 +72,16 @@ def test_an_order_is_carried_out_without_waiting_for_a_tick(tmp_path: Path) -> N
         return member._events.get_nowait()  # type: ignore[no-any-return]
 
     assert isinstance(asyncio.run(scene()), Tick) and tasks.order == Stop("ps:0", 1.0, 0)
+
+
+def test_the_agent_of_a_member_loads_nothing_of_the_lead() -> None:
+    """Most hosts of a run have a member, and starting 64 agents takes seconds of processors."""
+    code = "import sys; from launch.agent.service import beginning, daemon, keeper, keeping; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], universal_newlines=True).split()
+    lead = (
+        "launch.agent.service.lead",
+        "launch.agent.supervision.supervisor",
+        "launch.agent.hooks",
+        "launch.status.run",
+    )
+    assert "launch.agent.service.member" in loaded and not set(lead) & set(loaded)

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.protocol.typed_json import to_values
 from launch.agent.protocol.messages import Go, Joined, Start
-from launch.agent.service import recovery
+from launch.agent.service import beginning, recovery
 from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus, utc
@@ -148,14 +148,14 @@ def test_a_lead_is_started_again_by_nobody_where_the_run_is_over_or_its_launcher
 ) -> None:
     folder = folder_with(tmp_path, **{"status.json": status, "detached.json": {} if detached else None})
     lead = run_request(run_plan=run_plan())
-    assert recovery.goes_on(folder, lead) is (goes_on and detached)
-    assert recovery.goes_on(folder, replace(lead, run_plan=None))  # a member learns from the lead
+    assert beginning.goes_on(folder, lead) is (goes_on and detached)
+    assert beginning.goes_on(folder, replace(lead, run_plan=None))  # a member learns from the lead
 
 
 def test_a_status_that_a_power_cut_has_left_in_pieces_is_none(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, **{"detached.json": {}})
     (folder.own / "status.json").write_text("")
-    assert recovery.read(folder) is None and recovery.goes_on(folder, run_request(run_plan=run_plan()))
+    assert recovery.read(folder) is None and beginning.goes_on(folder, run_request(run_plan=run_plan()))
 
 
 def folder_with(tmp_path: Path, **files: Any) -> RunFolder:

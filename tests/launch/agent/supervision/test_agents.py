@@ -1,7 +1,7 @@
 """An agent that died and was started again: its tasks ended with it and begin anew, and that is nobody's failure."""
 
 from launch.agent.protocol.messages import Advanced, End, Exited, Go, Joined, Start, Stop, StopRequested
-from launch.agent.supervision.agents import MOST, WINDOW_S, Ends, Lives
+from launch.agent.supervision.agent_lives import MOST, WINDOW_S, Ends, Lives
 from launch.agent.supervision.run_state import Phase
 from tests.support.agent.histories import Replay, advanced, started
 
