@@ -2,7 +2,7 @@
 
 On some hosts, the processes of a login end with the login: by systemd's logind with ``KillUserProcesses=yes``, or by an
 sshd in a container. So the launcher closes every connection, waits, and asks the lead's agent over a second one which
-agents are linked to it. Their logins are over, and they live. The launcher itself asks the other hosts.
+agents it receives messages from. Their logins are over, and they live. The launcher itself asks the other hosts.
 """
 
 import time
@@ -42,7 +42,7 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
 
     def ask_lead(host: Host) -> List[str]:
         host.connect()
-        return ask(host, "linked").get("hosts", [])  # type: ignore[no-any-return]
+        return ask(host, "linked").get("hosts", [])
 
     def ask_status(host: Host) -> Dict[str, Any]:
         if host.name != fleet.lead:  # its connection is open
@@ -55,7 +55,6 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
     answers, problems = fleet.each(ask_status, [fleet.lead, *rest], interruptible=False)
     ended = ended_with_login(answers)
     if ended:
-        fleet.each(lambda host: host.connect(), sorted(linked), interruptible=False)
         take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
         raise CannotStart([HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended], ADVICE)
     return [f"{problem}; the run may have ended there with the login" for problem in problems]

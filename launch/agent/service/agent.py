@@ -31,6 +31,7 @@ class Agent(ABC):
         self.incarnation = secrets.token_hex(8)
         self.is_away = False
         self._next_tick: Optional[asyncio.TimerHandle] = None
+        self._has_tick = False  # whether a Tick waits in the queue
 
     @abstractmethod
     async def open(self) -> None:
@@ -70,17 +71,22 @@ class Agent(ABC):
 
     def wake(self) -> None:
         """Let the loop check its tasks now, not at the next Tick: a child has ended, or an order has arrived."""
-        self._events.put_nowait(Tick())
+        if not self._has_tick:
+            self._has_tick = True
+            self._events.put_nowait(Tick())
 
     async def _next(self) -> Event:
-        """Return the next event; a Tick comes at most ``POLL_S`` after the one before.
+        """Return the next event; other events do not delay a Tick, which is put into the queue every ``POLL_S``.
 
-        Other events do not delay it: a lead may receive hundreds in a second.
+        A lead may receive hundreds of events in a second, and each look at tasks costs the same.
         """
         if self._next_tick is None:
             self._next_tick = asyncio.get_event_loop().call_later(POLL_S, self.wake)
+        if not self._events.empty():
+            await asyncio.sleep(0)  # ``get`` would not let sockets, timers and heartbeats have their turn
         event: Event = await self._events.get()
         if isinstance(event, Tick):
+            self._has_tick = False
             self._next_tick.cancel()
             self._next_tick = None
         return event

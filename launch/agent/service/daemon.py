@@ -114,7 +114,7 @@ def _agent(request: RunRequest, folder: RunFolder, tasks: HostTasks, events: "as
     """Return the lead where the request has the plan of the whole run, else a member."""
     if request.run_plan is None:
         return Member(request, folder, tasks, events)
-    from launch.agent.service.lead import Lead  # a third of an agent's modules, of which most hosts need none
+    from launch.agent.service.lead import Lead  # 60 modules, of which most hosts need none
 
     return Lead(request, request.run_plan, folder, tasks, events)
 

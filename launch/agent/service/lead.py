@@ -36,7 +36,7 @@ from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunPlan, RunRequest
 
-SAVED_S = 0.1  # between two looks for a save
+LOOK_S = 0.1  # between two looks at all hosts: events arrive more often
 COPIES_S, LAST_COPIES_S = 300.0, 20.0  # for copies of the last checkpoint, after a success and otherwise
 FIRST_WORD_S = 30.0  # for the launcher's first line; from then on its lease counts
 
@@ -75,6 +75,7 @@ class Lead(Agent):
         self._has_go = False
         self._publication = Publication(self._supervisor, folder, self._replicas, self._hooks, request.returns)
         self._attempts = recovery.Attempts(folder, request.returns)
+        self._look_at = 0.0
 
     # -- the loop
 
@@ -98,8 +99,9 @@ class Lead(Agent):
             if self.is_away:
                 return
             if isinstance(event, Tick):
-                self._look_around()
-            elif isinstance(event, Joined):
+                self._tasks.poll(now())
+            self._look_around()
+            if isinstance(event, Joined):
                 self._members.admit(event)
             orders = self._supervisor.handle(event, now())
             self._attempts.note(orders)
@@ -143,7 +145,6 @@ class Lead(Agent):
 
     def _look_around(self) -> None:
         moment = now()
-        self._tasks.poll(moment)
         self._replicas.look(self._checkpoint_step(), self._members.linked)
         silent_s = self._launcher.length_s(moment, since_boot())
         if self._lease_s is not None and silent_s > (self._lease_s if self._is_attended else FIRST_WORD_S):
@@ -152,7 +153,9 @@ class Lead(Agent):
             self._lease_s = None
             cause = f"no message from the launcher for {silent_s:.0f} s, so its lease on the run ended"
             self._events.put_nowait(ending(cause))
-        self._look_for_silence()
+        if moment >= self._look_at:
+            self._look_at = moment + LOOK_S
+            self._look_for_silence()
 
     def _look_for_silence(self) -> None:
         closing = self._supervisor.state.is_closing  # no host can return any more
@@ -217,7 +220,8 @@ class Lead(Agent):
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
         elif verb == "linked":
-            yield {"hosts": sorted([self._host, *self._members.linked])}
+            leaving = self._supervisor.departures.reasons
+            yield {"hosts": [host for host in [self._host, *self._members.heard_lately()] if host not in leaving]}
         elif verb == "drain":
             yield self._drain(DrainRequested(request["tasks"], request["back"]))
         elif verb in ("stop", "kill") and self._supervisor.state.phase is Phase.ENDED:
@@ -248,13 +252,13 @@ class Lead(Agent):
         saving, state = self._supervisor.saving, self._supervisor.state
         while state.phase is Phase.TRAINING and saving.is_pending(now()):
             yield {"done": False}
-            await asyncio.sleep(SAVED_S)
+            await asyncio.sleep(LOOK_S)
         orders, request = saving.ask_live(now()) if state.phase is Phase.TRAINING else ([], None)
         for order in orders:
             self._give(order)
         while request is not None and saving.awaits(request, now()):
             yield {"done": False}
-            await asyncio.sleep(SAVED_S)
+            await asyncio.sleep(LOOK_S)
         yield {"done": request is not None and saving.is_done(request), "last": True}
 
     def leave(self, why: str) -> None:

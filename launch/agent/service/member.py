@@ -176,6 +176,7 @@ class Member(Agent):
         say(f"leaving: {why}")
         self._over = True
         self._tasks.stop_all(self._request.grace_s, now())
+        self.wake()
 
     # -- the lead
 
@@ -256,6 +257,7 @@ class Member(Agent):
         elif verb == "kill":
             self._over = True
             self._tasks.stop_all(0.0, now())
+            self.wake()
         elif verb == "status":
             yield {"run": self._request.run, "tasks": self._states}
 

@@ -111,6 +111,11 @@ class Members:
         """Return the current links, by host."""
         return self._links
 
+    def heard_lately(self) -> List[str]:
+        """Return the hosts that are linked, and whose last message is younger than one and a half pings."""
+        young_s = 1.5 * links.PING_SHARE * self._silences.lost_after_s
+        return sorted(host for host, link in self._links.items() if now() - link.heard_at <= young_s)
+
     def give(self, host: str, order: Order) -> None:
         """Give a member an order, now or when the member has a link again."""
         self._given.setdefault(host, []).append(order)

@@ -82,9 +82,9 @@ def compare(
             for way in ways:
                 home = Path(logs or folder) / f"{case.name}.{way.name}.{repeat}"
                 home.mkdir(parents=True, exist_ok=True)
-                found = measure(hosts, case, way, pace, home)
                 python = "{}.{}".format(*sys.version_info)
                 of = {"case": case.name, "way": way.name, "commit": commit(ROOT), "python": python, "socket": share}
+                found = measure(hosts, case, way, pace, home)
                 add(results, {**of, **found})
                 print(
                     f"{case.name:14} {way.name:14} {found['step_ms']:8.1f} ms/step over {found['steps']} steps,"

@@ -66,8 +66,9 @@ def page(text: str, results: Sequence[Result]) -> str:
 
 def _titled(case: Case, results: Sequence[Result]) -> str:
     """The table of a case under a line that says what it is, and of which commits the results are."""
-    commits = dict.fromkeys(each["commit"] for each in results if each["case"] == case.name and each.get("commit"))
-    measured = "; measured at " + ", ".join(f"`{each}`" for each in commits) if commits else ""
+    named = dict.fromkeys(each.get("commit") for each in results if each["case"] == case.name)
+    commits = ", ".join(f"`{each}`" if each else "a commit that was not recorded" for each in named)
+    measured = f"; measured at {commits}" if any(named) else ""
     return f"{title(case)}{measured}\n\n{table(case, results)}"
 
 

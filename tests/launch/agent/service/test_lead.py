@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
@@ -77,3 +77,21 @@ def test_the_command_that_continues_a_run_is_one_that_the_launcher_takes(
         return lead._supervisor.state.cause
 
     assert f"continue with `launch up {flag}" in str(asyncio.run(cause()))
+
+
+def test_a_lead_names_the_hosts_that_it_hears_and_that_do_not_leave(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    class Link:
+        def __init__(self, silent_s: float):
+            self.heard_at = asyncio.get_event_loop().time() - silent_s
+
+    async def linked() -> List[Any]:
+        lead = Lead(run_request(task_request()), run_plan("h:2222"), folder, FakeTasks(), asyncio.Queue())  # type: ignore[arg-type]
+        heard: Any = {"young": Link(0.5), "old": Link(2.0), "leaves": Link(0.5)}
+        lead._members._links.update(heard)
+        lead._supervisor.departures.reasons["leaves"] = "its agent received SIGTERM"
+        return [each async for each in lead.answer({"do": "linked"})]
+
+    assert asyncio.run(linked()) == [{"hosts": ["h", "young"]}]

@@ -39,6 +39,7 @@ REQUESTS: Dict[str, Any] = {
     "start": run_request(),
     "attach": RunReference("r", "h", "~/w", "r-1"),
     "status": RUN,
+    "linked": RUN,
     "find": RUN,
     "look": LookRequest("r", "h", "~/w", None, "launch down"),
     "board": RUN,
