@@ -15,6 +15,7 @@ files.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import marshal
@@ -35,6 +36,8 @@ from launch.agent.wire.run_request import RunRequest
 
 LIST = "work.json"
 MANIFEST = ".manifest"  # the list of shipped files; bootstrap.py, which imports none of our modules, repeats this name
+_libc = ctypes.CDLL(None)
+_OMIT, _HERE, _NO_LINKS = (1 << 30) - 2, -100, 0x100  # UTIME_OMIT, AT_FDCWD and AT_SYMLINK_NOFOLLOW of Linux
 _CLONE = 0x40049409  # FICLONE of Linux: both files share their blocks until one of the files is written
 
 
@@ -120,11 +123,20 @@ def tidy_all(request: RunRequest, folder: RunFolder) -> None:
                 os.unlink(path)
 
 
+class _Time(ctypes.Structure):
+    """A ``struct timespec`` of Linux."""
+
+    _fields_ = (("seconds", ctypes.c_long), ("ns", ctypes.c_long))
+
+
 def touch(home: Path, now: float) -> None:
-    """Renew the access times of the copied files, so that no cleanup by age removes them."""
-    for name, time_ns in _times(home).items():
-        with contextlib.suppress(OSError):
-            os.utime(str(home / WORK / name), ns=(int(now * 1e9), time_ns))
+    """Renew the access times of the copied files, so that no cleanup by age removes them.
+
+    ``os.utime`` would also set the modification times, by which ``tidy`` decides which files no task has changed.
+    """
+    times = (_Time * 2)(_Time(int(now), 0), _Time(0, _OMIT))
+    for name in _times(home):
+        _libc.utimensat(_HERE, os.fsencode(str(home / WORK / name)), times, _NO_LINKS)
 
 
 def _names(shipped: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Dict
 
 import pytest
 
-from launch.agent.tasks.work_folder import LOOK_S, OLD_S, Shipped, fill
+from launch.agent.tasks.work_folder import LOOK_S, OLD_S, Shipped, fill, tidy
 
 
 @pytest.fixture
@@ -86,6 +86,20 @@ def test_files_of_a_run_that_are_older_than_a_day_become_young_and_others_keep_t
     assert (code / ".manifest").stat().st_mtime == pytest.approx(old)  # not looked at yet
     kept.look(LOOK_S)
     assert (code / ".manifest").stat().st_mtime != pytest.approx(old)
+
+
+def test_a_file_that_a_task_has_changed_stays_when_the_run_has_ended_although_its_times_were_renewed(
+    code: Path, tmp_path: Path
+) -> None:
+    """The renewal gave it the time of its copy: a run of an hour lost each shipped file that its tasks had changed."""
+    fill(tmp_path / "task", code)
+    changed, kept = (tmp_path / "task/work" / name for name in ("jobs/main.py", "launch/agent/__main__.py"))
+    changed.write_text("changed")
+    os.utime(str(kept), ns=(0, kept.stat().st_mtime_ns))
+    shipped(code, tmp_path / "task").look(0.0)
+    assert time.time() - kept.stat().st_atime < 60
+    tidy(tmp_path / "task")
+    assert changed.read_text() == "changed" and not kept.exists()
 
 
 def test_a_disk_that_takes_nothing_ends_no_run(code: Path) -> None:
