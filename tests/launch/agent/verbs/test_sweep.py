@@ -12,6 +12,7 @@ from launch.agent.environments.environment import Environment
 from launch.agent.linux.processes import inspect, is_same
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
+from launch.agent.verbs import down
 from launch.agent.verbs import sweep as verb
 from launch.agent.verbs.sweep import UNFINISHED_S
 from launch.agent.wire.verb_requests import SweepRequest
@@ -38,7 +39,7 @@ def leave(agents: Agents) -> None:
     eventually("a child", lambda: len(process_records.tasks_of(agents.folder())) == 2)
     agents.kill(LEAD, keeper=True)
     eventually("the end of the task", lambda: len(process_records.tasks_of(agents.folder())) == 1)
-    eventually("the end of the agent", lambda: not process_records.agent_of(agents.folder()))
+    eventually("the end of keeper and agent", lambda: down.gone(agents.folder()))
 
 
 def runs(entries: List[Dict[str, Any]]) -> List[Any]:
