@@ -45,7 +45,7 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
         return ask(host, "linked").get("hosts", [])
 
     def ask_status(host: Host) -> Dict[str, Any]:
-        if host.name != fleet.lead:  # its connection is open
+        if host.name != fleet.lead:  # ``ask_lead`` has logged in there; else this request does
             host.connect()
         return ask(host, "status")
 

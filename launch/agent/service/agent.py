@@ -4,9 +4,10 @@ import asyncio
 import math
 import secrets
 from abc import ABC, abstractmethod
-from typing import Any, AsyncIterator, Dict, Optional
+from typing import Any, AsyncIterator, Dict, Optional, Union
 
-from launch.agent.protocol.messages import Event, Tick
+from launch.agent.protocol.links import now
+from launch.agent.protocol.messages import Dismiss, Event, Prepare, Save, Start, Stop, Tick
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
@@ -69,8 +70,18 @@ class Agent(ABC):
         self.is_away = True
         self.wake()
 
+    def _carry_out(self, order: Union[Start, Prepare, Dismiss, Save, Stop]) -> None:
+        """Carry out an order about a task of this host now, not at the next Tick."""
+        self._tasks.obey(order, now())
+        self.wake()
+
+    def _stop_all(self, grace_s: float) -> None:
+        """Begin to end every task of this host now, not at the next Tick."""
+        self._tasks.stop_all(grace_s, now())
+        self.wake()
+
     def wake(self) -> None:
-        """Let the loop check its tasks now, not at the next Tick: a child has ended, or an order has arrived."""
+        """Let the loop check its tasks now, not at the next Tick."""
         if not self._has_tick:
             self._has_tick = True
             self._events.put_nowait(Tick())

@@ -171,8 +171,7 @@ class Lead(Agent):
         if host != self._host:
             self._members.give(host, order)
         else:
-            self._tasks.obey(order, now())
-            self.wake()
+            self._carry_out(order)
 
     # -- copies of checkpoints
 

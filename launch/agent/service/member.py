@@ -175,8 +175,7 @@ class Member(Agent):
     def _leave(self, why: str) -> None:
         say(f"leaving: {why}")
         self._over = True
-        self._tasks.stop_all(self._request.grace_s, now())
-        self.wake()
+        self._stop_all(self._request.grace_s)
 
     # -- the lead
 
@@ -240,8 +239,7 @@ class Member(Agent):
             if message in self._obeyed:
                 return
             self._obeyed.add(message)
-            self._tasks.obey(message, now())
-            self.wake()
+            self._carry_out(message)
         elif isinstance(message, Fetch):
             self._copier.fetch()
         elif isinstance(message, End):
@@ -256,8 +254,7 @@ class Member(Agent):
             self._leave(request["reason"])
         elif verb == "kill":
             self._over = True
-            self._tasks.stop_all(0.0, now())
-            self.wake()
+            self._stop_all(0.0)
         elif verb == "status":
             yield {"run": self._request.run, "tasks": self._states}
 
