@@ -91,12 +91,13 @@ def failure(verb: Verb, said: List[List[Said]], folder: Path) -> str:
 
 
 @pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel, "LONGEST", 50_000)
     for module in (follower, attached):
         monkeypatch.setattr(module, "BEAT_S", 0.001)
         monkeypatch.setattr(module, "LEASE_S", 0.005)
-    monkeypatch.setattr(follower, "SILENT_S", 0.2)
+    weird = getattr(request.node, "callspec", None) and request.node.callspec.params.get("weird")
+    monkeypatch.setattr(follower, "SILENT_S", 0.2 if weird in (None, "silence") else 5.0)  # the others are not silent
     monkeypatch.setattr(builder, "SILENT_S", 0.0)
     monkeypatch.setattr(board, "START_S", 0.2)
     monkeypatch.setattr(resume, "QUIET_S", 0.05)
