@@ -66,11 +66,12 @@ def ended_with_login(answers: Mapping[str, Mapping[str, Any]]) -> List[str]:
     The list is empty where the run has ended by itself. An agent that received SIGTERM at the end of its login has
     reported that its host leaves.
     """
-    known = [status_in(host, answer) for host, answer in answers.items()]
-    status = next((each for each in known if each is not None), None)
-    died = any(answer.get("died") for answer in answers.values())
-    if status is not None and status.departed is not None:
-        return [status.departed]  # the other hosts' agents end with the run
-    if status is not None and status.state in ENDED and not died:
-        return []
+    for host, answer in answers.items():
+        status = status_in(host, answer)
+        if status is None:  # of a member
+            continue
+        if status.departed is not None:
+            return [status.departed]  # the other hosts' agents end with the run
+        if status.state in ENDED and not answer.get("died"):
+            return []
     return [host for host, answer in answers.items() if not answer.get("lives")]

@@ -15,7 +15,7 @@ KNOWN: Dict[str, Any] = {"run": "r-1", "generation": 1, "lead": "gpu01"}
 LEADS = answer(status(), **KNOWN, lives=True)
 LEAVES = answer(status(departed="gpu02"), **KNOWN, lives=True)
 LINKED, ALONE, NO_LEAD = line({"hosts": ["gpu01", "gpu02"]}), line({"hosts": ["gpu01"]}), line({"error": "no run"})
-MEMBER, GONE = (line({"status": None, **KNOWN, "lives": lives}) for lives in (True, False))
+MEMBER, GONE = (line({"status": None, **KNOWN, "lives": lives, "died": not lives}) for lives in (True, False))
 DIED = answer(status(state="failed"), **KNOWN, lives=False, agent=False, died=True)
 DOWN = line(
     {"run": "r-1", "processes": [], "ports": [], "gpu_memory": [], "locks": [], "groups": [], "containers": [],
