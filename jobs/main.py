@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
@@ -37,13 +38,14 @@ def main(argv: Optional[List[str]] = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = make_parser("python -m jobs.main", __doc__ or "", _EXAMPLE).parse_args(argv)
     reporter = Reporter.from_environment(os.environ)
-    standby = Standby.from_environment(os.environ, reporter.begin)
+    standby = Standby.from_environment(os.environ, reporter)
     leave_the_code(os.environ)
     try:
         outcome = _run(options, reporter, standby)
     except Exception as error:
         if standby.waits:  # only the training process reports an outcome; the next process of this task will fail too
-            raise
+            traceback.print_exc()
+            return 1
         outcome = reporter.failure(error)
     if not outcome.succeeded:
         print_failure(outcome)

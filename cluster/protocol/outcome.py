@@ -155,11 +155,6 @@ class Reporter:
             attempt=int(attempt) if attempt.isdigit() else 0,
         )  # fmt: skip
 
-    def begin(self) -> None:
-        """Begin to report: from now on, this process acts as the task."""
-        self.recorder.begin("starting")
-        self.heartbeat.begin()
-
     def beside(self, name: str) -> Optional[Path]:
         """Return the folder ``name`` next to the run's task folders on this host; None without a task folder."""
         return None if self._folder is None else self._folder.parent / name

@@ -50,6 +50,16 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
     return keep(server)
 
 
+def settle_threads(devices: int = 1, threads: int = 0) -> None:
+    """Let this process compute with the threads of its later server: the first session of a process decides.
+
+    Call this function before any code that may open a session. The arguments are those of ``start``.
+    """
+    config = _server_config(devices, threads)
+    config.device_count["GPU"] = 0  # the server takes the memory of GPUs
+    keep(tf.Session(graph=tf.Graph(), config=config))
+
+
 def connect(task: Task, server: Any, graph: Any, lent: Sequence[Task] = ()) -> Any:
     """Return a session on ``graph`` that reaches, through ``server``, the parameter servers and the tasks ``lent``.
 

@@ -4,7 +4,6 @@ A worker loses its session when a parameter server restarts. The worker then mak
 joins again (``cluster.training.joining``). ``cluster.training.callbacks`` defines callbacks.
 """
 
-import contextlib
 import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -24,7 +23,7 @@ from cluster.training.job_warnings import ReadArgs
 from cluster.training.reporting import Activity, TrainingProgress, description
 from cluster.training.step_errors import explain_building, explain_errors
 from cluster.training.worker_graph import Worker, WorkerGraph
-from cluster.variables.partition_count import NeedsCluster, PartitionCount, PartitionCountChanged
+from cluster.variables.partition_count import PartitionCount, PartitionCountChanged
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 
@@ -45,20 +44,23 @@ def train(
       args: the args of the job.
       reporter: reports the progress, and the outcome of success or failure.
       checkpoint_dir: a folder on the chief's host; None for no checkpoints.
-      standby: the wait for this process's turn, before which the process reports nothing.
+      standby: the wait for this process's turn, before which the process reports nothing; None if it may train now.
 
     Returns:
       The reported outcome; the outcome of a failure has the cause and the traceback.
+
+    Raises:
+      Exception: the graph cannot be built, and the turn of this process has not come.
     """
-    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir)
-    if standby is not None and standby.waits:
-        trainer.prepare()
-        standby.wait()
+    standby = standby or Standby()
+    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir, standby)
     try:
         trainer.setup()
         trainer.describe()
         return trainer.loop()
     except Exception as error:
+        if standby.waits:
+            raise
         return reporter.failure(error, trainer.step)
 
 
@@ -76,6 +78,7 @@ class Trainer:
         args: Mapping[str, Any],
         reporter: Reporter,
         checkpoint_dir: Optional[str],
+        standby: Optional[Standby] = None,
     ):
         self.args = ReadArgs(args)
         self.job, self.task, self.settings = job.with_args(self.args), task, settings
@@ -88,32 +91,38 @@ class Trainer:
             reporter, settings.steps, self._fields, LossPoints() if task.is_chief else None
         )
         self._pause_s = _FIRST_PAUSE_S
-        self._is_built = False
         self._saving_s = 0.0
-
-    def prepare(self) -> None:
-        """Build the graph before ``setup``, unless the graph depends on facts that only the running cluster has."""
-        if self.settings.replication != device_pool.IN_GRAPH:
-            with contextlib.suppress(NeedsCluster):
-                self._gather_and_build(None)
+        self._standby = standby or Standby()
+        self._server: Any = None
 
     def setup(self) -> None:
-        """Start this task's server, then build the graph, unless ``prepare`` has built it."""
-        self._activity.note("opens its port")
-        self._server = server.start(
-            self.task, device_pool.count_devices(self.settings), server.threads_of(self.settings)
-        )
-        if not self._is_built:
-            self._gather_and_build(self._server)
-        self._partition_count.serving = self._server
+        """Build the graph, and start this task's server.
 
-    def _gather_and_build(self, serving: Any) -> None:
+        A process that waits for its turn builds as much as is possible without the cluster, then waits.
+        """
+        if not self._standby.waits or self.settings.replication == device_pool.IN_GRAPH:
+            self._serve()
+        else:
+            server.settle_threads(*self._size)
         self._activity.note("looks for the devices of its towers")
-        self._pool = device_pool.gather_pool(self.task, self.settings, serving)
+        self._pool = device_pool.gather_pool(self.task, self.settings, self._server)
         self.task = device_pool.as_client(self.task, self._pool)
-        self._partition_count = PartitionCount(self.task, self.settings, serving)
+        self._partition_count = PartitionCount(self.task, self.settings, self._serve)
         self._build()
-        self._is_built = True
+        self._serve()
+
+    def _serve(self) -> Any:
+        """Return this task's server; in the first call, wait for the turn of this process, and start the server."""
+        if self._server is None:
+            self._standby.wait()
+            self._activity.note("opens its port")
+            self._server = server.start(self.task, *self._size)
+        return self._server
+
+    @property
+    def _size(self) -> Tuple[int, int]:
+        """Return the numbers of devices and threads of this task's server."""
+        return device_pool.count_devices(self.settings), server.threads_of(self.settings)
 
     def _build(self) -> None:
         """Build the graph, which does not change afterwards.

@@ -8,7 +8,7 @@ another number: then the remaining workers build their graphs again.
 
 import math
 import time
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from cluster.runtime import server
 from cluster.runtime.devices import ps_device, worker_device
@@ -95,21 +95,17 @@ class PartitionCountChanged(Exception):
     """The chosen number of slices differs from the number in this worker's graph."""
 
 
-class NeedsCluster(Exception):
-    """The number of slices depends on a measurement for which this task's server must have started."""
-
-
 class PartitionCount:
     """The number of slices, as one worker knows it.
 
     Args:
-      serving: this task's server; None before it has started.
+      serve: returns this task's server, and starts it in the first call.
 
     ``number`` is the chosen number; None where all workers know the number without a note on ``ps:0``.
     """
 
-    def __init__(self, task: Task, train: Train, serving: Any):
-        self._task, self._train, self.serving = task, train, serving
+    def __init__(self, task: Task, train: Train, serve: Callable[[], Any]):
+        self._task, self._train, self._serve = task, train, serve
         self._num_ps = len(task.cluster["ps"])
         self.number: Optional[int] = None
         self._note: Optional[CountNote] = None
@@ -120,20 +116,18 @@ class PartitionCount:
         The number is the chief's choice where several numbers are possible.
 
         Raises:
-          NeedsCluster: several numbers are possible, and this task's server has not started.
           TimeoutError: a server, or the chief, did not answer in time.
         """
         size = dense_bytes(variables)
         if not (self._train.may_overlap and overlap_pays(size, self._num_ps)):
             self.number = None
             return FEWEST_SLICES
-        if self.serving is None:
-            raise NeedsCluster
+        serving = self._serve()
         answers: List[int] = []
 
         def ask() -> bool:
             try:
-                answers.append(self._ask(size))
+                answers.append(self._ask(size, serving))
             except server.LOST:
                 return False
             return True
@@ -161,12 +155,12 @@ class PartitionCount:
         if self._note.read(session) != self.number:
             raise PartitionCountChanged
 
-    def _ask(self, size: int) -> int:
+    def _ask(self, size: int, serving: Any) -> int:
         server.wait_for_ps(self._task)
         with tf.Graph().as_default() as graph:
             note = CountNote()
             probe = BandwidthProbe(self._num_ps, worker_device(self._task.role, self._task.index))
-        session = server.connect(self._task, self.serving, graph)
+        session = server.connect(self._task, serving, graph)
         if self._task.is_chief and not note.is_left(session):
             speed = probe.measure(session)
             whole_s = self._whole_s(size, speed.bytes_per_s)

@@ -206,6 +206,7 @@ def _task(
         folder="launcher" if spec.command is None else "job",
         chief=chief,
         saves=not spec.train.verify,
+        waits=spec.command is None and not spec.train.verify,
     )
 
 

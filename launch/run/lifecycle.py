@@ -23,7 +23,7 @@ from launch.plan.split_folders import split_folders
 from launch.run.attached import Attached
 from launch.run.draft import Draft, RunStart, draft, fragile, remarks_on_size, with_generation, with_returns
 from launch.run.follower import SILENT_S
-from launch.run.graph_check import GraphCheck, is_useful
+from launch.run.graph_check import is_useful
 from launch.run.outliving import prove_outliving
 from launch.run.resume import bring_newest
 from launch.run.start import advising, start_agents
@@ -101,14 +101,10 @@ def train(
     from launch.view.live_view import for_terminal  # launch.cli has loaded it, but not for the Tab key
 
     planned = draft(target, start, datetime.now(timezone.utc))
-    # A successor does not wait for its graph, because its predecessor has trained.
-    useful = is_useful(start.spec) and start.follows is None
-    graph = GraphCheck(planned.plan, planned.code, target.job(start.spec), useful)
-    # The graph's process begins before the fleet loads the modules for SSH.
-    with graph, Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
+    with Fleet(start.spec, planned.plan.python, planned.code, interrupts) as fleet:
         shown = display or Display(for_terminal(), say)
         with shown.view as view:
-            run = _start(fleet, planned, target, start, view, graph)
+            run = _start(fleet, planned, target, start, view)
             attached = Attached(fleet, run.plan, run.requests, view, start.detach)
             status = attached.go()
         if status.state == "running":
@@ -119,7 +115,7 @@ def train(
     return Ended(run_end.exit_code(status, interrupts.received), status, attached.lead_lost_at, out_of_reach)
 
 
-def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View, graph: GraphCheck) -> Draft:
+def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: View) -> Draft:
     """Connect to every host, name the run, bring the checkpoint to resume from, and start the agents.
 
     Returns:
@@ -137,7 +133,8 @@ def _start(fleet: Fleet, planned: Draft, target: Target, start: RunStart, view: 
         if start.resume and start.spec.command is None:
             asked = bring_newest(fleet, run.plan, run.requests, view.note, start.needed, start.source)
             run = replace(run, requests=asked)
-        for line in start_agents(fleet, run.requests, graph):
+        # A successor does not wait for its graph, because its predecessor has trained.
+        for line in start_agents(fleet, run.requests, is_useful(start.spec) and start.follows is None):
             view.note(line)
         remember(start.spec, run.plan.run)
     return run

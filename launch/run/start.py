@@ -12,7 +12,7 @@ from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
 from launch.run.follower import BEAT_S
-from launch.run.graph_check import GraphCheck
+from launch.run.graph_check import find_mistake
 from launch.teardown import by_host, take_down
 
 LAST_BEAT_S = 10.0
@@ -101,7 +101,7 @@ def advising(target: str, hosts: Iterable[str]) -> Iterator[None]:
         raise CannotStart(error.problems, f"list every obstacle with `launch check {target}`{step}") from error
 
 
-def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Optional[GraphCheck] = None) -> List[str]:
+def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], checks_graph: bool = False) -> List[str]:
     """Start an agent on every host; on a failure, a signal or a mistake in the job, end the agents that have started.
 
     The function returns lines about leftovers of earlier runs of this name that hosts ended first. Further lines name
@@ -110,7 +110,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Option
     Raises:
       CannotStart: an agent did not become ready; the error names every such host and the reason.
       Interrupted: a signal came.
-      LaunchError: ``graph`` found a mistake in the job.
+      LaunchError: ``checks_graph``, and the job has a mistake.
     """
 
     def start(host: Host) -> Dict[str, Any]:
@@ -123,10 +123,10 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], graph: Option
     with LeaseKeeper(fleet) as keeping:
         # Not interruptible: an agent that is just starting could not be ended.
         started, problems = fleet.each(start, list(requests), interruptible=False)
-        lead = fleet.lead
-        found = None if problems or graph is None else graph.mistake(
-            fleet, requests[lead], lambda: keeping.begin(fleet.hosts[lead], requests[lead].run)
-        )  # fmt: skip
+        found = None
+        if checks_graph and not problems:
+            keeping.begin(fleet.hosts[fleet.lead], requests[fleet.lead].run)
+            found = find_mistake(fleet, requests[fleet.lead])
     if problems or found or fleet.interrupts.received:
         taken_back = {host: fleet.reference(host, run=requests[host].run) for host in started}
         take_down(fleet, taken_back, reason="the start failed", interruptible=False)

@@ -139,9 +139,9 @@ def test_a_mistake_of_a_task_that_waits_for_its_turn_is_no_outcome_of_the_one_th
         "jobs.main",
         written(tmp_path, INPUTS, OPTIMIZER, "def model(x):\n    return missing\n"),
     ]
-    ran = subprocess.run(
-        argv, cwd=str(ROOT), env=env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S
-    )
+    read, write = os.pipe()  # stays open: an input that ends would end the process
+    with os.fdopen(read) as turns, os.fdopen(write, "w"):
+        ran = subprocess.run(argv, cwd=str(ROOT), env=env, stdin=turns, stderr=subprocess.PIPE, timeout=PATIENCE_S)
     assert ran.returncode == 1 and b"name 'missing' is not defined" in ran.stderr
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]
 

@@ -65,6 +65,7 @@ NAMES = (
     "launch.agent.tasks.stacks.threads",
     "launch.agent.tasks.stacks.time",
     "launch.agent.tasks.stacks.waits_in",
+    "launch.agent.tasks.standbys.say",
     "launch.agent.tasks.standbys.time",
     "launch.agent.tasks.task_env.os",
     "launch.agent.tasks.task_log.os",

@@ -93,7 +93,9 @@ def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
 def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
     """The launcher's request to a host's agent."""
     tasks = tuple(
-        TaskRequest(**vars(t), argv=("true",), env={}, folder="job", port=2222) for t in plan.tasks if t.host == host
+        TaskRequest(**vars(t), argv=("true",), env={}, folder="job", port=2222, waits=True)
+        for t in plan.tasks
+        if t.host == host
     )
     lead = lead_of(plan)
     stay_s = RETURN_S if of.returns else ELASTIC_STAY_S if of.elastic else STAY_S

@@ -24,7 +24,9 @@ from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 DETACHED = FURTHER_FROM + 28  # a run of two hosts whose keepers, and boots, begin agents again
-READY_AT = 1.3  # its agents have prepared their hosts: a failure before that is a refusal to start
+STARTS_AT = 1.2  # its agents have logins
+REFUSES = ("generation.json", "plan.json", "agent.json")  # where these cannot be written, an agent refuses to start
+WAITS_UNTIL = 4.0  # its tasks wait for their turn
 LEFT_AT = 12.0  # its launcher has left it
 FOLDER = "/simulated/h0/runs/r/hosts/h0"
 EVERY = 7  # changes of a file, of which one fails: a file is replaced in six at most
@@ -75,6 +77,8 @@ def test_a_change_that_fails_ends_no_run(of: int) -> None:
 
     def fail(kind: str, path: str) -> None:
         file = path.replace("/.", "/").replace(".partial", "")
+        if world.agenda.now < WAITS_UNTIL and (os.path.basename(file) in REFUSES or kind == "sync"):
+            return
         changes[file] += 1
         if changes[file] % EVERY == of:
             raise OSError(number, os.strerror(number))
@@ -83,7 +87,7 @@ def test_a_change_that_fails_ends_no_run(of: int) -> None:
         for machine in world.machines.values():
             machine.disk.before = fail
 
-    world.agenda.add(READY_AT, watch)
+    world.agenda.add(STARTS_AT, watch)
     assert failure(world) is None and world.training.step == world.plan.steps, shown(world)
     assert {os.path.basename(path) for path in changes} >= {"attempts.json", "status.json", "processes.json", "h0"}
 
@@ -106,7 +110,7 @@ def test_an_agent_that_is_killed_while_it_records_an_attempt_uses_no_number_twic
 def cut_after_an_attempt_is_recorded() -> World:
     """A history in which the lead's host loses power 0.05 s after a second attempt is on record."""
     world = World(DETACHED, [Fault(LEFT_AT, "crash", "ps:0")])
-    world.random_of_disks, world.healed_at = Random(0), 60.0
+    world.random_of_disks, world.healed_at = Random(2), 60.0
     met: List[str] = []
 
     def cut() -> None:

@@ -70,6 +70,11 @@ class Agent(ABC):
         self.is_away = True
         self.wake()
 
+    def _prepare_tasks(self) -> None:
+        """Start the processes of this host's first attempts, which wait for their turn."""
+        if not self._request.again:  # else an earlier agent has started them
+            self._tasks.prepare_first()
+
     def _carry_out(self, order: Union[Start, Prepare, Dismiss, Save, Stop]) -> None:
         """Carry out an order about a task of this host now, not at the next Tick."""
         self._tasks.obey(order, now())

@@ -4,7 +4,8 @@ The command runs in its own working folder next to the folders of the run's task
 environment. The command ends with this process.
 
 ``jobs.describe`` builds the graph before the tasks start, with the chief's GPUs, as the chief would. ``jobs.describe``
-trains nothing and opens no port. ``mistake`` reports why a graph cannot be built.
+trains nothing and opens no port. ``mistake`` reports why a graph cannot be built. It runs ``jobs.describe`` only if the
+chief's own process, which waits for its turn, has not built the graph.
 
 ``jobs.export`` builds the SavedModel of a run's checkpoint, and ``export`` sends it to the launcher. ``export`` first
 links the checkpoint into the command's folder, so the chief may remove the checkpoint meanwhile.
@@ -36,12 +37,13 @@ from launch.agent.service.located import code_of, folder_of, located
 from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks import task_env, work_folder
+from launch.agent.tasks.standbys import ENDED
 from launch.agent.text import Redaction
 from launch.agent.wire.run_request import Gpus, RunRequest, TaskRequest
 from launch.agent.wire.verb_requests import ExportRequest, GraphAnswer
 
 GRAPH_TASK = "graph:0"  # the name of its folder, next to the folders of the run's tasks
-GRAPH_S = 45.0
+GRAPH_S = 50.0  # for the chief's process, and to build the graph after it has failed
 PATIENCE_S = 1800.0  # for building the SavedModel or the delta
 SILENT_S = 30.0  # without a reply of the lead, which replies repeatedly while the chief saves
 STAGE_S = 2.0  # between two signs of progress
@@ -114,16 +116,28 @@ def mistake(request: RunRequest) -> GraphAnswer:
     The answer has no reason where the graph can be built, or where another error ends the attempt.
     """
     try:
+        until = time.monotonic() + GRAPH_S
+        if request.tasks[0].waits and not _has_failed(folder_of(request)):
+            return GraphAnswer()
         with chief_command(request, GRAPH_TASK) as command:
-            return GraphAnswer(command.cause() if _build_graph(command) == GRAPH_MISTAKE else None)
+            return GraphAnswer(command.cause() if _build_graph(command, until) == GRAPH_MISTAKE else None)
     except (OSError, ValueError, nvidia_smi.NoDriverAnswer, Lacking, subprocess.TimeoutExpired):
         return GraphAnswer()  # no answer here: the tasks themselves report the error
 
 
-def _build_graph(command: ChiefCommand) -> int:
-    """Return the exit code of ``jobs.describe``."""
+def _has_failed(folder: RunFolder) -> bool:
+    """Wait for the chief's process, and return whether it has ended by itself before its turn.
+
+    Raises:
+      OSError: the process is still loading after ``GRAPH_S`` seconds, or the agent has ended.
+    """
+    return bool(local_socket.ask_agent(folder.own, {"do": "prepared"}, GRAPH_S)["prepared"] == ENDED)
+
+
+def _build_graph(command: ChiefCommand, until: float) -> int:
+    """Return the exit code of ``jobs.describe``, which may take until the time ``until``."""
     with command.running("jobs.describe", ["--warm-start"], gpus=_gpus_for(command.task.gpus)) as building:
-        return building.wait(GRAPH_S)
+        return building.wait(max(0.0, until - time.monotonic()))
 
 
 def _gpus_for(wish: Gpus) -> List[int]:

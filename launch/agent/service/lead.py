@@ -34,6 +34,7 @@ from launch.agent.state.run_folder import RunFolder
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.supervisor import Supervisor
 from launch.agent.tasks.host_tasks import HostTasks
+from launch.agent.tasks.standbys import LOADS
 from launch.agent.wire.run_request import RunPlan, RunRequest
 
 LOOK_S = 0.1  # between two looks at all hosts: events arrive more often
@@ -91,6 +92,7 @@ class Lead(Agent):
     async def run(self) -> None:
         """Run until every task of the run has ended and every member has left."""
         self._launcher.renew(now(), since_boot())
+        self._prepare_tasks()
         self._events.put_nowait(Joined(self._host, self.incarnation))
         if self._request.again:
             self._take_over()
@@ -218,6 +220,10 @@ class Lead(Agent):
         elif verb == "restart":
             self._events.put_nowait(RestartRequested(request["tasks"]))
             yield {"asked": True}
+        elif verb == "prepared":
+            while self._tasks.prepared(self._chief) == LOADS:
+                await asyncio.sleep(LOOK_S)
+            yield {"prepared": self._tasks.prepared(self._chief)}
         elif verb == "linked":
             leaving = self._supervisor.departures.reasons
             yield {"hosts": [host for host in [self._host, *self._members.heard_lately()] if host not in leaving]}

@@ -85,6 +85,7 @@ class Member(Agent):
     async def run(self) -> None:
         """Run until the lead, a local caller or a long silence ends this host's part."""
         self._note_received(since_boot())
+        self._prepare_tasks()
         talking = asyncio.ensure_future(self._talk())
         try:
             while not (self._over and not self._tasks.running):

@@ -13,7 +13,7 @@ from cluster.protocol.save_request import HOLD
 from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared
 from launch.agent.supervision.saving import Saving
 
-PREPARE_S = 150.0  # for processes to load; a late process starts like any other
+PREPARE_S = 150.0  # for processes to load; a new process takes the place of a late one
 TRAIN_S = 60.0  # for a chief that cannot save now, because it restarts
 
 

@@ -2,7 +2,7 @@
 
 host_tasks        the only code that starts, watches and ends task processes
 attempt           one attempt (start) of a task: its processes in any session, and the signals to them
-standbys          processes that were started in advance for their task's next attempt
+standbys          processes that were started in advance for their task's first or next attempt
 spawning          the start of an attempt's process, with limits and in a container
 task_reports      events about progress, late heartbeats, tasks that may be frozen, and the load of network and GPUs
 idleness          for how long each attempt has done no work

@@ -103,7 +103,17 @@ class HostTasks:
         log = str(self._folder.log(name, attempt))
         self._emit(Started(name, attempt, begun.process.pid, list(self._gpus[name]), log))
 
-    def prepare(self, name: str, attempt: int, cluster: str, index: int) -> None:
+    def prepare_first(self) -> None:
+        """Start the processes of the first attempts in advance: they load TensorFlow while others still start."""
+        for task in self._tasks.values():
+            if task.waits and not task.spare:
+                self.prepare(task.name, 0)
+
+    def prepared(self, name: str) -> Optional[str]:
+        """Return the state of the process that was started in advance for a task, as in ``Standbys.state``."""
+        return self._standbys.state(name)
+
+    def prepare(self, name: str, attempt: int, cluster: Optional[str] = None, index: Optional[int] = None) -> None:
         """Start a process in advance for a task's next attempt; emit ``Prepared`` when it is ready or cannot start."""
         task, place = self._tasks[name], self._place(name, cluster, index)
         try:

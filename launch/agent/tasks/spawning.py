@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Iterable, List, Mapping, NamedTuple, Optional
 
@@ -128,9 +129,16 @@ class Spawner:
         temporary.forget(self._folder.task(attempt.task), attempt.number)
         return self._limits.ended(attempt.task, attempt.number, attempt.excess_bytes)
 
-    def forget(self, standby: Attempt) -> None:
-        """Remove the temporary folder, control group and container of a standby process that was not used."""
+    def forget(self, standby: Attempt, keeps_log: bool) -> None:
+        """Remove what an unused standby process leaves: temporary folder, control group, container, and log.
+
+        Its attempt has not begun. If that attempt begins later, another process appends to the log. ``keeps_log``: the
+        process has ended by itself, and its log may have the reason.
+        """
         self.ended(standby)
+        if not keeps_log:
+            with suppress(OSError):
+                os.unlink(str(self._folder.log(standby.task, standby.number)))
         self._containers.remove(standby.container)
 
 

@@ -1,8 +1,7 @@
-"""Standby processes: started in advance for the next cluster of an elastic run, while the tasks still run.
+"""Standby processes, started in advance: for the first attempts of a run, and for the next cluster of an elastic run.
 
-When its task's next attempt begins, a standby has already loaded TensorFlow and built its graph
-(``cluster.protocol.standby``). If a standby is not ready by then, or was prepared for another cluster, the agent ends
-it and starts a new process.
+When its task's attempt begins, a standby has loaded TensorFlow and built its graph (``cluster.protocol.standby``), or
+soon will have. If a standby was prepared for another cluster, the agent ends it and starts a new process.
 """
 
 import contextlib
@@ -10,15 +9,18 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from cluster.protocol import standby
 from launch.agent.linux import processes
 from launch.agent.protocol.messages import Prepared
+from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 
 END_S = 1.0  # for killed processes to end; the agent ends any rest when it leaves
+LOAD_S = 150.0  # a process that is not ready then never gets its turn
+LOADS, READY, ENDED = "loads", "ready", "ended"
 
 
 @dataclass
@@ -27,6 +29,7 @@ class _Waiting:
 
     attempt: Attempt
     place: Mapping[str, str]
+    began: float
     is_ready: bool = False
 
 
@@ -34,12 +37,13 @@ class Standbys:
     """The standby processes of one host's tasks, at most one per task.
 
     Args:
-      ended: called with the attempt of each standby that was ended, or has ended by itself.
+      ended: called with the attempt of each standby that has ended without a turn, and whether it ended by itself.
     """
 
-    def __init__(self, folder: RunFolder, ended: Callable[[Attempt], None]):
+    def __init__(self, folder: RunFolder, ended: Callable[[Attempt, bool], None]):
         self._folder, self._ended = folder, ended
         self._waiting: Dict[str, _Waiting] = {}
+        self._left: Set[str] = set()  # tasks whose newest process has ended by itself
 
     @property
     def pids(self) -> List[int]:
@@ -58,21 +62,30 @@ class Standbys:
         """
         self.end(task)
         standby.clear(self._folder.task(task))
-        self._waiting[task] = _Waiting(start(), place)
+        self._left.discard(task)
+        self._waiting[task] = _Waiting(start(), place, time.monotonic())
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
         """Make the standby of a task begin its attempt, and return the attempt.
 
-        The result is None if no standby is ready for this attempt in this cluster; a standby of the task is then ended.
+        The result is None without a standby for this attempt in this cluster; another standby is then ended.
         """
         found = self._waiting.get(task)
         if found is None:
             return None
-        fits = found.is_ready and found.attempt.number == number and found.place == place
-        if not (fits and _give_turn(found.attempt)):
+        fits = found.attempt.number == number and found.place == place
+        in_time = found.is_ready or time.monotonic() < found.began + LOAD_S
+        if not (fits and in_time and _give_turn(found.attempt)):
             self.end(task)
             return None
         return self._waiting.pop(task).attempt
+
+    def state(self, task: str) -> Optional[str]:
+        """Return whether the standby of a task loads, is ready, or has ended by itself; None without a standby."""
+        found = self._waiting.get(task)
+        if found is None:
+            return ENDED if task in self._left else None
+        return READY if found.is_ready else LOADS
 
     def look(self) -> List[Prepared]:
         """Return the new events: one for each standby that has become ready, or has ended before that."""
@@ -83,11 +96,18 @@ class Standbys:
                 each.is_ready = True
                 found.append(Prepared(task, each.attempt.number))
             if has_ended:
-                self.end(task)
+                say(f"{task}: the process for attempt {each.attempt.number} has ended before its turn")
+                self._end([task], by_themselves=True)
+                self._left.add(task)
         return found
 
     def end(self, *tasks: str) -> None:
         """End the standby processes of these tasks."""
+        self._left.difference_update(tasks)
+        self._end(tasks)
+
+    def _end(self, tasks: Sequence[str], by_themselves: bool = False) -> None:
+        """End all processes of these standbys; ``by_themselves``: the leaders have ended already."""
         ending = [self._waiting.pop(task).attempt for task in tasks if task in self._waiting]
         for attempt in ending:
             processes.signal_group(attempt.process.pid, signal.SIGKILL)
@@ -97,11 +117,11 @@ class Standbys:
                 attempt.process.stdin.close()  # type: ignore[union-attr]
             with contextlib.suppress(subprocess.TimeoutExpired):
                 attempt.process.wait(max(0.0, until - time.monotonic()))
-            self._ended(attempt)
+            self._ended(attempt, by_themselves)
 
     def end_all(self) -> None:
         """End all standby processes."""
-        self.end(*self._waiting)
+        self.end(*self._waiting, *self._left)
 
 
 def _give_turn(attempt: Attempt) -> bool:

@@ -76,6 +76,7 @@ class TaskRequest(TaskPlan):
       port: the port on which the task listens.
       gpus: the indices of GPUs; or "all" for all GPUs of the host; or "share" for an equal part with other tasks.
       saves: whether the task, as the chief, ends with a checkpoint.
+      waits: whether the task's process can start before its turn, and wait for it (``cluster.protocol.standby``).
       limits: the limits of the task; None without limits.
     """
 
@@ -85,6 +86,7 @@ class TaskRequest(TaskPlan):
     port: int
     gpus: Gpus = ()
     saves: bool = True
+    waits: bool = False
     limits: Optional[Limits] = None
 
 

@@ -6,7 +6,7 @@ from cluster.errors import JobError, TrainingError
 from cluster.job import Job
 from cluster.runtime.tf_compat import tf
 from cluster.training.step_errors import explain_building
-from cluster.variables.partition_count import NeedsCluster, PartitionCountChanged
+from cluster.variables.partition_count import PartitionCountChanged
 
 JOB = Job("job.py", print, print, print)
 
@@ -30,7 +30,6 @@ def test_an_error_of_the_graph_is_the_jobs(error: Exception) -> None:
         MemoryError(),
         tf.errors.UnavailableError(None, None, "gone"),
         tf.errors.FailedPreconditionError(None, None, "a server has no value"),
-        NeedsCluster(),
         PartitionCountChanged(),
         TrainingError("worker:1: differs"),
     ],

@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 import pytest
 
@@ -39,10 +39,16 @@ def note_at(ps: Task, serving: Any) -> Tuple[CountNote, Any]:
     return note, server.connect(ps, serving, graph)
 
 
+def serve(task: Task) -> Callable[[], Any]:
+    """Starts the task's server now; returns what returns it."""
+    serving = server.start(task)
+    return lambda: serving
+
+
 def about_to_settle(task: Task, number: int) -> Tuple[PartitionCount, Any]:
     """A worker that has this number, and a session of its graph."""
     serving = server.start(task)
-    partition_count = PartitionCount(task, Train(), serving)
+    partition_count = PartitionCount(task, Train(), lambda: serving)
     partition_count.number = number
     with tf.Graph().as_default() as graph:
         partition_count.keep()
@@ -52,12 +58,12 @@ def about_to_settle(task: Task, number: int) -> Tuple[PartitionCount, Any]:
 def test_the_chief_chooses_and_whoever_comes_later_finds_its_number() -> None:
     ps, chief, other = tasks()
     note, session = note_at(ps, server.start(ps))
-    chiefs = PartitionCount(chief, Train(), server.start(chief))
+    chiefs = PartitionCount(chief, Train(), serve(chief))
     number = chiefs.choose(LARGE)
     assert FEWEST_SLICES <= number <= MOST_SLICES
     assert note.read(session) == number
     note.leave(session, 77)  # what nobody here would choose
-    assert chiefs.choose(LARGE) == PartitionCount(other, Train(), server.start(other)).choose(LARGE) == 77
+    assert chiefs.choose(LARGE) == PartitionCount(other, Train(), serve(other)).choose(LARGE) == 77
 
 
 def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_compare() -> None:
@@ -77,7 +83,8 @@ def test_a_number_that_was_lost_is_left_again_by_whoever_comes_first_and_others_
     "variables, settings", [(SMALL, Train()), (LARGE, Train(clip_norm=1.0)), (LARGE, Train(backup_workers=1))]
 )
 def test_where_there_is_nothing_to_choose_nobody_is_asked(variables: Any, settings: Train) -> None:
-    nobody = PartitionCount(Task("worker", 1, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"] * 2}), settings, None)
+    task = Task("worker", 1, {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"] * 2})
+    nobody = PartitionCount(task, settings, lambda: pytest.fail("the server has started"))
     assert nobody.choose(variables) == FEWEST_SLICES
     nobody.keep()
     nobody.settle(None)

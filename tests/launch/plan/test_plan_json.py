@@ -37,6 +37,8 @@ def known(found: Any, before: Any) -> Any:
     """What is found of the keys that were there before, also below them."""
     if isinstance(before, dict) and isinstance(found, dict):
         return {key: known(found[key], before[key]) for key in before if key in found}
+    if isinstance(before, list) and isinstance(found, list) and len(before) == len(found):
+        return [known(*pair) for pair in zip(found, before)]
     return found
 
 

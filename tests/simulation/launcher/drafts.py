@@ -41,18 +41,16 @@ class Target:
 
 
 def spec_of(world: Any) -> Spec:
-    """Return what the file says; a run with copies is one of a job."""
+    """Return what the file says."""
     tasks = [
         TaskSpec(each.role, each.index, each.host, each.address, int(each.address.rsplit(":", 1)[1]), spare=each.spare)
         for each in world.plan.tasks
     ]
     shape = world.shape
     elastic = Elastic(1) if shape.elastic else None
-    spec = Spec(Path("r.yaml"), "r", tuple(tasks), command=("true",), elastic=elastic)
-    if not shape.replicas:
-        return spec
-    ssh = replace(spec.ssh, connect_timeout_s=shape.connect_s)
-    return replace(spec, command=None, train=Train(checkpoint=Checkpoint(replicas=shape.replicas)), ssh=ssh)
+    train = Train(checkpoint=Checkpoint(replicas=shape.replicas))
+    spec = Spec(Path("r.yaml"), "r", tuple(tasks), train=train, elastic=elastic)
+    return replace(spec, ssh=replace(spec.ssh, connect_timeout_s=shape.connect_s)) if shape.replicas else spec
 
 
 def pythons(spec: Spec) -> Dict[str, str]:

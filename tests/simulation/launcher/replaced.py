@@ -52,7 +52,6 @@ def _of_launchers(world: Any) -> Dict[str, Any]:
         "AgentRestarts": partial(AgentRestarts, clock=_monotonic),
         "draft": world.operators.draft,
         "_hand_over": partial(hand_over, world),
-        "is_useful": lambda spec: False,
         "print_log_of_culprit": lambda fleet, status, show: None,
         "remember": lambda spec, run: None,
         "say": say,
@@ -103,6 +102,7 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
         "expand": lambda workdir: world.here().folder.workdir,
         "os": sessions.OS,
         **_of_checkpoints(world),
+        "chief_command": _no_program,
         "launch.agent.verbs.status.os": SimpleNamespace(stat=lambda path: world.here().disk.lstat(path)),
         "readable": sessions.readable,
         "sys": sessions.SYS,
@@ -119,6 +119,11 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
         "obstacle": lambda: None if world.shape.returns else "has no systemd",
         "remove": lambda folder: world.here().remove_unit(),
     }
+
+
+def _no_program(request: Any, name: str) -> Any:
+    """No host can build a graph, so none finds a mistake."""
+    raise OSError("a simulated host has no Python")
 
 
 def _of_checkpoints(world: Any) -> Dict[str, Any]:

@@ -16,16 +16,16 @@ def resumed_from(world: World) -> List[str]:
 
 def test_a_stopped_run_resumes_from_its_last_step() -> None:
     world = lived(DETACHED, STOP, RESUME, END)
-    assert resumed_from(world) == ["continuing from the checkpoint of step 45 of r-20260101-000000"]
-    assert world.training.began_with == 45 and world.training.step > 60
+    assert resumed_from(world) == ["continuing from the checkpoint of step 46 of r-20260101-000000"]
+    assert world.training.began_with == 46 and world.training.step > 60
     assert world.machines["h0"].folder.run == "r-20260101-000100"
 
 
 def test_what_a_damaged_checkpoint_loses_is_in_an_incident_of_the_next_run() -> None:
     world = lived(DETACHED, STOP, Fault(25.0, "damaged checkpoint", "h0"), RESUME, END)
     status = world.machines["h0"].folder.read_whole("status.json") or {}
-    assert [(each["kind"], each["lost_steps"]) for each in status["incidents"]] == [("checkpoint", 20)]
-    assert status["lost_steps"] == 20 and world.training.began_with == 25
+    assert [(each["kind"], each["lost_steps"]) for each in status["incidents"]] == [("checkpoint", 21)]
+    assert status["lost_steps"] == 21 and world.training.began_with == 25
 
 
 def test_a_run_does_not_resume_beside_the_one_before() -> None:

@@ -32,14 +32,18 @@ class Bench:
     def start(self, *argv: str, name: str = "worker:0", attempt: int = 0, **options: Any) -> Optional[Started]:
         """Starts ``argv`` as a task; returns what was told of it."""
         if attempt == 0:
-            keys = ("secrets", "terms", "container", "progress")
-            secrets, terms, container, progress = (options.pop(key, None) for key in keys)
-            settings = HostSettings(quiet_s=None, progress=progress)
-            share = TaskShare({name: [2, 3]}, terms or Terms(), container, settings=settings)
-            requests = [self._request(name, argv, options)]
-            self.tasks = HostTasks(requests, self.folder, share, self.events.append, secrets or {})
+            self.load(*argv, name=name, **options)
         self.tasks.start(name, attempt)
         return next((event for event in self.events if isinstance(event, Started)), None)
+
+    def load(self, *argv: str, name: str = "worker:0", **options: Any) -> None:
+        """Makes the host's tasks, of which none has started."""
+        keys = ("secrets", "terms", "container", "progress")
+        secrets, terms, container, progress = (options.pop(key, None) for key in keys)
+        settings = HostSettings(quiet_s=None, progress=progress)
+        share = TaskShare({name: [2, 3]}, terms or Terms(), container, settings=settings)
+        requests = [self._request(name, argv, options)]
+        self.tasks = HostTasks(requests, self.folder, share, self.events.append, secrets or {})
 
     def _request(self, name: str, argv: Any, options: Dict[str, Any]) -> TaskRequest:
         return task_request(name, **{"argv": argv, "folder": str(self.code), **options})

@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any, List, Union
+from typing import Any, List, Optional, Union
 
 import pytest
 
 from launch.agent.gpus import nvidia_smi
+from launch.agent.protocol import local_socket
 from launch.agent.service import chief_command
 from launch.agent.wire.run_request import RunRequest
 from tests.support.agent.requested import RUN, run_request, task_request
@@ -29,6 +30,28 @@ def test_a_mistake_is_reported_without_secrets_and_leaves_nothing(tmp_path: Path
     found = chief_command.mistake(request(tmp_path, f"test $KEY = hunter2 && {REPORT}; exit 3"))
     assert found.cause == "job.py:3: KeyError: (secret)"
     assert list((tmp_path / "runs" / RUN).iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "cause"),
+    [("ready", None), ("ended", "job.py:3: KeyError: (secret)"), (None, None), (TimeoutError(), None)],
+)
+def test_the_graph_is_built_here_where_the_chiefs_process_ended_before_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, cause: Optional[str]
+) -> None:
+    """A run that is ended meanwhile has no such process. Without an answer, the tasks find the mistake."""
+    asked: List[Any] = []
+
+    def ask_agent(folder: Path, request: Any, timeout_s: float) -> Any:
+        asked.append((folder, request, timeout_s))
+        if isinstance(answer, TimeoutError):
+            raise answer
+        return {"prepared": answer}
+
+    monkeypatch.setattr(local_socket, "ask_agent", ask_agent)
+    found = chief_command.mistake(request(tmp_path, f"{REPORT}; exit 3", waits=True))
+    assert found.cause == cause
+    assert asked == [(tmp_path / "runs" / RUN / "hosts" / "h", {"do": "prepared"}, chief_command.GRAPH_S)]
 
 
 @pytest.mark.parametrize("script", ["exit 0", f"{REPORT}; exit 0", f"{REPORT}; exit 1", "exit 3", "kill -9 $$"])

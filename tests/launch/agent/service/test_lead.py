@@ -9,6 +9,7 @@ import pytest
 
 from cluster.protocol.typed_json import to_values
 from launch.agent.protocol.messages import Tick
+from launch.agent.service import lead
 from launch.agent.service.lead import Lead
 from launch.agent.service.recovery import DETACHED
 from launch.agent.state.run_folder import RunFolder
@@ -20,8 +21,20 @@ from tests.support.launch.statuses import history, status
 class FakeTasks:
     """What a lead asks of its tasks before it runs."""
 
+    def __init__(self, *prepared: Optional[str]):
+        self._prepared, self.has_prepared = list(prepared), False
+
+    def prepare_first(self) -> None:
+        """Start processes before their turn."""
+        self.has_prepared = True
+
     def restore_code(self) -> None:
         """Nothing was shipped."""
+
+    def prepared(self, name: str) -> Optional[str]:
+        """The state of the chief's process, when it is asked for the first time, the second time, …"""
+        assert name == "worker:0"
+        return self._prepared[0] if len(self._prepared) == 1 else self._prepared.pop(0)
 
 
 @pytest.mark.parametrize("again, detached, lease_s", [(True, True, None), (True, False, 15.0), (False, True, 15.0)])
@@ -95,3 +108,37 @@ def test_a_lead_names_the_hosts_that_it_hears_and_that_do_not_leave(tmp_path: Pa
         return [each async for each in lead.answer({"do": "linked"})]
 
     assert asyncio.run(linked()) == [{"hosts": ["h", "young"]}]
+
+
+@pytest.mark.parametrize("states", [("loads", "loads", "ready"), ("loads", "ended"), ("loads", None), (None,)])
+def test_it_reports_the_chiefs_process_once_that_is_ready_or_has_ended(
+    states: Tuple[Optional[str], ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lead, "LOOK_S", 0.001)
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    async def answers() -> List[Any]:
+        tasks: Any = FakeTasks(*states)
+        leading = Lead(run_request(task_request()), run_plan("h:2222"), folder, tasks, asyncio.Queue())
+        return [each async for each in leading.answer({"do": "prepared"})]
+
+    assert asyncio.run(answers()) == [{"prepared": states[-1]}]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_an_agent_that_takes_the_place_of_another_starts_no_process_before_its_turn(
+    again: bool, tmp_path: Path
+) -> None:
+    """Processes of the run's first attempts may live, or have ended."""
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+    tasks: Any = FakeTasks()
+
+    async def run() -> None:
+        leading = Lead(run_request(task_request(), again=again), run_plan("h:2222"), folder, tasks, asyncio.Queue())
+        leading.go_away()
+        await leading.run()
+
+    asyncio.run(run())
+    assert tasks.has_prepared is not again

@@ -65,6 +65,7 @@ def test_the_keys_are_those_of_the_plans_that_older_launchers_wrote(name: str) -
     values = written_before(name)
     written = to_values(from_values(RunRequest, values))
     assert [task.pop("limits") for task in written["tasks"]] == [None] * len(values["tasks"])  # a later key
+    assert not any(task.pop("waits") for task in written["tasks"])  # and another
     for key in ("patience", "rejoin_s", "quorum") if written["run_plan"] else ():  # and more of these
         assert not written["run_plan"].pop(key)
     for key in (

@@ -2,13 +2,14 @@
 
 import json
 import os
-from typing import List
+from typing import Any, Dict, List
 
 import pytest
 
 from cluster.protocol.standby import READY
 from launch.agent.linux import processes
 from launch.agent.protocol.messages import Exited, Prepared, Started
+from launch.agent.tasks import standbys
 from tests.support.agent.bench import Bench
 
 pytestmark = pytest.mark.not_fast
@@ -18,8 +19,8 @@ CLUSTER = '{"worker": ["a:1"]}'
 # Waits only where it is to: what it then prints is in the log of its attempt.
 SCRIPT = f"""
 if [ -n "$LAUNCH_STANDBY" ]; then
-    [ -e slow ] && sleep 1000
-    [ -e broken ] && exit 1
+    while [ -e slow ]; do sleep 0.01; done
+    [ -e broken ] && echo broken && exit 1
     touch "$LAUNCH_TASK_DIR/{READY}"
     read line || exit 0
 fi
@@ -87,11 +88,58 @@ def test_a_process_that_waited_for_another_turn_is_ended_and_a_new_one_started(
     bench.logged("trains in ", attempt=attempt)
 
 
-def test_a_process_that_is_not_ready_when_its_turn_comes_is_ended(bench: Bench) -> None:
+def test_a_process_that_is_not_ready_when_its_turn_comes_takes_it_once_it_is(bench: Bench) -> None:
+    (bench.code / "slow").touch()
+    prepare(bench)
+    assert bench.tasks.prepared(TASK) == "loads"
+    (waited,) = waiting()
+    end_first(bench)
+    bench.tasks.start(TASK, 1, CLUSTER, 0)
+    assert newest(bench) == waited and bench.tasks.prepared(TASK) is None
+    (bench.code / "slow").unlink()
+    bench.logged("trains in ", attempt=1)
+
+
+@pytest.mark.parametrize(("options", "number"), [({"waits": True}, 1), ({}, 0), ({"waits": True, "spare": True}, 0)])
+def test_first_attempts_start_before_their_turn_where_their_program_can_wait(
+    bench: Bench, options: Dict[str, Any], number: int
+) -> None:
+    bench.end()
+    bench.load("sh", "-c", SCRIPT, **options)
+    bench.tasks.prepare_first()
+    assert len(waiting()) == number and not bench.tasks.running
+    if number:
+        bench.comes(Prepared)
+        assert bench.tasks.prepared(TASK) == "ready"
+        pids = waiting()
+        bench.tasks.start(TASK, 0)
+        assert [newest(bench)] == pids
+
+
+def test_a_process_that_has_ended_before_its_turn_is_replaced(bench: Bench) -> None:
+    (bench.code / "broken").touch()
+    prepare(bench)
+    bench.comes(Prepared)
+    assert bench.tasks.prepared(TASK) == "ended"
+    (bench.code / "broken").unlink()
+    end_first(bench)
+    bench.tasks.start(TASK, 1, CLUSTER, 0)
+    bench.logged("trains in ", attempt=1)
+    assert bench.folder.log(TASK, 1).read_text().startswith("broken\n"), "the reason of its end is lost"
+
+
+def test_of_a_process_that_the_agent_ends_before_its_turn_nothing_is_left(bench: Bench) -> None:
+    prepared(bench)
+    bench.tasks.stop_all(0.0, bench.now)
+    assert bench.tasks.prepared(TASK) is None and not bench.folder.log(TASK, 1).exists()
+
+
+def test_a_process_that_never_becomes_ready_gets_no_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     (bench.code / "slow").touch()
     prepare(bench)
     (waited,) = waiting()
     end_first(bench)
+    monkeypatch.setattr(standbys, "LOAD_S", 0.0)
     bench.tasks.start(TASK, 1, CLUSTER, 0)
     assert newest(bench) != waited and processes.inspect(waited) is None
 
