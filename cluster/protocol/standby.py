@@ -8,6 +8,7 @@ without a line, the process ends, too.
 import contextlib
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Callable, MutableMapping, Optional
 
@@ -15,10 +16,6 @@ from cluster.protocol.outcome import Reporter
 
 STANDBY = "LAUNCH_STANDBY"  # in the environment of a waiting process
 READY = "ready"
-
-
-def _leave() -> None:
-    os._exit(0)
 
 
 def _own_input() -> Callable[[], bytes]:
@@ -49,7 +46,7 @@ class Standby:
         folder: Path = Path(),
         reporter: Optional[Reporter] = None,
         source: Optional[Callable[[], bytes]] = None,
-        leave: Callable[[], None] = _leave,
+        leave: Callable[[], None] = partial(os._exit, 0),
     ):
         self._folder, self._leave = folder, leave
         self._reporter = reporter or Reporter(None)

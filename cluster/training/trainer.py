@@ -52,14 +52,13 @@ def train(
     Raises:
       Exception: the graph cannot be built, and the turn of this process has not come.
     """
-    standby = standby or Standby()
-    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir, standby)
+    trainer = Trainer(job, task, settings, args, reporter, checkpoint_dir, standby=standby)
     try:
         trainer.setup()
         trainer.describe()
         return trainer.loop()
     except Exception as error:
-        if standby.waits:
+        if trainer.standby.waits:
             raise
         return reporter.failure(error, trainer.step)
 
@@ -92,15 +91,16 @@ class Trainer:
         )
         self._pause_s = _FIRST_PAUSE_S
         self._saving_s = 0.0
-        self._standby = standby or Standby()
+        self.standby = standby or Standby()
         self._server: Any = None
+        self._size = device_pool.count_devices(settings), server.threads_of(settings)  # of the server
 
     def setup(self) -> None:
         """Build the graph, and start this task's server.
 
         A process that waits for its turn builds as much as is possible without the cluster, then waits.
         """
-        if not self._standby.waits or self.settings.replication == device_pool.IN_GRAPH:
+        if not self.standby.waits or self.settings.replication == device_pool.IN_GRAPH:
             self._serve()
         else:
             server.settle_threads(*self._size)
@@ -114,15 +114,10 @@ class Trainer:
     def _serve(self) -> Any:
         """Return this task's server; in the first call, wait for the turn of this process, and start the server."""
         if self._server is None:
-            self._standby.wait()
+            self.standby.wait()
             self._activity.note("opens its port")
             self._server = server.start(self.task, *self._size)
         return self._server
-
-    @property
-    def _size(self) -> Tuple[int, int]:
-        """Return the numbers of devices and threads of this task's server."""
-        return device_pool.count_devices(self.settings), server.threads_of(self.settings)
 
     def _build(self) -> None:
         """Build the graph, which does not change afterwards.

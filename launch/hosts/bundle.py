@@ -175,16 +175,6 @@ def pack(files: List[Tuple[Path, str]]) -> Bundle:
     return Bundle(contents.getvalue(), hashlib.sha256(listed).hexdigest()[:16])
 
 
-def unpack(bundle: Bundle, folder: Path) -> None:
-    """Write the files of a bundle into ``folder``, on this machine. Raises OSError."""
-    with tarfile.open(fileobj=io.BytesIO(bundle.tar)) as archive:
-        for entry in archive:
-            content, path = archive.extractfile(entry), folder / entry.name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(content.read() if content else b"")
-            path.chmod(entry.mode)
-
-
 def _add(archive: tarfile.TarFile, name: str, mode: int, content: bytes) -> None:
     entry = tarfile.TarInfo(name)  # without times and owners
     entry.size, entry.mode = len(content), mode

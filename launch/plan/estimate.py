@@ -145,8 +145,8 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
     """
     try:
         ran = subprocess.run(
-            [*command(plan, job, python), "--share", str(share)],
-            env=environment(plan, job), capture_output=True, timeout=DESCRIBE_S,
+            [*_command(plan, job, python), "--share", str(share)],
+            env=_environment(plan, job), capture_output=True, timeout=DESCRIBE_S,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UsageError(f"job: its graph was not built within {DESCRIBE_S:.0f} s") from None
@@ -158,7 +158,7 @@ def described(plan: Plan, job: JobCode, python: str, share: float) -> Dict[str, 
     return printed
 
 
-def command(plan: Plan, job: JobCode, python: str) -> List[str]:
+def _command(plan: Plan, job: JobCode, python: str) -> List[str]:
     """Return the command that builds the job's graph on this machine."""
     entry = str(job.folder / job.entry) if job.folder and job.entry.endswith(".py") else job.entry
     train = replace(plan.spec.train, towers=towers(plan.spec))  # this machine may have no GPUs to count
@@ -167,7 +167,7 @@ def command(plan: Plan, job: JobCode, python: str) -> List[str]:
     return [python, "-m", "jobs.describe", entry, *settings, *folder]
 
 
-def environment(plan: Plan, job: JobCode) -> Dict[str, str]:
+def _environment(plan: Plan, job: JobCode) -> Dict[str, str]:
     """Return this process's environment with the variables that the chief's graph depends on.
 
     Of the cluster, the graph depends only on the number of tasks.

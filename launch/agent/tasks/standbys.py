@@ -30,7 +30,7 @@ class _Waiting:
     attempt: Attempt
     place: Mapping[str, str]
     began: float
-    is_ready: bool = False
+    state: str = LOADS
 
 
 class Standbys:
@@ -74,7 +74,7 @@ class Standbys:
         if found is None:
             return None
         fits = found.attempt.number == number and found.place == place
-        in_time = found.is_ready or time.monotonic() < found.began + LOAD_S
+        in_time = found.state == READY or time.monotonic() < found.began + LOAD_S
         if not (fits and in_time and _give_turn(found.attempt)):
             self.end(task)
             return None
@@ -82,18 +82,17 @@ class Standbys:
 
     def state(self, task: str) -> Optional[str]:
         """Return whether the standby of a task loads, is ready, or has ended by itself; None without a standby."""
-        found = self._waiting.get(task)
-        if found is None:
-            return ENDED if task in self._left else None
-        return READY if found.is_ready else LOADS
+        if task in self._left:
+            return ENDED
+        return self._waiting[task].state if task in self._waiting else None
 
     def look(self) -> List[Prepared]:
         """Return the new events: one for each standby that has become ready, or has ended before that."""
         found: List[Prepared] = []
         for task, each in list(self._waiting.items()):
             has_ended = processes.has_exited(each.attempt.process.pid)
-            if not each.is_ready and (has_ended or standby.is_ready(self._folder.task(task))):
-                each.is_ready = True
+            if each.state == LOADS and (has_ended or standby.is_ready(self._folder.task(task))):
+                each.state = READY
                 found.append(Prepared(task, each.attempt.number))
             if has_ended:
                 say(f"{task}: the process for attempt {each.attempt.number} has ended before its turn")

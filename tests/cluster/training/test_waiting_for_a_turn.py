@@ -29,7 +29,10 @@ def is_open(address: str) -> bool:
 
 
 @pytest.mark.parametrize("shape", [[800, 250], [4, 5]], ids=["chooses-slices", "has-nothing-to-choose"])
-def test_its_model_is_built_once_before_its_turn(shape: List[int], tmp_path: Path) -> None:
+def test_its_model_is_built_once_before_its_turn(
+    shape: List[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job may open a session, and the first one of a process decides with how many threads it computes."""
     ports = free_ports(2)
     cluster = {"ps": [f"127.0.0.1:{ports[0]}"], "worker": [f"127.0.0.1:{ports[1]}"]}
     ps, chief = Task("ps", 0, cluster), Task("worker", 0, cluster)
@@ -39,6 +42,7 @@ def test_its_model_is_built_once_before_its_turn(shape: List[int], tmp_path: Pat
         built.append("the model")
         return job.model(x, args)
 
+    monkeypatch.setattr(server, "settle_threads", lambda *size: built.append(f"threads {size}"))
     counted = Job.from_module(SimpleNamespace(**{**vars(job), "model": model}))  # type: ignore[arg-type]
     lines: Queue[bytes] = Queue()
     reporter = Reporter(tmp_path)
@@ -54,13 +58,13 @@ def test_its_model_is_built_once_before_its_turn(shape: List[int], tmp_path: Pat
     worker.start()
     kept.running.append(worker)
     eventually("a process that is ready", lambda: is_ready(tmp_path))
-    assert built == ["the model"] and not is_open(cluster["worker"][0]) and standby.waits
+    assert built == ["threads (1, 0)", "the model"] and not is_open(cluster["worker"][0]) and standby.waits
     serving = server.start(ps)
     threading.Thread(target=server.wait_until_done, args=[ps, serving], daemon=True).start()
     lines.put(b"\n")
     worker.join(PATIENCE_S)
     assert [each.cause for each in ended] == [None] and ended[0].step == 2
-    assert built == ["the model"]
+    assert built == ["threads (1, 0)", "the model"]
 
 
 def test_a_mistake_before_its_turn_is_raised_and_not_reported(tmp_path: Path) -> None:

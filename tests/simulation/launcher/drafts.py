@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, NamedTuple, Tuple
 
 from cluster.protocol.settings import Elastic
-from cluster.spec.model import Spec, TaskSpec
+from cluster.spec.model import Spec, Ssh, TaskSpec
 from cluster.task import Checkpoint, Train
 from launch.agent.wire.run_request import RunPlan, RunRequest, TaskPlan
 from launch.hosts.bundle import JobCode
@@ -47,10 +47,9 @@ def spec_of(world: Any) -> Spec:
         for each in world.plan.tasks
     ]
     shape = world.shape
-    elastic = Elastic(1) if shape.elastic else None
     train = Train(checkpoint=Checkpoint(replicas=shape.replicas))
-    spec = Spec(Path("r.yaml"), "r", tuple(tasks), train=train, elastic=elastic)
-    return replace(spec, ssh=replace(spec.ssh, connect_timeout_s=shape.connect_s)) if shape.replicas else spec
+    elastic, ssh = Elastic(1) if shape.elastic else None, Ssh(connect_timeout_s=shape.connect_s)
+    return Spec(Path("r.yaml"), "r", tuple(tasks), train=train, elastic=elastic, ssh=ssh)
 
 
 def pythons(spec: Spec) -> Dict[str, str]:
