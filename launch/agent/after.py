@@ -7,7 +7,7 @@ import os
 import time
 from typing import Callable, Mapping, Optional, Sequence
 
-from launch.agent.linux import processes, program
+from launch.agent.linux import processes
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.text import last_words
@@ -48,6 +48,8 @@ async def _problem(
     command: str, folder: RunFolder, secrets: Mapping[str, str], began: Callable[[int], None], within_s: float
 ) -> Optional[str]:
     """Run a command, and return its error, if any."""
+    from launch.agent.linux import program  # of the agent alone: it loads asyncio, which ``problem_of`` does not need
+
     if within_s <= 0:
         return f"not started: the {WITHIN_S:.0f} s for all commands were over"
     env = {**os.environ, "LAUNCH_RUN": folder.run, **secrets}

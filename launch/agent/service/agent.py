@@ -1,18 +1,24 @@
-"""The common part of lead and member: a queue of events and one loop."""
+"""The common part of lead and member: a queue of events and one loop, and the socket for local callers."""
 
 import asyncio
+import contextlib
+import json
 import math
 import secrets
+import socket
 from abc import ABC, abstractmethod
-from typing import Any, AsyncIterator, Dict, Optional, Union
+from pathlib import Path
+from typing import Any, AsyncIterator, Callable, Dict, Optional, Set, Union
 
 from launch.agent.protocol.links import now
+from launch.agent.protocol.local_socket import inside
 from launch.agent.protocol.messages import Dismiss, Event, Prepare, Save, Start, Stop, Tick
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.host_tasks import HostTasks
 from launch.agent.wire.run_request import RunRequest
 
 POLL_S = 0.25  # a signal reports an exit at once; progress is reported once a second
+LIMIT = 1 << 24  # bytes of one line of a local caller
 
 
 class Agent(ABC):
@@ -106,3 +112,52 @@ class Agent(ABC):
             self._next_tick.cancel()
             self._next_tick = None
         return event
+
+
+class Clients:
+    """Serve local callers on the socket at ``path`` (``local_socket``); ``answer`` turns a request into replies."""
+
+    def __init__(self, path: Path, answer: Callable[[Dict[str, Any]], AsyncIterator[Dict[str, Any]]]):
+        self._path, self._answer = path, answer
+        self._server: Any = None
+        self._open: Set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen on the socket."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with inside(self._path.parent):
+            listener.bind(self._path.name)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=LIMIT)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(ConnectionError):
+            while True:
+                line = await reader.readline()
+                if not line:
+                    break
+                reply = asyncio.ensure_future(self._reply(line, writer))
+                self._open.add(reply)
+                reply.add_done_callback(self._open.discard)
+
+    async def _reply(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # the caller has disconnected
+            async for values in self._replies(line):
+                if writer.is_closing():
+                    return
+                writer.write(json.dumps(values).encode() + b"\n")
+                await writer.drain()
+
+    async def _replies(self, line: bytes) -> AsyncIterator[Dict[str, Any]]:
+        try:
+            async for values in self._answer(json.loads(line.decode())):
+                yield values
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            yield {"error": f"the agent cannot answer {line[:200]!r}: {error!r}"}
+
+    async def close(self) -> None:
+        """Wait a bounded time for the replies in progress, and remove the socket."""
+        if self._open:
+            await asyncio.wait(set(self._open), timeout=5.0)
+        self._server.close()
+        with contextlib.suppress(OSError):  # a disk that fails must not end the agent by an exception
+            self._path.unlink()

@@ -14,9 +14,8 @@ from launch.agent.linux import processes
 from launch.agent.linux.file_lock import NoLocks
 from launch.agent.linux.open_files import ALL, allow_open_files
 from launch.agent.network import firewall
-from launch.agent.protocol.local_socket import Clients
 from launch.agent.retention import pruning
-from launch.agent.service.agent import Agent
+from launch.agent.service.agent import Agent, Clients
 from launch.agent.service.keeper import Pulse
 from launch.agent.service.keeping import AWAY, FAILED, OVER, TAKEN, beat, patience_s
 from launch.agent.service.located import folder_of, located

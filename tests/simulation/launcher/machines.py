@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional
 from launch.agent import leftovers
 from launch.agent.checkpoints import resume
 from launch.agent.linux.processes import Process as Row
-from launch.agent.protocol.local_socket import Clients
+from launch.agent.service.agent import Clients
 from launch.agent.service.keeping import FAILED
 from launch.agent.service.lead import Lead
 from launch.agent.state import plan_file, process_records, runs

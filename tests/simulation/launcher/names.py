@@ -46,6 +46,8 @@ OF_VERBS = (
     "launch.agent.leftovers.time",
     "launch.agent.linux.file_lock.held_by",
     "launch.agent.linux.processes.command_line",
+    "launch.agent.service.agent.inside",
+    "launch.agent.service.agent.socket",
     "launch.agent.protocol.local_socket.connect",
     "launch.agent.protocol.local_socket.expand",
     "launch.agent.protocol.local_socket.inside",

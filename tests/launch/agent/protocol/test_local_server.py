@@ -10,7 +10,7 @@ from typing import Any, AsyncIterator, Callable, Dict
 import pytest
 
 from launch.agent.protocol import local_socket
-from launch.agent.protocol.local_socket import Clients
+from launch.agent.service.agent import Clients
 from tests.support.waiting import PATIENCE_S
 
 
