@@ -185,9 +185,11 @@ OUTSIDE = {
     "inspect", "table", "environment", "status", "boot", "text_of", "threads", "waits_in", "names_in", "work_of",
     "Traffic", "MemoryKills", "glob", "read_sign",
 }  # fmt: skip
-# Of these modules histories need paths, and a listener's file, which no listener here has.
+# Of these modules histories need paths, and a listener's file, which no listener here has; local callers are those of
+# worlds with launchers, which replace their socket.
 ELSEWHERE = {
     "launch.agent.supervision.hang_detection.os", "launch.agent.protocol.gate.os", "launch.agent.protocol.gate.socket",
+    "launch.agent.service.agent.socket",
 }  # fmt: skip
 CONSTANTS = {
     "signal": r"signal\.(SIG\w+|Signals)\b",
