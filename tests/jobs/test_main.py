@@ -130,6 +130,10 @@ def test_a_parameter_server_ends_by_itself_when_the_chief_says_so_and_writes_its
             assert outcome is not None and outcome.succeeded
 
 
+# A thread of the job must not keep the process: its agent would wait for it.
+_THREAD = "    import threading, time\n    threading.Thread(target=time.sleep, args=[1000]).start()\n"
+
+
 def test_a_mistake_of_a_task_that_waits_for_its_turn_is_no_outcome_of_the_one_that_trains(tmp_path: Path) -> None:
     cluster = {"cluster": {"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]}, "task": {"type": "worker", "index": 0}}
     env = {**os.environ, "TF_CONFIG": json.dumps(cluster), "LAUNCH_TASK_DIR": str(tmp_path), "LAUNCH_STANDBY": "1"}
@@ -137,7 +141,7 @@ def test_a_mistake_of_a_task_that_waits_for_its_turn_is_no_outcome_of_the_one_th
         sys.executable,
         "-m",
         "jobs.main",
-        written(tmp_path, INPUTS, OPTIMIZER, "def model(x):\n    return missing\n"),
+        written(tmp_path, INPUTS, OPTIMIZER, f"def model(x):\n{_THREAD}    return missing\n"),
     ]
     read, write = os.pipe()  # stays open: an input that ends would end the process
     with os.fdopen(read) as turns, os.fdopen(write, "w"):
