@@ -11,6 +11,8 @@ from typing import Any, Dict, List, Optional, Type, Union
 from cluster.protocol.save_request import NOW
 from cluster.protocol.typed_json import Malformed, from_values
 
+PREPARE_S = 150.0  # for a prepared process to load: the lead then waits no longer, and an agent starts a new process
+
 
 @dataclass(frozen=True)
 class Joined:

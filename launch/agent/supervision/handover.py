@@ -10,10 +10,9 @@ Any failure ends the change, and training continues unchanged.
 from typing import Dict, List, Mapping, Optional, Sequence
 
 from cluster.protocol.save_request import HOLD
-from launch.agent.protocol.messages import Dismiss, Order, Prepare, Prepared
+from launch.agent.protocol.messages import PREPARE_S, Dismiss, Order, Prepare, Prepared
 from launch.agent.supervision.saving import Saving
 
-PREPARE_S = 150.0  # for processes to load; a new process takes the place of a late one
 TRAIN_S = 60.0  # for a chief that cannot save now, because it restarts
 
 

@@ -13,13 +13,12 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
 
 from cluster.protocol import standby
 from launch.agent.linux import processes
-from launch.agent.protocol.messages import Prepared
+from launch.agent.protocol.messages import PREPARE_S, Prepared
 from launch.agent.state.log import say
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.tasks.attempt import Attempt
 
 END_S = 1.0  # for killed processes to end; the agent ends any rest when it leaves
-LOAD_S = 150.0  # a process that is not ready then never gets its turn
 LOADS, READY, ENDED = "loads", "ready", "ended"
 
 
@@ -62,7 +61,6 @@ class Standbys:
         """
         self.end(task)
         standby.clear(self._folder.task(task))
-        self._left.discard(task)
         self._waiting[task] = _Waiting(start(), place, time.monotonic())
 
     def take(self, task: str, number: int, place: Mapping[str, str]) -> Optional[Attempt]:
@@ -74,7 +72,7 @@ class Standbys:
         if found is None:
             return None
         fits = found.attempt.number == number and found.place == place
-        in_time = found.state == READY or time.monotonic() < found.began + LOAD_S
+        in_time = found.state == READY or time.monotonic() < found.began + PREPARE_S
         if not (fits and in_time and _give_turn(found.attempt)):
             self.end(task)
             return None

@@ -8,6 +8,7 @@ import pytest
 from cluster.protocol.save_request import HOLD
 from cluster.protocol.typed_json import from_values
 from launch.agent.protocol.messages import (
+    PREPARE_S,
     Dismiss,
     DrainRequested,
     Lost,
@@ -20,7 +21,7 @@ from launch.agent.protocol.messages import (
     StopRequested,
 )
 from launch.agent.supervision.elastic import END_S
-from launch.agent.supervision.handover import PREPARE_S, TRAIN_S
+from launch.agent.supervision.handover import TRAIN_S
 from launch.agent.supervision.run_state import Phase
 from launch.agent.supervision.saving import SAVE_S
 from launch.agent.supervision.supervisor import Supervisor

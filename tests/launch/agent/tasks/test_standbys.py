@@ -139,7 +139,7 @@ def test_a_process_that_never_becomes_ready_gets_no_turn(bench: Bench, monkeypat
     prepare(bench)
     (waited,) = waiting()
     end_first(bench)
-    monkeypatch.setattr(standbys, "LOAD_S", 0.0)
+    monkeypatch.setattr(standbys, "PREPARE_S", 0.0)
     bench.tasks.start(TASK, 1, CLUSTER, 0)
     assert newest(bench) != waited and processes.inspect(waited) is None
 
