@@ -168,7 +168,7 @@ def _late(process: Process) -> None:
 
 
 def _children(fault: Fault, world: Any) -> None:
-    for process in world.training.living(fault.what):
+    for process in (each for each in world.training.living(fault.what) if not each.is_still):
         session = process.session if fault.seconds < 10 else 0
         world.machines[process.host].leave_child(process, session)
 

@@ -238,3 +238,9 @@ def _defaults(module: Path) -> Iterator[str]:
         asked = {each.attr for default in defaults for each in ast.walk(default) if isinstance(each, ast.Attribute)}
         if asked & {"time", "monotonic"}:
             yield f"{name}.{owner.name}"  # type: ignore[attr-defined]
+
+
+def test_a_lead_that_restarts_twice_gets_a_host_whose_tasks_have_ended_by_the_first_restart() -> None:
+    """The host waited for the end of these tasks once more, for ever: found by a seed."""
+    faults = [Fault(0.0, "sleep", "h1", 70.0), Fault(30.0, "agent", "h0", 0.0), Fault(40.0, "agent", "h0", 0.0)]
+    assert failure(short(300890, *faults)) is None

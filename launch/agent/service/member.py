@@ -149,8 +149,9 @@ class Member(Agent):
     def _send(self, event: Event) -> None:
         """Send an event to the lead; without a link, the next link begins with it."""
         if getattr(event, "task", None) in self._forgotten:
-            ended = {event.task} if isinstance(event, Exited) else set()
-            self._forgotten, self._fenced = self._forgotten - ended, self._fenced - ended
+            if isinstance(event, Exited):
+                self._forgotten, self._fenced = self._forgotten - {event.task}, self._fenced - {event.task}
+                self._record(event)  # else the next lead would wait for the end of a task that has ended
             return
         if isinstance(event, Exited) and event.task in self._fenced:
             self._fenced.discard(event.task)
