@@ -147,7 +147,7 @@ def test_a_run_goes_on_to_its_end_where_its_launcher_cannot_print(launch: Launch
     code, errors = in_bash(launch, "up", to)
     assert (code, errors) == (1, f"{reported} without it\n"), "worker 1 fails by itself"
     assert "exit code 1" in launch.status()["cause"]
-    assert launch.log("worker:0") == "trained\n" and launch.left() == []
+    assert launch.log("worker:1") == "trained\n" and launch.left() == []
 
 
 @pytest.mark.not_fast

@@ -104,7 +104,7 @@ def test_a_step_that_does_not_end_is_ended_and_one_with_an_agent_is_left(
 ) -> None:
     monkeypatch.setattr("launch.hosts.closing.END_S", 0.2)
     ending, left = EndingProcesses(), StepChannel(["sleep", "1000"], os.environ, EndingProcesses())
-    stubborn = StepChannel(["sh", "-c", "trap '' TERM; echo; sleep 1000 & wait; wait"], os.environ, ending)
+    stubborn = StepChannel(["sh", "-c", "trap '' TERM; echo; exec sleep 1000"], os.environ, ending)
     assert stubborn.receive(PATIENCE_S) == b"\n"
     late, prompt = StepChannel(["sleep", "1000"], os.environ, ending), StepChannel(["cat"], os.environ, ending)
     left.leave_running()
