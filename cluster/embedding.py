@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Union
 
+from cluster.recommend.tables.feature_columns import dense_column, refusal
 from cluster.recommend.tables.initializers import first_value_of
 from cluster.recommend.tables.keras_rows import is_nothing, layer
 from cluster.recommend.tables.lookups import Table, look_up, refuse_namesake
@@ -21,7 +22,7 @@ from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
 from cluster.steps.extension import extend, source_of_rows
 
-__all__ = ["Embedding", "Rows", "Rule", "Table", "after", "at_most", "lookup", "table", "unused_for"]
+__all__ = ["Embedding", "Rows", "Rule", "Table", "after", "at_most", "column", "lookup", "table", "unused_for"]
 _NAME = r"[A-Za-z0-9.][\w.-]*(/[\w.-]+)*"  # of a variable, as TensorFlow has it
 _MOST_STEPS = (1 << 31) - 1
 
@@ -150,6 +151,27 @@ def lookup(
         the lookup is inside a loop, a branch or a function.
     """
     return RowFinder(table, lambda flat: _rows(table, flat), padding).rows(ids, combiner, weights)
+
+
+def column(table: Table, categorical: Any, combiner: str = "mean") -> Any:
+    """Return a feature column of the rows of ``categorical``'s ids, in the place of TensorFlow's ``embedding_column``.
+
+    Args:
+      table: the table; several columns may share one.
+      categorical: a column of ``tf.feature_column``, which makes the ids. Rows are made as ids come, so it may have as
+        many buckets as int64 has numbers.
+      combiner: as of ``lookup``. As in ``embedding_column``, negative ids do not count, and weights up to 0 only for
+        "sum".
+
+    Raises:
+      ValueError: ``categorical`` is no categorical column, or one of a sequence.
+    """
+    problem = refusal(categorical)
+    if problem is not None:
+        raise ValueError(f"embedding.column in {table.name!r}: {problem}, found {categorical!r}")
+    return dense_column(
+        categorical, table.width, lambda ids, weights: lookup(table, ids, combiner, weights=weights), combiner != "sum"
+    )
 
 
 def Rows(
