@@ -244,3 +244,9 @@ def test_a_lead_that_restarts_twice_gets_a_host_whose_tasks_have_ended_by_the_fi
     """The host waited for the end of these tasks once more, for ever: found by a seed."""
     faults = [Fault(0.0, "sleep", "h1", 70.0), Fault(30.0, "agent", "h0", 0.0), Fault(40.0, "agent", "h0", 0.0)]
     assert failure(short(300890, *faults)) is None
+
+
+def test_a_return_that_a_worker_has_missed_does_not_count_again_with_the_next_one() -> None:
+    """Its host was away for the first: found by a seed."""
+    gone = [Fault(2.0, "crash", "worker:1", 0.0), Fault(15.0, "power", "h1", 0.0), Fault(34.0, "gone", "h2", 0.0)]
+    assert failure(short(307825, *gone)) is None

@@ -32,10 +32,9 @@ class StallSpan(NamedTuple):
 
 
 class Fall(NamedTuple):
-    """The newest counted return to a checkpoint: its number, the step before it (``top``) and after it (``begun``)."""
+    """The newest counted return to a checkpoint: its number, and the step after it (``begun``)."""
 
     number: int = 0
-    top: int = 0
     begun: int = 0
     at: float = 0.0  # when it was counted
 
@@ -54,6 +53,7 @@ class Stalls:
         self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
         self._fell = 0  # counted steps of falls since the newest step
         self._fall = Fall()
+        self._tops = {0: 0}  # by the number of a fall, of the newest falls: the step before it
         self._regained = 0  # the newest step since the newest fall, by a task that has reported or passed that fall
         self._shared: Dict[str, int] = {}  # by task: the number of the fall that the task has reported or passed
         self._pauses: Deque[StallSpan] = deque(maxlen=KEPT)
@@ -97,7 +97,7 @@ class Stalls:
             known = progress.get("checkpoint_step")
             saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
             self._go_back(task, last, step, 0 if known is None and (saves or step == 1) else known, now, chief)
-        elif step > self._fall.top:
+        elif step > self._tops[self._fall.number]:
             self._shared[task] = self._fall.number
         if not self.is_from_before(task):
             self._regained = max(step, self._regained)
@@ -107,7 +107,7 @@ class Stalls:
 
     def _is_late(self, task: str, step: int, now: float) -> bool:
         """Return whether a report is from before the newest fall: nobody else has passed that fall's top since."""
-        is_beyond = self.is_from_before(task) and step > self._fall.top >= self._regained
+        is_beyond = self.is_from_before(task) and step > self._tops[self._fall.number] >= self._regained
         return is_beyond and now <= self._fall.at + LATE_S
 
     def recount(self, task: str, step: int) -> Optional[int]:
@@ -152,8 +152,9 @@ class Stalls:
         """
         known = checkpoint_step is not None and checkpoint_step < step  # else it was written after the return
         begun = checkpoint_step if known and checkpoint_step is not None else step - 1
-        is_same = self._shared.get(task, 0) < self._fall.number
-        lost = self._lost_more(last, begun) if is_same else self._lost_anew(last, begun, now)
+        missed = self._shared.get(task, 0) + 1
+        is_same = missed <= self._fall.number
+        lost = self._lost_more(missed, last, begun) if is_same else self._lost_anew(last, begun, now)
         if chief or lost:  # else another worker has reported this fall
             self.went_back_to = begun
         if lost or known:
@@ -167,16 +168,23 @@ class Stalls:
         A worker knows its own last step. The newest step may come from after the fall.
         """
         below, self._regained = (self.newest or 0) - begun, begun
-        self._fall = Fall(self._fall.number + 1, last, begun, now)
+        self._fall = Fall(self._fall.number + 1, begun, now)
+        self._tops[self._fall.number] = last
+        self._tops.pop(self._fall.number - KEPT, None)
         lost = max(0, below - self._fell) if self._fell else max(0, last - begun)
         self._fell = max(self._fell, below)
         return lost
 
-    def _lost_more(self, last: int, begun: int) -> int:
-        """Return the steps that the counted fall has lost beyond its known losses."""
-        fall = self._fall
-        above, below = max(0, last - fall.top), max(0, fall.begun - begun)
-        self._fall = fall._replace(top=fall.top + above, begun=fall.begun - below)
+    def _lost_more(self, missed: int, last: int, begun: int) -> int:
+        """Return the steps that counted falls have lost beyond their known losses.
+
+        ``missed`` is the first fall that the worker has not reported. It may be an earlier one than the newest, if the
+        worker's host was lost meanwhile: then its last step is from before that earlier fall.
+        """
+        above, below = max(0, last - self._tops.get(missed, last)), max(0, self._fall.begun - begun)
+        if above:
+            self._tops[missed] = last
+        self._fall = self._fall._replace(begun=self._fall.begun - below)
         self._fell = max(self._fell, (self.newest or 0) - begun) if self._fell else 0
         return above + below
 

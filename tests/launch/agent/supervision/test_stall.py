@@ -64,3 +64,15 @@ def test_a_worker_that_passes_a_fall_unseen_is_believed_once_others_have_passed_
         assert stalls.record("worker:1", {"step": 50, "examples": 52}, at)
         stalls.record("worker:1", {"step": 46, "examples": 56}, at + 1)  # another fall
         assert stalls.steps_lost == 2 + (50 - 45)
+
+
+def test_a_worker_that_was_away_for_a_fall_adds_to_that_fall_what_it_alone_has_lost() -> None:
+    """Its host was lost, and returned with the next fall: a simulated history counted its 20 steps against the 5."""
+    for own, lost in [(20, 20), (22, 22)]:
+        stalls = Stalls()
+        stalls.record("worker:1", {"step": own, "examples": own}, 1.0)
+        for now, step in [(1.1, 20), (15.0, 1), (17.0, 5), (30.0, 1)]:
+            stalls.record("worker:0", {"step": step, "examples": now, "checkpoint_step": 0}, now, chief=True)
+        stalls.restart_examples("worker:1")
+        stalls.record("worker:1", {"step": 1, "examples": 1}, 30.1)
+        assert stalls.steps_lost == lost
