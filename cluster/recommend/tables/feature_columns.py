@@ -5,7 +5,7 @@ categorical column itself makes the ids of a batch: it hashes, crosses, weighs, 
 """
 
 from functools import lru_cache
-from typing import Any, Callable, List, Optional, Set
+from typing import Any, Callable, List, Optional
 
 from cluster.runtime.tf_compat import tf
 
@@ -15,7 +15,7 @@ _SEQUENCE = {"SequenceCategoricalColumn", "_SequenceCategoricalColumn"}
 
 def refusal(column: Any) -> Optional[str]:
     """Return why ``column`` cannot give the ids of a table's column, or None if it can."""
-    classes: Set[str] = {each.__name__ for each in type(column).__mro__}
+    classes = {each.__name__ for each in type(column).__mro__}
     if classes & _SEQUENCE:
         return "expected no sequence, of which embedding.lookup gives ragged rows"
     return None if classes & _CATEGORICAL else "expected one of tf.feature_column.categorical_column_with_…"
