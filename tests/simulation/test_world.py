@@ -2,8 +2,9 @@
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Iterator
+from typing import Iterator, List
 
 import pytest
 
@@ -250,3 +251,26 @@ def test_a_return_that_a_worker_has_missed_does_not_count_again_with_the_next_on
     """Its host was away for the first: found by a seed."""
     gone = [Fault(2.0, "crash", "worker:1", 0.0), Fault(15.0, "power", "h1", 0.0), Fault(34.0, "gone", "h2", 0.0)]
     assert failure(short(307825, *gone)) is None
+
+
+LEAVES = [Fault(100.0, "stubborn", "worker:2", 0.0), Fault(110.0, "leave", "h2", 0.0), Fault(110.5, "leave", "h2", 0.0)]
+IN_A_CUT = [LEAVES[0], Fault(110.0, "cut", "h2", 60.0), *(each._replace(at=each.at + 7.0) for each in LEAVES[1:])]
+
+
+@pytest.mark.parametrize("faults", [IN_A_CUT, [*LEAVES, Fault(112.0, "sleep", "h2", 40.0)]], ids=["cut", "sleep"])
+def test_a_host_that_leaves_ends_its_tasks_before_the_lead_starts_them_elsewhere(faults: List[Fault]) -> None:
+    assert failure(short(2498, *faults)) is None
+
+
+def test_a_host_that_leaves_starts_no_task_that_was_ordered_before() -> None:
+    """Nothing would end it: the agent would stay until it ends by itself."""
+    crashes = [Fault(at, "crash", "worker:1", 0.0) for at in (100.0, 110.0, 120.0)]
+    leaves = [Fault(at, "leave", "h1", 0.0) for at in (121.0, 124.05)]
+    assert failure(short(303, Fault(100.0, "stubborn", "worker:4", 0.0), *crashes, *leaves)) is None
+
+
+def test_an_order_of_the_moment_in_which_a_host_is_lost_is_not_sent_when_it_returns() -> None:
+    """A restart is due a quarter of a second before the lead handles the loss."""
+    world = short(626, Fault(100.0, "crash", "worker:1", 0.0), Fault(100.9, "cut", "h1", 40.0))
+    world.plan = replace(world.plan, backoff_s=13.0)
+    assert failure(world) is None

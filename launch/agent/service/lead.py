@@ -20,6 +20,7 @@ from launch.agent.protocol.messages import (
     Joined,
     KillRequested,
     Leaving,
+    Lost,
     Order,
     RestartRequested,
     StopRequested,
@@ -105,6 +106,8 @@ class Lead(Agent):
             self._look_around()
             if isinstance(event, Joined):
                 self._members.admit(event)
+            elif isinstance(event, Lost):
+                self._members.forget(event.host)
             orders = self._supervisor.handle(event, now())
             self._attempts.note(orders)
             for order in orders:

@@ -108,14 +108,13 @@ class Member(Agent):
             self._note_received(self._link.confirmed_at)
         silent_s = since_boot() - self._received_at
         leave_after_s = self._lost_after_s + self._stay_s if self._was_in else self._request.join_s
-        if self._over:
-            return
+        # Also while this host leaves: the lead starts the tasks elsewhere, and their grace may end later than that.
         if self._joined and silent_s > self._lost_after_s and set(self._tasks.running) - self._fenced:
             self._fenced = set(self._tasks.running)
             self._kill(self._silence)
             if self._link is not None:
                 self._link.drop()  # new orders of the lead arrive only when these tasks have ended
-        if now() - self._alone_at > leave_after_s:
+        if not self._over and now() - self._alone_at > leave_after_s:
             self._leave(f"no message from the lead for {leave_after_s:.0f} s")
 
     def left_s(self) -> float:
@@ -237,6 +236,8 @@ class Member(Agent):
             await link.close()
 
     def _take(self, message: Message) -> None:
+        if self._over:
+            return  # nothing would end a task that starts now
         if isinstance(message, (Start, Prepare, Dismiss, Stop, Save)):
             if message in self._obeyed:
                 return

@@ -89,7 +89,11 @@ class Members:
 
     def admit(self, joined: Joined) -> None:
         """Make the newest link of ``joined.host`` the host's current link, and send all orders for the host over it."""
-        link = self._arrived.pop(joined.host, None)
+        link = self._arrived.get(joined.host)
+        if link is not None and link.peer.incarnation == joined.incarnation:
+            del self._arrived[joined.host]
+        else:
+            link = None  # that of a later agent, which its own event admits
         if self._known.get(joined.host) != joined.incarnation:
             self._known[joined.host] = joined.incarnation
             self._given.pop(joined.host, None)
@@ -127,10 +131,11 @@ class Members:
 
         If ``awaits_boots`` is False, no host gets extra time for a boot.
         """
-        lost = self._silences.newly_lost(now(), self._arrived, awaits_boots)
-        for each in lost:
-            self._given.pop(each.host, None)
-        return lost
+        return self._silences.newly_lost(now(), self._arrived, awaits_boots)
+
+    def forget(self, host: str) -> None:
+        """Forget the orders to a lost host, also those that were given before the loop processed the loss."""
+        self._given.pop(host, None)
 
     def silent(self) -> List[str]:
         """Return the hosts from which the lead receives nothing right now."""

@@ -123,6 +123,7 @@ def continue_run(run: Supervisor, earlier: Earlier, host: str, now: float) -> No
     died_at = now - earlier.ago_s
     if run.plan.judge == "exit":
         run.program_steps.restore(name for name, step in steps.items() if step is not None)
+        run.incidents.has_progress = earlier.status.global_step is not None  # also where all tasks were starting
     run.curve.restore(earlier.status.history)
     run.incidents.restore(earlier.status.incidents, died_at - earlier.lasted_s)
     rate = earlier.status.steps_per_second

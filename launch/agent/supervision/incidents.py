@@ -59,8 +59,6 @@ class Incidents:
             self._history.add(restore(each))
             self._history.count = each.number
 
-    # -- problems
-
     def begin(
         self,
         kind: str,
@@ -72,11 +70,10 @@ class Incidents:
     ) -> Incident:
         """Record a problem, such as the ``end`` of a task; return its incident, or the earlier one that caused it."""
         self._changed = True
-        record = None if task is None else self._tasks[task]
         incident = Incident(self._history.count + 1, kind, self.run_time(now), task, host=host, cause=cause)
         incident.step = self.stalls.newest
-        if record is not None:
-            incident.concern(record)
+        if task is not None:
+            incident.concern(self._tasks[task])
         if end is not None:
             incident.learn(end)
         root = self._root_of(incident, now)
@@ -84,7 +81,9 @@ class Incidents:
             self._keep(incident, now)
             return incident
         root.followed.add(incident.as_consequence())
-        root.restarted_s = None if root.task == task else root.restarted_s
+        if root.task == task:
+            root.restarted_s = None
+            self._awaiting_step.pop(id(root), None)  # until the task is back once more
         return root
 
     def record_exit(self, event: Exited, now: float) -> Incident:
@@ -154,6 +153,7 @@ class Incidents:
     def _put_below(self, earlier: Incident, cause: Incident) -> None:
         """Turn an incident into a consequence of its cause; the cause takes the incident's place."""
         self._history.replace(earlier, cause)
+        self._relapses.discard(earlier)
         cause.take_over(earlier)
         if self.blame is not None and self.blame.incident is earlier:
             self.blame = blame_root(cause, earlier)

@@ -50,6 +50,11 @@ class Relapses:
         """Return the newest incident of a task."""
         return self._newest.get(task or "")
 
+    def discard(self, incident: Incident) -> None:
+        """Forget an incident that has turned out to be a consequence of another one."""
+        if self._newest.get(incident.task or "") is incident:
+            del self._newest[incident.task or ""]
+
     def first(self, task: str, newest: Incident) -> Incident:
         """Return the incident that began the quick series leading to a task's newest incident."""
         return self._first.get(task, newest)

@@ -97,13 +97,25 @@ class Stalls:
             known = progress.get("checkpoint_step")
             saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
             self._go_back(task, last, step, 0 if known is None and (saves or step == 1) else known, now, chief)
-        elif step > self._tops[self._fall.number]:
-            self._shared[task] = self._fall.number
+        else:
+            self._shared[task] = self._passed(task, step)
         if not self.is_from_before(task):
             self._regained = max(step, self._regained)
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
+
+    def _passed(self, task: str, step: int) -> int:
+        """Return the number of the newest fall that a task has reported or passed, once it has taken ``step``.
+
+        A task that has missed falls passes each of their tops in turn: its later steps are from after these falls.
+        """
+        newest, number = self._fall.number, self._shared.get(task, 0)
+        if step > self._tops[newest]:
+            return newest
+        while number < newest and step > self._tops.get(number + 1, 0):
+            number += 1
+        return number
 
     def _is_late(self, task: str, step: int, now: float) -> bool:
         """Return whether a report is from before the newest fall: nobody else has passed that fall's top since."""
@@ -133,10 +145,17 @@ class Stalls:
         """
         if self.newest is None or newest > self.newest:
             lost = max(0, newest - max(restored, self.newest or 0))
-            self.newest, self._newest_at, self._fell = newest, now, newest - restored
+            is_below = restored < (self.newest or 0)  # then only a report shows that steps below are lost, too
+            self._fell = self._fell + lost if is_below else newest - restored
+            self.newest, self._newest_at = newest, now
             self.advances += 1
             self.steps_lost += lost
             self._falls.append(StallSpan(now + _AFTER_S, lost, restored))
+
+    @property
+    def present(self) -> Optional[int]:
+        """Return the newest step since the newest fall: the step to which the next fall is compared."""
+        return self.newest if not self._fall.number or self.newest is None else min(self.newest, self._regained)
 
     def restart_examples(self, task: str) -> None:
         """Restart the count of a task's examples at 0, for the task's new process."""
@@ -168,6 +187,8 @@ class Stalls:
         A worker knows its own last step. The newest step may come from after the fall.
         """
         below, self._regained = (self.newest or 0) - begun, begun
+        if 0 < self._fell < below:  # late reports: these steps were lost in the fall before, and count now
+            self._tops[self._fall.number] = max(self._tops[self._fall.number], self.newest or 0)
         self._fall = Fall(self._fall.number + 1, begun, now)
         self._tops[self._fall.number] = last
         self._tops.pop(self._fall.number - KEPT, None)

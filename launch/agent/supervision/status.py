@@ -49,7 +49,7 @@ def run_status(run: SupervisedRun, formations: Formations, now: float, **more: A
     drained = formation.drained if formation is not None else ()  # whose last steps do not count
     present = [task for task in workers if not incidents.stalls.is_from_before(task.plan.name)] or workers
     steps = [task.progress.get("step") for task in present if task.plan.name not in drained]
-    newest = max((step for step in steps if step is not None), default=incidents.stalls.newest)
+    newest = max((step for step in steps if step is not None), default=incidents.stalls.present)
     reporter = chief if plan.judge == "outcome" else _reporter(workers, chief)
     report = reporter.progress if reporter else {}
     judged, stalls = _judge(tasks), incidents.stalls

@@ -71,7 +71,13 @@ REVERTS: List[Mutant] = [
     Mutant(
         "orders of the lost",
         "the lead keeps its orders to a host that it has lost (ca928c4)",
-        (Edit(_MEMBERS, "            self._given.pop(each.host, None)\n", "            pass\n"),),
+        (
+            Edit(
+                "launch/agent/service/lead.py",
+                "                self._members.forget(event.host)\n",
+                "                pass\n",
+            ),
+        ),
         known=(ELASTIC, (Fault(58.0, "crash", "worker:2"), Fault(58.5, "cut", "h2", 16.0))),
     ),
     Mutant(

@@ -13,7 +13,7 @@ from launch.agent.service import beginning, recovery
 from launch.agent.service.recovery import Earlier
 from launch.agent.state.run_folder import RunFolder
 from launch.status.run import RunStatus, utc
-from tests.support.agent.histories import Replay, advanced, failed, run_plan, started
+from tests.support.agent.histories import Replay, advanced, failed, incidents, killed, run_plan, started, step
 from tests.support.agent.requested import run_request
 
 
@@ -93,6 +93,51 @@ def test_a_return_that_a_worker_could_not_report_to_the_first_lead_counts_once()
     then.up()
     then.at(110.0, advanced("worker:0", 1, examples=1), advanced("worker:1", 1, examples=1))
     assert then.run.status().lost_steps == 26
+
+
+def next_lead(replay: Replay, now: float, *tasks: str, **options: Any) -> Replay:
+    """The lead that goes on with a run whose last status is of now, and has started every task again."""
+    following = Replay(*tasks, **options)
+    recovery.continue_run(following.run, Earlier(replay.run.status(), 1.0, now), "a", now)
+    for order in following.at(now, *(Joined(host) for host in following.run.plan.hosts), Go()):
+        assert isinstance(order, Start)
+        following.at(now, started(order.task, order.attempt))
+    return following
+
+
+def test_a_return_counts_once_where_the_lead_dies_while_every_worker_starts_after_it() -> None:
+    replay = Replay(steps=1000)
+    replay.up()
+    step(replay, 10.0, 20, checkpoint_step=0)
+    for now, to in [(20.0, 1), (22.0, 5)]:
+        for task in ("worker:0", "worker:1"):
+            replay.at(now, advanced(task, to, examples=30 + to, checkpoint_step=0))
+    replay.at(23.0, killed("worker:0"), killed("worker:1"))
+    replay.at(30.0)
+    assert replay.status()["global_step"] == 5, "not that of before the return"
+    following = next_lead(replay, 31.0, steps=1000)
+    for task in ("worker:0", "worker:1"):
+        attempt = following.run.tasks[task].attempt
+        following.at(40.0, advanced(task, 1, attempt, examples=1, checkpoint_step=0))
+    assert following.status()["lost_steps"] == 20 + 5
+
+
+def test_what_a_program_loses_is_in_an_incident_where_the_lead_dies_while_all_its_tasks_start() -> None:
+    tasks = ("worker:0@a", "worker:1@b")
+    options: Dict[str, Any] = {"judge": "exit", "steps": None}
+    replay = Replay(*tasks, **options)
+    replay.begin()
+    replay.at(0.0, *map(started, replay.run.tasks))
+    for now, to in [(1.0, 1), (10.0, 20)]:
+        for task in ("worker:0", "worker:1"):
+            replay.at(now, advanced(task, to, reports=to))
+    replay.at(11.0, killed("worker:0"), killed("worker:1"))
+    replay.at(13.0)
+    following = next_lead(replay, 14.0, *tasks, **options)
+    for now, to in [(20.0, 1), (40.0, 30)]:
+        for task in ("worker:0", "worker:1"):
+            following.at(now, advanced(task, to, following.run.tasks[task].attempt, reports=to))
+    assert following.status()["lost_steps"] and any(told["lost_steps"] for told in incidents(following))
 
 
 def test_without_a_status_or_after_the_end_there_is_nothing_to_go_on_with(tmp_path: Path) -> None:

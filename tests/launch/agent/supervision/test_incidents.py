@@ -12,6 +12,7 @@ from launch.status.run import RunStatus
 from tests.support.agent.histories import (
     Replay,
     advanced,
+    ended,
     failed,
     in_words,
     incidents,
@@ -313,3 +314,32 @@ def instructions_per_event(open_ones: int) -> float:
             found.record_start(task, 3.0)
             found.record_progress(task, {"step": index, "examples": 1}, 4.0)
         return instructions() / 20
+
+
+def test_a_task_that_fails_again_before_a_report_of_the_step_in_between_keeps_its_incident_open() -> None:
+    replay = training(steps=1000)
+    step(replay, 10.0, 20, checkpoint_step=20)
+    replay.at(11.0, killed("ps:0"))
+    replay.at(13.0)
+    replay.at(13.0, started("ps:0", 1, 8))
+    replay.at(16.0, advanced("ps:0", 0, 1))
+    replay.at(17.0, killed("ps:0", 1))
+    step(replay, 17.2, 23, checkpoint_step=20)
+    replay.at(25.0)
+    replay.at(25.0, started("ps:0", 2, 9))
+    replay.at(26.0, advanced("ps:0", 0, 2))
+    for task in ("worker:0", "worker:1"):
+        replay.at(27.0, advanced(task, 21, examples=26, checkpoint_step=20))
+    assert [told["lost_steps"] for told in incidents(replay)] == [3]
+
+
+def test_a_failure_after_one_that_followed_another_task_s_has_an_incident_of_its_own() -> None:
+    replay = Replay("ps:0@a", "worker:0@a", "worker:1@b", judge="exit", restart_max=5)
+    replay.begin()
+    replay.at(0.0, *map(started, replay.run.tasks))
+    replay.at(10.0, ended("worker:1", "lost-connection", "cannot reach it"))
+    replay.at(11.0, killed("ps:0"))
+    replay.at(15.0)
+    replay.at(15.1, started("ps:0", 1, 8), started("worker:1", 1, 9))
+    replay.at(30.0, ended("worker:1", "exception", "ValueError: bad row", 1))
+    assert "ValueError: bad row" in [told["cause"] for told in incidents(replay)]

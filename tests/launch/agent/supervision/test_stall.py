@@ -76,3 +76,42 @@ def test_a_worker_that_was_away_for_a_fall_adds_to_that_fall_what_it_alone_has_l
         stalls.restart_examples("worker:1")
         stalls.record("worker:1", {"step": 1, "examples": 1}, 30.1)
         assert stalls.steps_lost == lost
+
+
+def test_a_worker_that_was_away_for_two_falls_and_is_back_loses_only_later_steps_with_the_third() -> None:
+    stalls = Stalls()
+    for task in ("worker:0", "worker:1"):
+        stalls.record(task, {"step": 8, "examples": 8}, 1.0)
+    for now, step, saved in [(15.0, 1, 0), (40.0, 70, 50), (60.0, 51, 50)]:
+        stalls.record("worker:0", {"step": step, "examples": now, "checkpoint_step": saved}, now, chief=True)
+    stalls.restart_examples("worker:1")
+    stalls.record("worker:1", {"step": 51, "examples": 1}, 60.1)
+    for task in ("worker:0", "worker:1"):
+        stalls.record(task, {"step": 60, "examples": 70, "checkpoint_step": 50}, 65.0, chief=task == "worker:0")
+    for task in ("worker:1", "worker:0"):
+        stalls.record(task, {"step": 51, "examples": 71, "checkpoint_step": 50}, 80.0, chief=task == "worker:0")
+    assert 20 <= stalls.steps_lost <= 8 + 20 + 10
+
+
+def test_what_a_late_report_adds_to_a_fall_counts_once_if_the_next_fall_comes_first() -> None:
+    stalls = Stalls()
+    for task, step in [("worker:0", 41), ("worker:1", 38)]:
+        stalls.record(task, {"step": step, "examples": step}, 1.0)
+    for task, now, step, examples in [("worker:0", 8.0, 26, 42), ("worker:1", 8.6, 50, 50)]:  # worker 1's is of before
+        stalls.record(task, {"step": step, "examples": examples, "checkpoint_step": 25}, now, chief=task == "worker:0")
+    for now, step in [(16.0, 26), (16.5, 27), (24.0, 26)]:
+        stalls.restart_examples("worker:0")
+        stalls.record("worker:0", {"step": step, "examples": step, "checkpoint_step": 25}, now, chief=True)
+    stalls.restart_examples("worker:1")
+    stalls.record("worker:1", {"step": 26, "examples": 1}, 24.1)
+    assert 16 <= stalls.steps_lost <= (50 - 25) + (27 - 25)
+
+
+def test_a_checkpoint_that_is_passed_over_costs_the_same_whether_the_lead_knew_of_it_or_not() -> None:
+    """A power cut damaged the newest one, which the chief had reported to nobody."""
+    for known in (600, 605):
+        stalls = Stalls()
+        stalls.restore(known, 1.0, None, {"worker:0": known, "worker:1": known})
+        stalls.pass_over(605, 120, 20.0)
+        stalls.record("worker:0", {"step": 121, "examples": 1, "checkpoint_step": 120}, 20.0, chief=True)
+        assert stalls.steps_lost == 605 - 120
