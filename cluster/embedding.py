@@ -158,14 +158,17 @@ def column(table: Table, categorical: Any, combiner: str = "mean") -> Any:
 
     Args:
       table: the table; several columns may share one.
-      categorical: a column of ``tf.feature_column``, which makes the ids. Rows are made as ids come, so it may have as
-        many buckets as int64 has numbers.
+      categorical: a column of ``tf.feature_column``, which makes the ids. Rows are made as ids come, so it may have
+        up to 2**63 - 1 buckets.
       combiner: as of ``lookup``. As in ``embedding_column``, negative ids do not count, and weights up to 0 only for
         "sum".
 
     Raises:
-      ValueError: ``categorical`` is no categorical column, or one of a sequence.
+      ValueError: ``table`` is no table, or ``categorical`` is no categorical column, or one of a sequence. The layer
+        that gets the column refuses a combiner that ``lookup`` refuses.
     """
+    if not isinstance(table, Table):
+        raise ValueError(f"embedding.column: expected a table as the first argument, found {table!r}")
     problem = refusal(categorical)
     if problem is not None:
         raise ValueError(f"embedding.column in {table.name!r}: {problem}, found {categorical!r}")

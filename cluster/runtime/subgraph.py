@@ -9,7 +9,7 @@ from cluster.runtime.tf_compat import tf
 
 _VOCABULARIES = ("HashTable", "HashTableV2")  # never change; a table that changes has a handle of another type
 # TensorFlow counts these as stateful, whatever their table.
-_STATELESS = (*_VOCABULARIES, "LookupTableFind", "LookupTableFindV2")
+_STATELESS = (*_VOCABULARIES, "LookupTableFind", "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2")
 
 
 def needs_state(tensors: Sequence[Any], inputs: Sequence[Any]) -> List[Any]:
@@ -33,7 +33,9 @@ def copied(tensors: Sequence[Any], replaced: Mapping[Any, Any]) -> List[Any]:
         if op.type not in _VOCABULARIES:
             with tf.control_dependencies(None), tf.device(None), tf.device(op.device):
                 copy = _copy(op, [new.get(each.name, each) for each in op.inputs])
-            new.update({old.name: made for old, made in zip(op.outputs, copy.outputs)})
+            for old, made in zip(op.outputs, copy.outputs):
+                made.set_shape(old.shape)  # which a lookup in a vocabulary knows from Python alone
+                new[old.name] = made
     return [new.get(each.name, each) for each in tensors]
 
 

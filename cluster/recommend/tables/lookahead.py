@@ -35,6 +35,7 @@ class Lookahead:
         self._queues: List[Any] = []
         self._puts: List[Any] = []
         self._own: List[Any] = []
+        self._taken: List[Any] = []
 
     def of_newest(self, tensors: Sequence[Any]) -> List[Any]:
         """Return copies of ``tensors`` that are computed from the newest batch, and not from the model's own batch."""
@@ -59,6 +60,7 @@ class Lookahead:
             self._puts.append(queue.enqueue(tensors))
             self._queues.append(queue)
             taken = queue.dequeue()
+        self._taken.append(tf.nest.flatten(taken)[0].op)
         delayed = list(taken) if isinstance(taken, (list, tuple)) else [taken]
         for old, new in zip(tensors, delayed):
             new.set_shape(old.shape)
@@ -70,8 +72,9 @@ class Lookahead:
             each.op._update_input(0, delayed)
         with tf.device(self._device):
             self._put = tf.group(*self._puts)
-            # The model's own ids, too: an author's checks of them may hang on these.
-            self.beside = [self._put, *self._own]
+            # The model's own ids, too: an author's checks of them may hang on these. And each queue gives what it gets:
+            # a table without a gradient has a queue from which nothing else takes.
+            self.beside = [self._put, *self._own, *self._taken]
         self._take = [_size_and_take(queue) for queue in self._queues]
 
     def begin(self, session: Any) -> None:

@@ -109,6 +109,11 @@ def test_tensorflow_parses_the_features_of_such_a_column() -> None:
     assert columns.make_parse_example_spec([ours]) == columns.make_parse_example_spec([plain])
 
 
+def test_a_name_in_the_place_of_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a table as the first argument, found 'user'"):
+        embedding.column("user", CATEGORICAL["ids"]())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("column", "expected"),
     [

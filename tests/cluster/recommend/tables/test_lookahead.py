@@ -43,6 +43,32 @@ def test_a_batch_leaves_with_what_was_taken_for_it_also_after_a_session_was_give
                 number += 1
 
 
+def test_what_no_step_uses_is_taken_from_its_queue_all_the_same() -> None:
+    """A table without a gradient filled the queue of its gradients' keys, and the run stood still."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        batch = tf.data.make_initializable_iterator(tf.data.Dataset.range(1000))
+        arrived = batch.get_next()
+        lookahead = Lookahead(1, [tf.identity(arrived)], "/cpu:0")
+        lookahead.delay_there({"keys": arrived}, "/cpu:0")
+        lookahead.close()
+        session.run(batch.initializer)
+        lookahead.begin(session)
+        for _ in range(5):
+            session.run(lookahead.beside, options=tf.RunOptions(timeout_in_ms=20_000))
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_ids_of_a_vocabulary_are_known_before_their_step(others: int) -> None:
+    def model(user: Any, **batch: Any) -> Any:
+        of = tf.feature_column.categorical_column_with_vocabulary_list(
+            "user", [1, 2, 3], dtype=tf.int64, num_oov_buckets=others
+        )
+        column = embedding.column(embedding.table("second", 2), of)
+        return clicks.model(user, **batch) + tf.reduce_sum(tf.feature_column.input_layer({"user": user}, [column]), 1)
+
+    build(Job(__file__, clicks.inputs, model, clicks.optimizer), {"table_staleness": 1})
+
+
 def by_variable(user: Any) -> Any:
     return user + tf.cast(tf.get_variable("offset", []), tf.int64)
 
