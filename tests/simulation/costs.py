@@ -2,6 +2,7 @@
 
 from typing import Any, Callable, Collection, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from launch.agent.wire.run_request import RunPlan
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.machines import OFF_S, UP_S
 from tests.simulation.training import SAVED_EVERY, START_S
@@ -46,6 +47,8 @@ class Cost(NamedTuple):
 
 def cost(world: Any) -> Optional[Cost]:
     """Return what the faults of a history may cost; None where that is not known beforehand."""
+    if world.shape.backoff_s != RunPlan.backoff_s:
+        return None
     total = Cost(falls=0)
     for fault, following in zip(world.faults, [*world.faults[1:], None]):
         rule = _RULES.get(fault.kind)

@@ -57,6 +57,12 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
     return sorted(found)
 
 
+def second_leaves(seed: int, drawn: List[Fault]) -> List[Fault]:
+    """Return second notices, to hosts that leave already: half of them get one."""
+    random, leaves = Random(seed + 17), [fault for fault in drawn if fault.kind == "leave"]
+    return [fault._replace(at=fault.at + random.uniform(0.3, 9.0)) for fault in leaves if random.random() < 0.5]
+
+
 def begin(fault: Fault, world: Any) -> None:
     """Let a fault begin, and end after its time."""
     world.note(fault.what or "-", f"fault: {fault.kind} {fault.seconds:.1f} s")

@@ -11,6 +11,7 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
+PAUSES_FROM = 400_000  # the first seed of the runs that may pause as long before a restart as until a host is lost
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
 FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
 FAILOVER_FROM = 2_500_000  # the first seed of the runs that a launcher continues where it loses the chief's host
@@ -31,6 +32,7 @@ class Shape(NamedTuple):
     together: bool = False  # workers restart together
     replicas: int = 0  # hosts with copies of the checkpoints
     connect_s: float = 10.0  # for a launcher to reach a host
+    backoff_s: float = RunPlan.backoff_s
 
 
 def shape(random: Random) -> Shape:
@@ -46,6 +48,8 @@ def shape(random: Random) -> Shape:
 def run_of(seed: int, random: Random) -> Shape:
     """Return the run of a seed; a launcher knows no host without a task."""
     of = shape(random)
+    if PAUSES_FROM <= seed < TOGETHER_FROM:
+        return of._replace(backoff_s=Random(seed + 16).choice([1.0, 6.5, 13.0]))
     if seed < FURTHER_FROM:
         return of._replace(together=seed >= TOGETHER_FROM)
     of = of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
@@ -69,6 +73,7 @@ def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:
     return RunPlan(
         RUN, "r", hosts, _tasks(of, hosts), steps=steps or STEPS, restart_max=4, control="h0:2000", frozen_s=None,
         min_workers=1 if of.elastic else None, patience=patient, rejoin_s=rejoin_s, restart_together=of.together,
+        backoff_s=of.backoff_s,
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import pytest
 from launch.agent.protocol.silence import WAKING_S
 from tests.simulation.faults import Fault
 from tests.simulation.names import NAMES
+from tests.simulation.runs import PAUSES_FROM
 from tests.simulation.short import short
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
@@ -25,6 +26,13 @@ SLEEP = [Fault(244.4, "sleep", "h2", 35.6)]
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_promise_is_broken(seed: int) -> None:
     assert failure(World(seed)) is None
+
+
+def test_later_seeds_have_pauses_as_long_as_a_loss_and_second_notices() -> None:
+    before, later = ([World(seed) for seed in range(first, first + 80)] for first in (PAUSES_FROM - 80, PAUSES_FROM))
+    assert [{world.plan.backoff_s for world in worlds} for worlds in (before, later)] == [{1.0}, {1.0, 6.5, 13.0}]
+    hosts = [[fault.what for fault in world.faults if fault.kind == "leave"] for world in later]
+    assert any(len(each) > len({*each}) for each in hosts)
 
 
 def test_a_seed_is_one_history() -> None:
