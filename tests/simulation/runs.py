@@ -48,7 +48,7 @@ def shape(random: Random) -> Shape:
 def run_of(seed: int, random: Random) -> Shape:
     """Return the run of a seed; a launcher knows no host without a task."""
     of = shape(random)
-    if PAUSES_FROM <= seed < TOGETHER_FROM:
+    if has_later_faults(seed):
         return of._replace(backoff_s=Random(seed + 16).choice([1.0, 6.5, 13.0]))
     if seed < FURTHER_FROM:
         return of._replace(together=seed >= TOGETHER_FROM)
@@ -63,6 +63,11 @@ def _with_failover(of: Shape, random: Random) -> Shape:
         elastic=True, detached=False, returns=False, spare=spare, replicas=min(replicas, of.hosts - 1),
         connect_s=connect_s,
     )  # fmt: skip
+
+
+def has_later_faults(seed: int) -> bool:
+    """Return whether a seed may have long pauses before restarts, and second notices to hosts that leave."""
+    return PAUSES_FROM <= seed < TOGETHER_FROM
 
 
 def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:

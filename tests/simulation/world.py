@@ -21,7 +21,7 @@ from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import WAKING_S, Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import FURTHER_FROM, PAUSES_FROM, RUN, TOGETHER_FROM, lead_of, plan_of, request_of, run_of
+from tests.simulation.runs import FURTHER_FROM, RUN, has_later_faults, lead_of, plan_of, request_of, run_of
 from tests.simulation.training import Training
 
 TICK_S, LOOK_S = 0.5, 0.5
@@ -61,7 +61,7 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
-        if PAUSES_FROM <= seed < TOGETHER_FROM:
+        if has_later_faults(seed):
             drawn += happenings.second_leaves(seed, drawn)
         drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts, FAULTS_S)])
         self.faults = drawn if faults is None else list(faults)

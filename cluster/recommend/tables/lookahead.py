@@ -60,8 +60,8 @@ class Lookahead:
             self._puts.append(queue.enqueue(tensors))
             self._queues.append(queue)
             taken = queue.dequeue()
-        self._taken.append(tf.nest.flatten(taken)[0].op)
         delayed = list(taken) if isinstance(taken, (list, tuple)) else [taken]
+        self._taken.append(delayed[0].op)
         for old, new in zip(tensors, delayed):
             new.set_shape(old.shape)
         return tf.nest.pack_sequence_as(structure, delayed)

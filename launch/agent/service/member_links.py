@@ -127,7 +127,7 @@ class Members:
             self._links[host].send(order)
 
     def newly_lost(self, awaits_boots: bool) -> List[Lost]:
-        """Return the newly lost hosts, each once, and forget the orders to them.
+        """Return the newly lost hosts, each once; the caller calls ``forget`` as it handles each loss.
 
         If ``awaits_boots`` is False, no host gets extra time for a boot.
         """
