@@ -12,6 +12,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from functools import lru_cache
@@ -133,6 +134,7 @@ def _become(request: Dict[str, Any], parent: int, own: Dict[str, str]) -> None:
     _redirect(request["log"])
     os.environ.clear()
     os.environ.update({**own, **request["env"]})
+    tempfile.tempdir = None  # the one that is copied knows its own
     sys.modules["numpy"].random.seed()  # Python seeds its own in a fork
     sys.argv[1:] = request["args"]
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)

@@ -43,6 +43,7 @@ class Cluster:
             "CUDA_VISIBLE_DEVICES": "",
             "PYTHONUNBUFFERED": "1",
             "LAUNCH_TASK_DIR": str(home),
+            "TMPDIR": str(home),  # a killed task leaves what TensorFlow writes there
         }
         argv = [self.job, "--train", json.dumps(train), "--args", json.dumps(args or {})]
         # The chief and the next worker have parents that hash differently: their sets have different orders.
