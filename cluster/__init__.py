@@ -7,7 +7,7 @@ values. ``steps`` explains a step in four lines.
 Authors of jobs may import ``Task`` and the modules of this folder, and no package in it:
 
   task, job     a task of a cluster and its settings; the functions of a job's file
-  layers, optimizers, schedules, datafiles, stages, towers, embedding, metrics, shards
+  layers, optimizers, schedules, datafiles, stages, towers, embedding, estimator, metrics, shards
                 the modules that a model's file may import
   errors        every error that this folder raises
 
@@ -27,6 +27,7 @@ Packages, each above the packages before it:
   verify        compare a run with one process
   training      one worker, from graph to outcome
   recommend     embedding tables, examples that are trained exactly once: extensions of a model
+  model_fn      the function of an Estimator as a job's model
   serving       measure each checkpoint while training continues; export one as a SavedModel
 """
 

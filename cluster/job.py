@@ -90,10 +90,10 @@ class Job:
 
         For a callable that is no Python function, the result is only the job's file.
         """
-        found = inspect.unwrap(getattr(self, function))
+        found = getattr(self, function)
         while isinstance(found, functools.partial):
             found = found.func
-        code = getattr(found, "__code__", None)
+        code = getattr(inspect.unwrap(found), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":

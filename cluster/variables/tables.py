@@ -12,7 +12,7 @@ are TensorFlow's own, for the rows that were looked up.
 """
 
 from functools import lru_cache
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from cluster.runtime.tf_compat import tf
 from cluster.variables.uses import READS, SHAPES, readers, replace, takes_rows
@@ -38,6 +38,8 @@ def move(variable: Any, slices: Sequence[Any], host: str) -> Dict[Any, Any]:
                 moved[op] = _take_elsewhere(op, variable, slices)
             elif op.type in SHAPES:
                 _replace_everywhere(op.outputs[0], tf.constant(variable.shape.as_list(), op.outputs[0].dtype))
+            elif op.type == "Switch" and tensor.dtype == tf.resource:
+                _read_in_branches(op, whole)
             elif op.inputs and tensor.dtype != tf.resource and not tensor.dtype._is_ref_dtype:
                 replace(tensor, whole(), {op})
         _forget_reads(variable)
@@ -62,6 +64,19 @@ def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
         op._update_input(0, rows)
         op._update_input(1, where)
     return rows
+
+
+def _read_in_branches(switch: Any, whole: Callable[[], Any]) -> None:
+    """Connect the reads in the branches of a ``tf.cond``, into which ``switch`` passes the variable's handle."""
+    for op in (user for handle in switch.outputs for user in handle.consumers()):
+        if op.type == switch.type:
+            _read_in_branches(op, whole)
+        elif op.type == "ReadVariableOp":
+            branch, value = op._get_control_flow_context(), whole()
+            branch.Enter()
+            brought = branch.AddValue(value)
+            branch.Exit()
+            _replace_everywhere(op.outputs[0], brought)
 
 
 def _replace_everywhere(old: Any, new: Any) -> None:

@@ -194,12 +194,16 @@ def test_an_evaluation_may_read_a_table_whole_and_gets_it_from_the_servers(graph
     norms: List[Any] = []
 
     def with_norm(table: Any, ids: Any) -> Any:
-        norms.append(tf.reduce_sum(table))
+        is_asked = tf.reduce_any(ids >= 0)
+        norms.append(tf.reduce_sum(table))  # in a branch of a branch as well, as tf.nn.zero_fraction of a summary
+        norms.append(
+            tf.cond(is_asked, lambda: tf.cond(is_asked, lambda: tf.reduce_sum(table), lambda: 0.0), lambda: 0.0)
+        )
         return tf.gather(table, ids)
 
     worker = built(with_norm, 3, use_resource=use_resource)
     assert len(worker.masters.pieces["table"]) == 3
-    np.testing.assert_allclose(locally(worker, norms), [VALUES.sum()] * 2, rtol=1e-4)
+    np.testing.assert_allclose(locally(worker, norms), [VALUES.sum()] * 4, rtol=1e-4)
 
 
 def described(use: Callable[[Any], Any], **options: Any) -> VariableProfile:
