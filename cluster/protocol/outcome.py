@@ -39,6 +39,8 @@ T = TypeVar("T")
 class Progress:
     """The progress of a task. ``examples`` counts the examples of this task since its start.
 
+    ``joins``: how often this process has joined the run; ``joined_step``: the global step at which it joined last.
+
     ``ignored_gradients``: gradients of this task since its start that were not finite (``train.on_nan: ignore``);
     ``dropped_gradients``: gradients that arrived after the end of their step (``train.backup_workers``); ``waited_s``:
     seconds for which the task waited for the other workers' gradients, None if workers do not wait for each other.
@@ -80,6 +82,8 @@ class Progress:
     reports: int = 0
     curve: List[List[float]] = field(default_factory=list, metadata=ANY_NUMBER)
     curve_from: int = 0
+    joins: int = 0
+    joined_step: Optional[int] = None
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ class TrainingProgress:
     ):
         self._reporter, self._steps, self._fields, self._points = reporter, steps, fields, points
         self.taken = 0  # steps in all
+        self._joins, self._joined = 0, 0
         self._examples = 0
         self._ignored = 0
         self._loss = math.nan  # of the last batch in which an example counts
@@ -89,6 +90,7 @@ class TrainingProgress:
         The next call of ``note`` is for the first step after joining.
         """
         self._first = True
+        self._joins, self._joined = self._joins + 1, step
         self._taken = 0
         self._since = time.monotonic()
         if self._points is not None:
@@ -113,7 +115,8 @@ class TrainingProgress:
             elapsed_ms = (time.monotonic() - self._since) * 1000 / self._taken
             progress = Progress(
                 step.number, _number_in_words(self._loss), elapsed_ms, self._examples, ignored_gradients=self._ignored,
-                dropped_gradients=stepper.dropped, waited_s=stepper.waited_s, **self._fields(),
+                dropped_gradients=stepper.dropped, waited_s=stepper.waited_s, joins=self._joins,
+                joined_step=self._joined, **self._fields(),
                 **(self._points.fields() if self._points is not None else {}),
             )  # fmt: skip
             self._report(progress, self._loss)

@@ -166,6 +166,8 @@ def test_after_a_killed_parameter_server_training_goes_on_from_the_newest_checkp
         assert cluster.finish().step == 80
         joined = [int(line.split()[-1]) for line in cluster.log("worker", 0).splitlines() if "joined" in line]
         assert len(joined) == 2 and joined[1] > 0
+        progress = cluster.progress("worker", 0)
+        assert progress is not None and (progress.joins, progress.joined_step) == (2, joined[1])
 
 
 def test_a_worker_builds_anew_when_the_chief_and_the_first_server_are_killed_and_slices_chosen_again(

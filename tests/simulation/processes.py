@@ -34,6 +34,8 @@ class Process:
     checkpoint: Optional[int] = None
     save_asked: int = 0
     save_done: Optional[int] = None
+    joins: int = 0
+    joined: Optional[int] = None
     holds: bool = False  # whether it stands still once it has saved
     held_until: float = 0.0
     ignores_term: bool = False

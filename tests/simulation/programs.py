@@ -47,7 +47,7 @@ class Program:
         progress = {
             "step": process.step, "examples": process.step, "checkpoint_step": process.checkpoint,
             "save_begun": process.save_done, "save_done": process.save_done, "step_time_ms": step_time_ms,
-            **self._passed_over,
+            "joins": process.joins, "joined_step": process.joined, **self._passed_over,
         }  # fmt: skip
         is_due = self._monotonic() >= self._written_at + EVERY_S
         if progress != before and (is_due or progress["save_done"] != before.get("save_done")):

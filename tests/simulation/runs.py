@@ -12,6 +12,7 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 PAUSES_FROM = 400_000  # the first seed of the runs that may pause as long before a restart as until a host is lost
+DENSE_FROM = 500_000  # the first seed of short runs with many faults
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
 FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
 FAILOVER_FROM = 2_500_000  # the first seed of the runs that a launcher continues where it loses the chief's host
@@ -68,6 +69,11 @@ def _with_failover(of: Shape, random: Random) -> Shape:
 def has_later_faults(seed: int) -> bool:
     """Return whether a seed may have long pauses before restarts, and second notices to hosts that leave."""
     return PAUSES_FROM <= seed < TOGETHER_FROM
+
+
+def is_dense(seed: int) -> bool:
+    """Return whether a seed has a short run with many faults."""
+    return DENSE_FROM <= seed < TOGETHER_FROM
 
 
 def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:

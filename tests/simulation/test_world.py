@@ -11,13 +11,13 @@ import pytest
 from launch.agent.protocol.silence import WAKING_S
 from tests.simulation.faults import Fault
 from tests.simulation.names import NAMES
-from tests.simulation.runs import PAUSES_FROM
+from tests.simulation.runs import DENSE_FROM, PAUSES_FROM
 from tests.simulation.short import short
 from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = range(1, 4)
+SEEDS = (1, 2, DENSE_FROM + 1, DENSE_FROM + 11)
 ATTACHED = 3  # a run of four hosts whose launcher stays
 WITH_SLEEP = 2498  # an elastic run of four hosts
 SLEEP = [Fault(244.4, "sleep", "h2", 35.6)]
@@ -33,6 +33,13 @@ def test_later_seeds_have_pauses_as_long_as_a_loss_and_second_notices() -> None:
     assert [{world.plan.backoff_s for world in worlds} for worlds in (before, later)] == [{1.0}, {1.0, 6.5, 13.0}]
     hosts = [[fault.what for fault in world.faults if fault.kind == "leave"] for world in later]
     assert any(len(each) > len({*each}) for each in hosts)
+
+
+def test_dense_seeds_have_many_faults_early_and_a_short_run_whichever_of_them_are_tried() -> None:
+    worlds = [World(seed) for seed in range(DENSE_FROM, DENSE_FROM + 80)]
+    assert sum(len(world.faults) for world in worlds) > 5 * 80
+    assert all(world.faults[-1].at < 125 and world.faults[0].seconds <= 35 for world in worlds)
+    assert all(World(world.seed, []).plan.steps == world.plan.steps for world in worlds[:5])
 
 
 def test_a_seed_is_one_history() -> None:

@@ -97,6 +97,8 @@ class Training:
         if holders != self._holders:  # begins with the checkpoint
             self._holders = holders
             self._go_back(chief)
+            self._join(group)
+        self._join([each for each in group if not each.joins])
         if chief is None or self.now() < chief.held_until:
             return
         chief.program.look_for_request()
@@ -120,6 +122,10 @@ class Training:
                 if not each.task.startswith("ps") and not each.is_done:
                     each.is_done = True
                     each.table.after(0.5 * (each.pid % 5), partial(self._succeed, each))
+
+    def _join(self, group: List[Process]) -> None:
+        for each in group:
+            each.joins, each.joined = each.joins + 1, int(self.step)
 
     def _go_back(self, chief: Optional[Process]) -> None:
         """Let training begin with the checkpoint."""

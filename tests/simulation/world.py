@@ -21,10 +21,11 @@ from tests.simulation.orders import Orders
 from tests.simulation.processes import Process
 from tests.simulation.promises import WAKING_S, Broken, Promises
 from tests.simulation.replaced import replaced
-from tests.simulation.runs import FURTHER_FROM, RUN, has_later_faults, lead_of, plan_of, request_of, run_of
-from tests.simulation.training import Training
+from tests.simulation.runs import FURTHER_FROM, RUN, has_later_faults, is_dense, lead_of, plan_of, request_of, run_of
+from tests.simulation.training import STEP_S, Training
 
 TICK_S, LOOK_S = 0.5, 0.5
+HEALS_S = 60.0  # for which a dense run trains on after the last fault
 FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
 
 
@@ -61,9 +62,13 @@ class World:
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
         drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
+        if is_dense(seed):
+            drawn = happenings.dense(seed, self.plan.hosts, hosts_of)
         if has_later_faults(seed):
             drawn += happenings.second_leaves(seed, drawn)
         drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts, FAULTS_S)])
+        if is_dense(seed) and steps is None:
+            self.plan = plan_of(self.shape, int((drawn[-1].at + HEALS_S) / STEP_S))
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)

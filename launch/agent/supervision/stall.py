@@ -7,6 +7,9 @@ A *fall* is a return to a checkpoint, and its *top* is the step before it. Each 
 time, when others may already have passed the top. So a worker's next report of a fall means the fall that is counted
 already, unless this worker has passed its top. On a slow network, a worker's report from before a fall may arrive after
 another worker's report of it. Such a *late* report may have a step beyond the top, though no worker has passed it.
+
+Between two reports that arrive, a worker may have gone back and passed the top. So workers also report at which step
+they joined last. A program under ``command:`` does not know, and then only the steps count.
 """
 
 from collections import deque
@@ -51,6 +54,7 @@ class Stalls:
         self._newest_at = 0.0
         self._usual_s: Optional[float] = None  # between two newer steps
         self._reports: Dict[str, Tuple[Optional[int], int]] = {}  # by task: its last step, and its examples
+        self._joins: Dict[str, Optional[int]] = {}  # by task: the number of times that its process has joined
         self._fell = 0  # counted steps of falls since the newest step
         self._fall = Fall()
         self._tops = {0: 0}  # by the number of a fall, of the newest falls: the step before it
@@ -88,15 +92,15 @@ class Stalls:
         before, counted = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
-        last = before if before is not None and step < before else None
+        joined = None if is_old else self._joined(task, progress)
+        last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
         self._reports[task] = (step, examples)
         if is_old or examples == counted or (last is None and self._is_late(task, step, now)):  # training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
+        self._joins[task] = progress.get("joins")
         if last is not None:
-            known = progress.get("checkpoint_step")
-            saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
-            self._go_back(task, last, step, 0 if known is None and (saves or step == 1) else known, now, chief)
+            self._go_back(task, last, *_begun(step, progress, chief), now, chief)
         else:
             self._shared[task] = self._passed(task, step)
         if not self.is_from_before(task):
@@ -104,6 +108,11 @@ class Stalls:
         if self.newest is None or step > self.newest:
             self._advance(step, now)
         return True
+
+    def _joined(self, task: str, progress: Mapping[str, Any]) -> Optional[int]:
+        """Return the step at which a task has joined since its last report; None if it has not, or does not know."""
+        is_known = progress.get("joins") == self._joins.get(task)
+        return None if is_known else progress.get("joined_step")
 
     def _passed(self, task: str, step: int) -> int:
         """Return the number of the newest fall that a task has reported or passed, once it has taken ``step``.
@@ -159,18 +168,15 @@ class Stalls:
 
     def restart_examples(self, task: str) -> None:
         """Restart the count of a task's examples at 0, for the task's new process."""
+        self._joins.pop(task, None)
         if task in self._reports:
             self._reports[task] = (self._reports[task][0], 0)
 
-    def _go_back(
-        self, task: str, last: int, step: int, checkpoint_step: Optional[int], now: float, chief: bool
-    ) -> None:
-        """Record that training continues from an earlier step than a task's ``last``.
+    def _go_back(self, task: str, last: int, begun: int, known: bool, now: float, chief: bool) -> None:
+        """Record that training continues from the step ``begun``, which is earlier than a task's ``last``.
 
-        The earlier step is the checkpoint's where the chief reports it, else the step before ``step``.
+        ``known`` is False if training may have continued from a step before ``begun``.
         """
-        known = checkpoint_step is not None and checkpoint_step < step  # else it was written after the return
-        begun = checkpoint_step if known and checkpoint_step is not None else step - 1
         missed = self._shared.get(task, 0) + 1
         is_same = missed <= self._fall.number
         lost = self._lost_more(missed, last, begun) if is_same else self._lost_anew(last, begun, now)
@@ -232,3 +238,19 @@ class Stalls:
         """Return the steps and the seconds lost in returns and stalls that ended at or after the time ``since``."""
         steps = sum(span.amount for span in self._falls if span.until >= since)
         return int(steps), sum(span.amount for span in self._pauses if span.until >= since)
+
+
+def _begun(step: int, progress: Mapping[str, Any], chief: bool) -> Tuple[int, bool]:
+    """Return the step from which training continues, by the report of a task, and whether this step is known.
+
+    It is the chief's first step, or the step of the checkpoint where a report has one. Else it is at most the step at
+    which the task joined, or the step before ``step``.
+    """
+    joined, saved = progress.get("joined_step"), progress.get("checkpoint_step")
+    if chief and joined is not None:
+        return joined, True
+    saves = chief and not progress.get("reports")  # a program keeps its checkpoints to itself
+    saved = 0 if saved is None and (saves or step == 1) else saved
+    if saved is not None and saved < step:  # else it was written after the return
+        return saved, True
+    return (step if joined is None else min(step, joined + 1)) - 1, False

@@ -115,3 +115,31 @@ def test_a_checkpoint_that_is_passed_over_costs_the_same_whether_the_lead_knew_o
         stalls.pass_over(605, 120, 20.0)
         stalls.record("worker:0", {"step": 121, "examples": 1, "checkpoint_step": 120}, 20.0, chief=True)
         assert stalls.steps_lost == 605 - 120
+
+
+def test_a_fall_whose_top_is_passed_before_the_next_report_counts_by_the_step_at_which_workers_joined() -> None:
+    """The lead stood for 5 s while all started again: in a simulated history its next reports were beyond the top."""
+    stalls = Stalls()
+    for joined, now, steps in [(0, 1.0, (79, 81)), (75, 10.0, (86, 86)), (75, 11.0, (88, 88))]:
+        for task, step in zip(("worker:0", "worker:1"), steps):
+            if now == 10.0:
+                stalls.restart_examples(task)
+            progress = {"step": step, "examples": step - joined, "joins": 1, "joined_step": joined}
+            stalls.record(task, {**progress, "checkpoint_step": 75}, now, chief=task == "worker:0")
+    assert stalls.steps_lost == 81 - 75 and stalls.resumption_since(2.0) == 75
+
+
+def test_a_process_that_joins_twice_at_one_checkpoint_has_gone_back_twice() -> None:
+    stalls = Stalls()
+    for now, joins, step in [(1.0, 1, 41), (9.0, 2, 41), (10.0, 2, 44), (20.0, 3, 47)]:
+        progress = {"step": step, "examples": now, "checkpoint_step": 40, "joins": joins, "joined_step": 40}
+        stalls.record("worker:0", progress, now, chief=True)
+    assert stalls.steps_lost == 1 + 4
+
+
+def test_a_worker_that_joins_again_alone_has_lost_nothing() -> None:
+    stalls = Stalls()
+    for now, joined, step in [(1.0, 0, 41), (9.0, 41, 42), (20.0, 60, 61)]:
+        stalls.restart_examples("worker:1")
+        stalls.record("worker:1", {"step": step, "examples": 1, "joins": 1, "joined_step": joined}, now)
+    assert stalls.steps_lost == 0
