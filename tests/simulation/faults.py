@@ -32,7 +32,6 @@ KINDS: Dict[str, int] = {
     "leave": 2, "restart": 3, "drain": 3, "back": 2, "save": 2, "stop": 1, "twice": 1, "kill": 1, "launcher": 1,
     "children": 4, "stuck": 3, "busy": 3, "queue": 2,
 }  # fmt: skip
-_ENDS = ("stop", "twice", "kill", "launcher")
 _OF_TASKS = ("crash", "freeze", "stubborn", "late", "restart", "drain", "back", "children", "stuck")
 
 
@@ -56,22 +55,6 @@ def drawn(random: Random, hosts: List[str], tasks: Mapping[str, str], until: flo
         there = [task for task in tasks if tasks[task] == host] or list(tasks)
         found.append(Fault(at, kind, random.choice(there) if kind in _OF_TASKS else host, seconds))
     return sorted(found)
-
-
-def dense(seed: int, hosts: List[str], tasks: Mapping[str, str]) -> List[Fault]:
-    """Return the faults of a short run: many, all of them early."""
-    random, found = Random(seed + 18), []  # type: Random, List[Fault]
-    until, number = random.choice([30.0, 60.0, 90.0]), random.choice([2, 3, 4, 5, 7, 10])
-    while len(found) < number:
-        found += drawn(random, hosts, tasks, until)
-    return sorted(_sooner(fault, until, random) for fault in found)
-
-
-def _sooner(fault: Fault, until: float, random: Random) -> Fault:
-    """Return a fault that is over soon. What ends a run comes late, since no fault comes after it."""
-    latest = until + 20.0
-    at = random.uniform(0.7 * until, latest) if fault.kind in _ENDS or fault.at > latest else fault.at
-    return fault._replace(at=at, seconds=min(fault.seconds, random.uniform(8.0, 35.0)))
 
 
 def second_leaves(seed: int, drawn: List[Fault]) -> List[Fault]:

@@ -9,7 +9,7 @@ from tests.simulation import disk_faults, keeper_faults
 from tests.simulation.faults import Fault
 from tests.simulation.machines import Machine
 from tests.simulation.promises import BOUND_S
-from tests.simulation.runs import FURTHER_FROM, is_dense
+from tests.simulation.runs import FURTHER_FROM
 
 BEAT_S, MOST_S = 3.0, 1800.0
 
@@ -46,7 +46,7 @@ class Operators:
 
     def expected(self, cost: Any) -> Any:
         """Return what the faults of the history may cost with these operators; None where that is not known."""
-        return None if is_dense(self._world.seed) else cost
+        return cost
 
     def replaced(self) -> ContextManager[None]:
         """Replace the names of the product that launchers ask for: none."""
@@ -108,7 +108,7 @@ def further_faults(seed: int, hosts: List[str], until: float) -> List[Fault]:
     from tests.simulation.launcher.faults import drawn
 
     of_keepers = [Fault(*each) for each in keeper_faults.drawn(seed, hosts, until)]
-    return [*drawn(seed, hosts), *of_keepers, *disk_faults.drawn(seed, hosts, until)]
+    return [*drawn(seed, hosts, until), *of_keepers, *disk_faults.drawn(seed, hosts, until)]
 
 
 def operators_of(world: Any) -> Any:

@@ -12,10 +12,11 @@ from launch.run.draft import DESERTED_S, ELASTIC_REJOIN_S, RETURN_S
 RUN = "r-20260101-000000"
 STEPS = 1500  # ten minutes, without a fault
 PAUSES_FROM = 400_000  # the first seed of the runs that may pause as long before a restart as until a host is lost
-DENSE_FROM = 500_000  # the first seed of short runs with many faults
+DENSE_FROM = 500_000  # the first seed of short runs with many faults, up to TOGETHER_FROM
 TOGETHER_FROM = 1_000_000  # the first seed of the runs whose workers restart together
 FURTHER_FROM = 2_000_000  # the first seed with the product's launcher, and with faults of launchers, keepers and disks
 FAILOVER_FROM = 2_500_000  # the first seed of the runs that a launcher continues where it loses the chief's host
+FURTHER_DENSE_FROM = 3_000_000  # the first seed of such runs with the product's launcher; one in three has failover
 
 
 class Shape(NamedTuple):
@@ -54,7 +55,12 @@ def run_of(seed: int, random: Random) -> Shape:
     if seed < FURTHER_FROM:
         return of._replace(together=seed >= TOGETHER_FROM)
     of = of._replace(together=seed % 2 == 1, hosts=min(of.hosts, max(of.workers, of.ps + 1)))
-    return of if seed < FAILOVER_FROM else _with_failover(of, Random(seed + 8))
+    return _with_failover(of, Random(seed + 8)) if has_failover(seed) else of
+
+
+def has_failover(seed: int) -> bool:
+    """Return whether a launcher continues the run of a seed where it loses the chief's host."""
+    return seed >= FAILOVER_FROM and (seed < FURTHER_DENSE_FROM or seed % 3 == 0)
 
 
 def _with_failover(of: Shape, random: Random) -> Shape:
@@ -73,7 +79,7 @@ def has_later_faults(seed: int) -> bool:
 
 def is_dense(seed: int) -> bool:
     """Return whether a seed has a short run with many faults."""
-    return DENSE_FROM <= seed < TOGETHER_FROM
+    return DENSE_FROM <= seed < TOGETHER_FROM or seed >= FURTHER_DENSE_FROM
 
 
 def plan_of(of: Shape, steps: Optional[int] = None) -> RunPlan:

@@ -12,6 +12,7 @@ from launch.agent.supervision.formation import form
 from launch.agent.wire.run_request import RunPlan
 from tests.simulation import faults as happenings
 from tests.simulation import outcomes, saved
+from tests.simulation.dense import HEALS_S, dense
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.loops import Agenda, AgentLoop
 from tests.simulation.machines import OFF_S, UP_S, Machine
@@ -25,7 +26,6 @@ from tests.simulation.runs import FURTHER_FROM, RUN, has_later_faults, is_dense,
 from tests.simulation.training import STEP_S, Training
 
 TICK_S, LOOK_S = 0.5, 0.5
-HEALS_S = 60.0  # for which a dense run trains on after the last fault
 FAULTS_S, ALL_S, MOST_S = 480.0, 900.0, 1800.0  # faults come until then; the operator stops it; no history is longer
 
 
@@ -61,14 +61,15 @@ class World:
         self.lead_host = lead_of(self.plan)
         self.cluster = form(0, self.plan.tasks, ()).cluster
         hosts_of = {task.name: task.host for task in self.plan.tasks}
-        drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
         if is_dense(seed):
-            drawn = happenings.dense(seed, self.plan.hosts, hosts_of)
+            drawn = dense(seed, self.plan.hosts, hosts_of)
+            self.plan = plan_of(self.shape, steps or int((drawn[-1].at + HEALS_S) / STEP_S))
+        else:
+            drawn = happenings.drawn(self._random, self.plan.hosts, hosts_of, FAULTS_S)
+            drawn += further_faults(seed, self.plan.hosts, FAULTS_S)
         if has_later_faults(seed):
             drawn += happenings.second_leaves(seed, drawn)
-        drawn = sorted([*drawn, *further_faults(seed, self.plan.hosts, FAULTS_S)])
-        if is_dense(seed) and steps is None:
-            self.plan = plan_of(self.shape, int((drawn[-1].at + HEALS_S) / STEP_S))
+        drawn.sort()
         self.faults = drawn if faults is None else list(faults)
         self.machines: Dict[str, Machine] = {}
         self.training = Training(self.plan, lambda: self.agenda.now, self.network._passes, self._is_awake)

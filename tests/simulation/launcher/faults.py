@@ -8,10 +8,9 @@ from typing import Any, Callable, Dict, List, Set, Tuple
 
 from tests.simulation.faults import LONGEST_S, Fault
 from tests.simulation.launcher.code import damage
-from tests.simulation.runs import FAILOVER_FROM
+from tests.simulation.runs import has_failover
 
 TERMINAL, OTHER = "terminal", "other"  # machines of launchers
-RUNS_S = 480.0  # such faults come until then
 KINDS: Dict[str, int] = {
     "ctrl-c": 3, "ctrl-c twice": 2, "launcher": 2, "ctrl-z": 3, "stopped launcher": 3, "laptop sleeps": 3,
     "laptop off": 2, "line": 5, "line in": 4, "line out": 4, "lines": 4, "half-open": 4, "watch": 5,
@@ -23,30 +22,33 @@ _LOSES = ("gone", "gone", "power", "cut", "cut out", "line", "line in", "sleep")
 _OF_HOSTS = ("line", "line in", "line out", "half-open")
 
 
-def drawn(seed: int, hosts: List[str]) -> List[Fault]:
+def drawn(seed: int, hosts: List[str], until: float) -> List[Fault]:
     """Return what happens to the launchers of a seed."""
     random = Random(seed + 5)
     found: List[Fault] = []
     for _ in range(random.choice([0, 1, 1, 2, 3])):
         kind = random.choices(list(KINDS), list(KINDS.values()))[0]
         seconds = random.choice([0.5, 3.0, 9.0, 14.0, 20.0, 40.0, LONGEST_S]) * random.uniform(0.8, 1.2)
-        at = random.uniform(*random.choice([(0.5, 3.0), (1.0, 12.0), (0.0, RUNS_S), (0.0, RUNS_S), (590.0, 625.0)]))
+        at = random.uniform(*random.choice([(0.5, 3.0), (1.0, 12.0), (0.0, until), (0.0, until), (590.0, 625.0)]))
         if found and random.random() < 0.4:  # soon after the one before
             at = found[-1].at + random.choice([0.0, 1.0, 5.0, 16.0, 30.0]) * random.uniform(0.9, 1.1)
         found.append(Fault(at, kind, random.choice(hosts) if kind in _OF_HOSTS else "", seconds))
     random = Random(seed + 6)
     if random.random() < OF_VERBS_SHARE:
-        at = random.uniform(*random.choice([(0.5, 3.0), (0.0, RUNS_S)]))
+        at = random.uniform(*random.choice([(0.5, 3.0), (0.0, until)]))
         found.append(Fault(at, random.choice([*UNPRINTED, "damaged code"]), random.choice(hosts)))
     random = Random(seed + 7)
-    return sorted([*found, *(_resumed(random, hosts) if seed < FAILOVER_FROM else _lost(random, hosts))])
+    return sorted([*found, *(_lost if has_failover(seed) else _resumed)(random, hosts, until)])
 
 
-def _resumed(random: Random, hosts: List[str]) -> List[Fault]:
+def _resumed(random: Random, hosts: List[str], until: float) -> List[Fault]:
     """Return what ends a run, perhaps, and lets another one resume it."""
     if random.random() > RESUMED_SHARE:
         return []
-    at, kind = random.uniform(20.0, 200.0), random.choice(["stop", "stop", "launcher", "power", "agent", "twice", ""])
+    at, kind = (
+        random.uniform(20.0, min(200.0, until)),
+        random.choice(["stop", "stop", "launcher", "power", "agent", "twice", ""]),
+    )
     host = random.choice([hosts[0], random.choice(hosts)]) if kind in ("power", "agent") else ""
     found = [Fault(at, kind, host, random.choice([5.0, 30.0]))] if kind else []
     if random.random() < 0.4:
@@ -54,11 +56,11 @@ def _resumed(random: Random, hosts: List[str]) -> List[Fault]:
     return [*found, Fault(at + random.uniform(1.0, 40.0), "resume")]
 
 
-def _lost(random: Random, hosts: List[str]) -> List[Fault]:
+def _lost(random: Random, hosts: List[str], until: float) -> List[Fault]:
     """Return what lets a launcher lose the chief's host, and perhaps what comes beside."""
     if random.random() > LOST_SHARE:
         return []
-    at, kind = random.uniform(*random.choice([(2.0, 20.0), (20.0, 200.0)])), random.choice(_LOSES)
+    at, kind = random.uniform(*random.choice([(2.0, 20.0), (20.0, min(200.0, until))])), random.choice(_LOSES)
     seconds = random.choice([14.0, 20.0, 30.0, 50.0, LONGEST_S]) * random.uniform(0.8, 1.2)
     found = [Fault(at, kind, hosts[0], seconds)]
     for _ in range(random.choice([0, 0, 1, 2])):
