@@ -196,6 +196,8 @@ class Promises:
         gone_at, lead = world.launcher_left_at, world.lead
         if gone_at is None or supervisor is None or not lead.has_agent or lead.life.agent._lease_s is None:
             return
+        if math.isinf(lead.life.agent._launcher._heard_at):  # it was suspended by Ctrl-Z
+            return
         since = max(gone_at, world.woken_at.get(world.lead_host, 0.0), lead.led_since or 0.0)
         if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
             raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")

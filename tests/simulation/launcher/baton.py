@@ -14,6 +14,8 @@ from tests.simulation.loops import AgentLoop
 
 threading.stack_size(1 << 20)  # of threads that begin from here on: there are hundreds
 Ready = Callable[[], bool]
+_LEAST_S = 1e-9  # a shorter wait is over
+_LOOK_S = 1.0
 
 
 class Gone(BaseException):
@@ -66,7 +68,7 @@ class Strand:
         if not program.is_over:
             if not program.can_run:
                 return  # the program looks at all of its strands when it goes on
-            if not self._ready() and program.loop.time() < self._until - 1e-9:
+            if not self._ready() and program.loop.time() < self._until - _LEAST_S:
                 self._look_at_the_time()
                 return
         self.go_on()
@@ -75,14 +77,15 @@ class Strand:
         """Look again when the time has come; a suspension may have moved that."""
         if self._until < math.inf:
             when = self._program.loop.clock.when(self._until)
-            if when > self._program.agenda.now + 1e-9:
+            if when > self._program.agenda.now + _LEAST_S:
                 self._program.agenda.add(when, self.look)
 
     def go_on(self) -> None:
         """Let the thread run until it parks again, or ends."""
         self._runs = True
         self._go.release()
-        self._back.acquire()
+        while not self._back.acquire(timeout=_LOOK_S):
+            pass  # the world's own thread takes a signal only then: ``verdict`` ends a thread that never parks
         self._runs = False
 
     # -- in its own thread
@@ -132,8 +135,9 @@ here = threading.local()
 def wait(seconds: float, ready: Ready = _never, *bells: Bell) -> bool:
     """Let the present thread wait for so long at most; return whether what it waits for is ready."""
     strand, loop = here.strand, asyncio.get_event_loop()
-    until = loop.time() + max(0.0, seconds)
-    while not ready() and loop.time() < until - 1e-9:
+    least_s = 2 * _LEAST_S if seconds > 0 else 0.0  # who waits for the rest again and again must get on
+    until = loop.time() + max(least_s, seconds)
+    while not ready() and loop.time() < until - _LEAST_S:
         strand.park(until, ready, bells)
     return ready()
 

@@ -65,6 +65,8 @@ OF_VERBS = (
     "launch.agent.state.boot_unit.obstacle",
     "launch.agent.state.boot_unit.remove",
     "launch.agent.state.runs.expand",
+    "launch.agent.verbs.runs._owner",
+    "launch.agent.verbs.runs.expand",
     "launch.agent.verbs.status.os",
     "launch.agent.verbs.status.time",
 )

@@ -99,6 +99,7 @@ def _of_verbs(world: Any) -> Dict[str, Any]:
         return [folder.own / "boot.json"] if world.here().has_unit else []
 
     return {
+        "_owner": lambda folder: "somebody",
         "expand": lambda workdir: world.here().folder.workdir,
         "os": sessions.OS,
         **_of_checkpoints(world),
