@@ -63,6 +63,7 @@ class CheckpointProblems(SupervisionRule):
     def __init__(self, run: SupervisedRun):
         super().__init__(run)
         self._problem: Optional[str] = None
+        self._saved = 0  # the newest step of a checkpoint when the problem began
         self._passed_over: Optional[str] = None
         self._incident: Optional[Incident] = None
 
@@ -76,14 +77,15 @@ class CheckpointProblems(SupervisionRule):
 
     def _record(self, task: str, progress: Mapping[str, Any], now: float) -> None:
         self._record_passed_over(task, progress, now)
-        problem = progress.get("checkpoint_problem")
-        if problem == self._problem:
+        problem, saved = progress.get("checkpoint_problem"), progress.get("checkpoint_step") or 0
+        if problem == self._problem or (problem is None and saved <= self._saved):  # a new process knows no problem
             return
         if problem is not None:
+            self._saved = saved
             self._incident = self._run.incidents.begin("checkpoint", now, task, cause=problem)
         else:
             self._run.incidents.record_action(
-                f"a checkpoint of step {progress.get('checkpoint_step')} is written", now, self._incident
+                f"a checkpoint of step {saved} is written", now, self._incident
             )
         self._problem = problem
 

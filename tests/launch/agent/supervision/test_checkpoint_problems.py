@@ -21,6 +21,15 @@ def test_a_problem_is_one_incident_of_the_chief_until_a_checkpoint_is_written() 
     assert replay.states()["worker:0"] == "running"
 
 
+def test_a_chief_that_restarts_beside_the_same_full_disk_has_written_no_checkpoint_until_a_newer_one() -> None:
+    replay, deeds = Replay(), []
+    replay.up()
+    for now, (problem, saved) in enumerate([(None, 3), (FULL, 3), (None, 3), (FULL, 3), (None, 9)], 1):
+        replay.at(now, advanced("worker:0", 4 + now, checkpoint_step=saved, checkpoint_problem=problem, examples=now))
+        deeds.append([each["what"] for incident in incidents(replay) for each in incident["did"]])
+    assert deeds == [[], [], [], [], ["a checkpoint of step 9 is written"]] and len(incidents(replay)) == 1
+
+
 def test_another_problem_is_another_incident_and_training_goes_on_through_both() -> None:
     replay = Replay()
     replay.up()
