@@ -84,9 +84,7 @@ class CheckpointProblems(SupervisionRule):
             self._saved = saved
             self._incident = self._run.incidents.begin("checkpoint", now, task, cause=problem)
         else:
-            self._run.incidents.record_action(
-                f"a checkpoint of step {saved} is written", now, self._incident
-            )
+            self._run.incidents.record_action(f"a checkpoint of step {saved} is written", now, self._incident)
         self._problem = problem
 
     def _record_passed_over(self, task: str, progress: Mapping[str, Any], now: float) -> None:
