@@ -111,6 +111,8 @@ class Machine:
         """The agent waits, and does nothing else."""
         if self.has_agent and self.life is not None:
             self.life.loop.stand_still(seconds)
+            if self.host in self.world.woken_lately():  # it looks at its clocks the later
+                self.world.woken_at[self.host] += seconds
 
     def living(self) -> List[Process]:
         """Processes that have not ended."""
