@@ -40,6 +40,7 @@ def functions(
     eval_input_fn: Optional[Function] = None,
     *,
     params: Any = None,
+    config: Any = None,
     optimizer: Optional[Function] = None,
 ) -> Tuple[Function, Function, Function, Optional[Function], Function]:
     """Return the functions ``inputs``, ``model``, ``optimizer``, ``evaluate`` and ``predict`` of a job.
@@ -47,16 +48,18 @@ def functions(
     Each of them raises JobError for what it cannot carry out as an Estimator would.
 
     Args:
-      model_fn: takes features, and labels, mode, params and config if it has these parameters; config is None.
+      model_fn: takes features, and labels, mode, params and config if it has these parameters.
       train_input_fn: returns a dataset of features, or of pairs of features and labels, in batches of
         ``task.batch_size``. Each is a tensor, or a dictionary of tensors. Worker i of n takes the batches i, i + n,
         i + 2n, and so on. If the function has a parameter ``input_context``, it chooses the worker's batches itself.
       eval_input_fn: returns a finite dataset of the same kind; None for no evaluation.
-      params: the parameter ``params``. Entries of the hosts file's ``args`` are added to a dictionary.
+      params: the parameter ``params``: a dictionary, to which the hosts file's ``args`` are added, or HParams, whose
+        values they replace.
+      config: the parameter ``config``.
       optimizer: a function from the job's ``args`` to the optimizer, in place of the one that ``model_fn`` makes. It is
         needed where that one has tensors, such as a learning rate that decays, or where there are several.
     """
-    of = ModelFn(model_fn, params, optimizer)
+    of = ModelFn(model_fn, params, config, optimizer)
 
     def inputs(task: Any, args: Mapping[str, Any]) -> Any:
         return of.shard(train_input_fn, task, args)

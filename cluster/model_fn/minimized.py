@@ -7,112 +7,173 @@ project's workers compute the gradients, and its servers apply them. So a ``trai
 
 import contextlib
 import copy
+import functools
 import inspect
 from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Set
 
 from cluster.errors import JobError
 from cluster.model.model_state import place
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import is_of_tensorflow, tf
+from cluster.sharing.keras_graphs import added_updates
 from cluster.updates.optimizer_gradients import in_place_of
-from cluster.variables.uses import handle_of, ops_of, sources
+from cluster.variables.uses import ancestors, handle_of, ops_of, sources
 
-_EFFECTLESS = ("NoOp", "Identity", "Const")
+_EFFECTLESS = ("NoOp", "Identity", "Const", "ReadVariableOp")
 _OF_A_SCAFFOLD = (
     "init_op", "init_feed_dict", "init_fn", "ready_op", "ready_for_local_init_op", "local_init_op", "summary_op",
     "saver",
 )  # fmt: skip
+_HOOKS = ("training_hooks", "training_chief_hooks", "evaluation_hooks", "prediction_hooks")
 _SHOWING = ("LoggingTensorHook", "StepCounterHook", "SummarySaverHook")  # hooks that change nothing
 _SIGNATURE = inspect.signature(tf.train.Optimizer.minimize)
+Function = Callable[..., Any]
 
 
 def refuse(what: Any, expected: str, found: Any) -> NoReturn:
     """Raise JobError for ``what``, an operation or an author's function, with its place."""
+    while isinstance(what, functools.partial):
+        what = what.func
     code = getattr(inspect.unwrap(what), "__code__", None) if callable(what) else None
     function = f"{code.co_filename}:{code.co_firstlineno}" if code else what
     raise JobError(f"{place(what) if isinstance(what, tf.Operation) else function}: expected {expected}, found {found}")
 
 
 class Minimized(NamedTuple):
-    """One call of ``minimize``: its optimizer and arguments, and the operation ``op`` that it returned."""
+    """One call of ``minimize``: its arguments, a copy of its optimizer, and the operation ``op`` that it returned."""
 
     optimizer: Any
     loss: Any
     variables: Optional[Sequence[Any]]
+    counts: bool  # whether it counts the global step
     op: Any
 
 
 @contextlib.contextmanager
-def noted(model_fn: Callable[..., Any]) -> Iterator[List[Minimized]]:
-    """Yield the list of the calls of ``minimize`` inside this context; no gradient is computed inside."""
+def noted(model_fn: Function, copies: bool) -> Iterator[List[Minimized]]:
+    """Yield the list of the calls of ``minimize`` inside this context; no gradient is computed inside.
+
+    Args:
+      copies: whether to copy each optimizer, as it is when it minimizes.
+    """
     calls: List[Minimized] = []
 
     def minimize(*args: Any, **kwargs: Any) -> Any:
         given = _SIGNATURE.bind(*args, **kwargs).arguments
         if given.get("grad_loss") is not None:
             refuse(model_fn, "a call of minimize without grad_loss", "one with grad_loss")
-        optimizer, loss, variables = (given.get(name) for name in ("self", "loss", "var_list"))
-        calls.append(Minimized(optimizer, loss, variables, tf.no_op("minimize")))
+        optimizer, loss, variables, counted = (given.get(name) for name in ("self", "loss", "var_list", "global_step"))
+        if counted is not None and handle_of(counted) is not handle_of(tf.train.get_global_step()):
+            refuse(model_fn, "minimize with tf.train.get_global_step()", f"one that counts {counted.op.name}")
+        variables = None if variables is None else tf.nest.flatten(variables)
+        optimizer = copied(model_fn, optimizer) if copies else None
+        calls.append(Minimized(optimizer, loss, variables, counted is not None, tf.no_op("minimize")))
         return calls[-1].op
 
     def compute_gradients(*_: Any, **__: Any) -> None:
-        step = "for clipping, set train.clip_norm"
+        step = "leave out summaries of gradients, and let train.clip_norm clip them"
         refuse(model_fn, "optimizer.minimize(loss, …)", f"a call of compute_gradients; {step}")
 
     with in_place_of("minimize", minimize), in_place_of("compute_gradients", compute_gradients):
         yield calls
 
 
-def copied(model_fn: Callable[..., Any], optimizer: Any) -> Any:
-    """Return a copy of an optimizer that has not been used, for any graph.
+def copied(model_fn: Function, optimizer: Any) -> Any:
+    """Return a copy of an optimizer, which can be used in any graph.
 
     Raises:
-      JobError: the optimizer has a tensor.
+      JobError: the optimizer belongs to its graph.
     """
-    tensors = list(_tensors(optimizer))
-    if tensors:
-        kind = type(optimizer).__name__
-        step = f"call estimator.functions with optimizer=lambda args: tf.train.{kind}(…), which makes it"
-        refuse(model_fn, f"only numbers in {kind}", f"a tensor as {tensors[0].strip('_')}; {step}")
-    return copy.deepcopy(optimizer)
+    kind = type(optimizer).__name__
+    found = next(_of_a_graph(optimizer), None)
+    with contextlib.suppress(Exception):  # what else belongs to a graph cannot be copied
+        if found is None:
+            return copy.deepcopy(optimizer)
+    step = f"call estimator.functions with optimizer=lambda args: tf.train.{kind}(…), which makes it"
+    what = f"a tensor as {found.strip('_')}" if found else "objects of the graph"
+    refuse(model_fn, f"only numbers in {kind}", f"{what}; {step}")
 
 
-def _tensors(optimizer: Any) -> Iterator[str]:
-    """Yield the names of an optimizer's attributes that belong to a graph."""
-    for name, value in vars(optimizer).items():
-        if isinstance(value, (tf.Tensor, tf.Variable, tf.Operation)):
-            yield name
-        elif isinstance(value, tf.train.Optimizer):
-            yield from _tensors(value)
+def _of_a_graph(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the names of the attributes of an optimizer that are tensors, or have tensors."""
+    if isinstance(value, (tf.Tensor, tf.Variable, tf.Operation)):
+        yield name
+    elif isinstance(value, tf.train.Optimizer):
+        for key, part in vars(value).items():
+            yield from _of_a_graph(part, key)
+    else:
+        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else []
+        for part in (*cells, *items):
+            yield from _of_a_graph(part, name)
 
 
-def refuse_unfit(model_fn: Callable[..., Any], spec: Any, calls: Sequence[Minimized], is_given: bool) -> None:
-    """Refuse the result of ``model_fn`` in the mode TRAIN if a step would not carry out the whole of it.
+def refuse_hooks(model_fn: Function, spec: Any) -> None:
+    """Refuse the result of ``model_fn`` in any mode if it has a scaffold, or hooks that do more than show something.
+
+    Raises:
+      JobError: nothing would run these.
+    """
+    hooks = [hook for name in _HOOKS for hook in getattr(spec, name, None) or ()]
+    found = [f"a {type(each).__name__}" for each in hooks if not _shows(each)]
+    scaffold = getattr(spec, "scaffold", None)
+    found += [f"a scaffold with {name}" for name in _OF_A_SCAFFOLD if getattr(scaffold, name, None) is not None]
+    if found:
+        refuse(model_fn, "an EstimatorSpec without hooks and without a scaffold", found[0])
+
+
+def _shows(hook: Any) -> bool:
+    return is_of_tensorflow(hook) and type(hook).__name__ in _SHOWING
+
+
+def refuse_unfit(model_fn: Function, spec: Any, calls: Sequence[Minimized], is_given: bool) -> None:
+    """Refuse the result of ``model_fn`` in the mode TRAIN if a step would do less, or more, than its ``train_op``.
 
     Args:
       is_given: whether the author has given the optimizer beside ``model_fn``.
 
     Raises:
-      JobError: a step would leave something out.
+      JobError: a step would differ.
     """
-    run = set(_run_by(spec, {each.op for each in calls}))
+    updates = [*tf.get_collection(tf.GraphKeys.UPDATE_OPS), *added_updates()]
+    run = set(_run_by(spec, {each.op for each in calls}, updates))
     if not calls or not run.issuperset(each.op for each in calls):
         refuse(model_fn, "the result of optimizer.minimize in the train_op", spec.train_op)
-    others = [each.loss for each in calls if each.loss is not spec.loss]
+    _refuse_order(model_fn, spec, calls, updates)
+    counts = sum(each.counts for each in calls) + sum(op not in {each.op for each in calls} for op in run)
+    if counts > 1:
+        refuse(model_fn, "a train_op that counts the global step once", f"{counts} times")
+    others = [each.loss for each in calls if not _is_same(each.loss, spec.loss)]
     if others:
         refuse(model_fn, "minimize of the loss in EstimatorSpec", f"minimize of {others[0]}")
     if len(calls) > 1 and not is_given:
         step = 'call estimator.functions with optimizer=lambda args: {"prefix of variables": …, "": …}'
         refuse(model_fn, "one optimizer", f"{len(calls)} calls of minimize; {step}")
-    trained = {id(each) for each in tf.trainable_variables()}
-    minimized = [trained if each.variables is None else set(map(id, each.variables)) for each in calls]
-    if set().union(*minimized) != trained:
-        refuse(model_fn, "minimize of all trainable variables", "a var_list without some of them")
-    _refuse_hooks(model_fn, spec)
+    trained = [id(each) for each in tf.trainable_variables()]
+    minimized = [
+        id(v) for each in calls for v in (tf.trainable_variables() if each.variables is None else each.variables)
+    ]
+    if sorted(minimized) != sorted(trained):
+        step = "give variables that stay as they are trainable=False"
+        refuse(model_fn, "minimize of all trainable variables, each once", f"another var_list; {step}")
 
 
-def _run_by(spec: Any, minimized: Set[Any]) -> Iterator[Any]:
-    """Yield the operations ``minimized`` that the ``train_op`` runs; refuse any other effect of the ``train_op``."""
-    done = sources([spec.loss]) | {op for each in tf.get_collection(tf.GraphKeys.UPDATE_OPS) for op in ops_of(each)}
+def _is_same(minimized: Any, loss: Any) -> bool:
+    """Return whether the loss of an EstimatorSpec is the minimized one, perhaps without dimensions of length 1."""
+    return loss is minimized or (loss.op.type == "Reshape" and loss.op.inputs[0] is minimized)
+
+
+def _refuse_order(model_fn: Function, spec: Any, calls: Sequence[Minimized], updates: Sequence[Any]) -> None:
+    """Refuse updates that the ``train_op`` does not run, or runs after ``minimize``: a step runs all, and before it."""
+    of_updates = [op for each in updates for op in ops_of(each)]
+    if not ancestors([spec.train_op, spec.loss]).issuperset(of_updates):
+        refuse(model_fn, "a train_op that runs tf.GraphKeys.UPDATE_OPS and the updates of layers", "one without some")
+    if not ancestors(of_updates).isdisjoint(each.op for each in calls):
+        refuse(model_fn, "tf.GraphKeys.UPDATE_OPS that run before minimize", "one that waits for minimize")
+
+
+def _run_by(spec: Any, minimized: Set[Any], updates: Sequence[Any]) -> Iterator[Any]:
+    """Yield what the ``train_op`` runs of ``minimized`` and of counts of the global step; refuse any other effect."""
+    done = sources([spec.loss]) | {op for each in updates for op in ops_of(each)}
     step = handle_of(tf.train.get_global_step())
     left, seen = ops_of(spec.train_op), set(done)
     while left:
@@ -120,11 +181,16 @@ def _run_by(spec: Any, minimized: Set[Any]) -> Iterator[Any]:
         if op in seen:
             continue
         seen.add(op)
-        if op in minimized:
+        if op in minimized or _counts(op, step):
             yield op
-        elif op.type not in _EFFECTLESS and not _counts(op, step):
-            known = "a train_op of minimize and of tf.GraphKeys.UPDATE_OPS"
-            refuse(op, known, f"{op.name}; add it to tf.GraphKeys.UPDATE_OPS, which each step runs")
+        elif op.type not in _EFFECTLESS:
+            of_step = any(each is step for each in op.inputs)
+            advice = (
+                "leave it out: each step is counted"
+                if of_step
+                else "add it to tf.GraphKeys.UPDATE_OPS, before minimize"
+            )
+            refuse(op, "a train_op of minimize and of tf.GraphKeys.UPDATE_OPS", f"{op.name}; {advice}")
         left += [*op.control_inputs, *(each.op for each in op.inputs if each is not step)]
 
 
@@ -132,11 +198,3 @@ def _counts(op: Any, step: Any) -> bool:
     """Return whether an operation adds one to the global step with the handle ``step``."""
     is_of_step = op.type in ("AssignAdd", "AssignAddVariableOp") and op.inputs[0] is step
     return is_of_step and tf.get_static_value(op.inputs[1]) == 1
-
-
-def _refuse_hooks(model_fn: Callable[..., Any], spec: Any) -> None:
-    hooks = [type(each).__name__ for each in (*(spec.training_hooks or ()), *(spec.training_chief_hooks or ()))]
-    found = [f"a {name}" for name in hooks if name not in _SHOWING]
-    found += [f"a scaffold with {name}" for name in _OF_A_SCAFFOLD if getattr(spec.scaffold, name, None) is not None]
-    if found:
-        refuse(model_fn, "an EstimatorSpec without hooks and without a scaffold", found[0])

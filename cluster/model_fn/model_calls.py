@@ -1,12 +1,16 @@
 """The calls of an author's ``model_fn`` and ``input_fn``, with the arguments that an Estimator passes."""
 
 import copy
+import functools
 import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from cluster.model_fn.batch_names import BatchNames, joined
-from cluster.model_fn.minimized import Minimized, copied, noted, refuse, refuse_unfit
+from cluster.model_fn.minimized import Minimized, noted, refuse, refuse_hooks, refuse_unfit
 from cluster.runtime.tf_compat import tf
+from cluster.training.job_warnings import ReadArgs
+
+Function = Callable[..., Any]
 
 
 class ModeKeys:
@@ -21,29 +25,29 @@ class ModelFn:
     It keeps the names of a batch and a copy of the optimizer from one call to the next, and no tensor of a graph.
 
     Args:
-      model_fn, params: as for ``cluster.estimator.functions``.
+      model_fn, params, config: as for ``cluster.estimator.functions``.
       given: the author's function ``optimizer``, or None.
     """
 
-    def __init__(self, model_fn: Callable[..., Any], params: Any, given: Optional[Callable[..., Any]]):
-        self.author, self._params, self._given = model_fn, params, given
+    def __init__(self, model_fn: Function, params: Any, config: Any, given: Optional[Function]):
+        self.author, self._params, self._config, self._given = model_fn, params, config, given
         self._optimizer: Any = None
         self.names = BatchNames([], [])
 
     # -- data
 
-    def shard(self, input_fn: Callable[..., Any], task: Any, args: Mapping[str, Any]) -> Any:
+    def shard(self, input_fn: Function, task: Any, args: Mapping[str, Any]) -> Any:
         """Return the dataset of one worker."""
-        if "input_context" in inspect.signature(input_fn).parameters:
+        if "input_context" in _free(input_fn):
             context = tf.distribute.InputContext(task.num_workers, task.worker_index, task.num_workers)
             return self.dataset(input_fn, ModeKeys.TRAIN, args, input_context=context)
         return self.dataset(input_fn, ModeKeys.TRAIN, args).shard(task.num_workers, task.worker_index)
 
     def dataset(self, input_fn: Any, mode: str, args: Mapping[str, Any], **more: Any) -> Any:
         """Return the dataset of an ``input_fn`` as batches of {name: tensor}."""
-        found = _call(input_fn, mode=mode, params=self._merged(args), config=None, **more)
+        found = _call(input_fn, mode=mode, params=self._merged(args), config=self._config, **more)
         if not isinstance(found, tf.data.Dataset):
-            refuse(input_fn, "a tf.data.Dataset", found)
+            refuse(input_fn, "a tf.data.Dataset", f"{found}; return the dataset, and not what its iterator gives")
 
         @tf.autograph.experimental.do_not_convert
         def named(*element: Any) -> Dict[str, Any]:
@@ -53,27 +57,43 @@ class ModelFn:
         return found.map(named)
 
     def _merged(self, args: Mapping[str, Any]) -> Any:
-        is_plain = self._params is None or isinstance(self._params, dict)
-        return copy.deepcopy({**(self._params or {}), **args} if is_plain else self._params)
+        """Return the author's ``params`` with the values of ``args``, as a new object for each call."""
+        params = copy.deepcopy({} if self._params is None else self._params)
+        if hasattr(params, "override_from_dict"):  # HParams
+            params.override_from_dict({name: args[name] for name in args if name in params})
+        elif type(params) is dict and isinstance(args, ReadArgs):
+            return args.over(params)
+        elif isinstance(params, dict):
+            params.update(args)
+        return params
 
     # -- model
 
     def losses(self, training: bool, args: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
-        """Return the loss of a batch, once for each example; in an evaluation, together with the metrics.
+        """Return the loss of a batch, once for each example; in an evaluation, once for the batch, and the metrics.
+
+        An Estimator evaluates the mean over batches.
 
         Raises:
-          JobError: ``model_fn`` returns no loss that is one number, or a training step would leave something out.
+          JobError: ``model_fn`` returns no loss that is one number, or this project would not do the same.
         """
         mode = ModeKeys.TRAIN if training else ModeKeys.EVAL
         spec, calls = self._call(mode, *self.names.split(batch), args)
         if spec.loss is None or spec.loss.shape.ndims not in (0, None):
             refuse(self.author, f"a loss that is one number, in the mode {mode}", spec.loss)
-        losses = tf.fill([_examples(batch)], spec.loss)
+        loss = tf.cast(spec.loss, tf.float32) if spec.loss.dtype.size < tf.float32.size else spec.loss
         if not training:
-            return losses, dict(spec.eval_metric_ops or {})
+            return tf.fill([1], loss), self._metrics(spec)
         refuse_unfit(self.author, spec, calls, self._given is not None)
-        self._optimizer = None if self._given else copied(self.author, calls[0].optimizer)
-        return losses
+        self._optimizer = calls[0].optimizer
+        return tf.fill([_examples(batch)], loss)
+
+    def _metrics(self, spec: Any) -> Dict[str, Any]:
+        metrics = dict(spec.eval_metric_ops or {})
+        for name, found in metrics.items():
+            if not isinstance(found, tuple) or getattr(getattr(found[0], "shape", None), "ndims", -1) != 0:
+                refuse(self.author, f"one number and its update, as of tf.metrics, as the metric {name!r}", found)
+        return metrics
 
     def optimizer(self, args: Mapping[str, Any]) -> Any:
         """Return a new optimizer: the one that ``model_fn`` has minimised its loss with, or the given one."""
@@ -84,10 +104,16 @@ class ModelFn:
         return self._call(ModeKeys.PREDICT, self.names.split(batch)[0], None, args)[0].predictions
 
     def _call(self, mode: str, features: Any, labels: Any, args: Mapping[str, Any]) -> Tuple[Any, List[Minimized]]:
-        with noted(self.author) as calls:
-            spec = _call(self.author, features, labels=labels, mode=mode, params=self._merged(args), config=None)
+        if labels is not None and "labels" not in _free(self.author):
+            refuse(self.author, "a parameter labels, since the dataset has labels", "none")
+        copies = mode == ModeKeys.TRAIN and self._given is None
+        with noted(self.author, copies) as calls:
+            spec = _call(
+                self.author, features, labels=labels, mode=mode, params=self._merged(args), config=self._config
+            )
         if not hasattr(spec, "train_op"):
             refuse(self.author, "an EstimatorSpec as the result of model_fn", spec)
+        refuse_hooks(self.author, spec)
         return spec, calls
 
 
@@ -105,7 +131,7 @@ class Predict:
           JobError: the name of a feature is no name of a parameter.
         """
         names = self._of.names.of_features
-        wrong = [name for name in names if not name.isidentifier()]
+        wrong = [name for name in names if not name.isidentifier() or name.startswith("_") or name == "self"]
         if wrong:
             refuse(self._of.author, "for serving, features whose names may be parameters", repr(wrong[0]))
         return inspect.Signature([inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in (*names, "args")])
@@ -115,15 +141,23 @@ class Predict:
         return self._of.predictions(args, batch)
 
 
-def _call(function: Callable[..., Any], *features: Any, **named: Any) -> Any:
-    """Call a function with those of the named arguments for which it has parameters."""
-    known = inspect.signature(function).parameters
+def _call(function: Function, *features: Any, **named: Any) -> Any:
+    """Call a function with those of the named arguments for which it has free parameters."""
+    known = _free(function)
     return function(*features, **{name: value for name, value in named.items() if name in known})
+
+
+def _free(function: Function) -> List[str]:
+    """Return the names of a function's parameters, without those that a ``functools.partial`` gives."""
+    names, part = list(inspect.signature(function).parameters), function
+    while isinstance(part, functools.partial):
+        names, part = [name for name in names if name not in part.keywords], part.func
+    return names
 
 
 def _examples(batch: Mapping[str, Any]) -> Any:
     """Return the number of examples in a batch."""
-    first = next(iter(batch.values()))
+    first = tf.nest.flatten(dict(batch))[0]
     if isinstance(first, tf.SparseTensor):
         return first.dense_shape[0]
     return first.nrows() if isinstance(first, tf.RaggedTensor) else tf.shape(first)[0]

@@ -22,6 +22,7 @@ from cluster.runtime.tf_compat import tf
 _IS_KERAS_2 = tf.version.VERSION.startswith("1.")
 _ONE_AT_A_TIME = threading.RLock()  # a replacement in Keras is visible to all threads
 _COUNTED = "cluster/keras_names"  # the collection that marks graphs in which Keras 3 counts from zero
+_ADDED: List[List[Tuple[Any, List[Any]]]] = []  # of each open context ``layers``: the layers of Keras 2, and updates
 
 
 def names() -> Dict[Any, int]:
@@ -61,6 +62,12 @@ def layers(training: Optional[bool], making: Callable[[], Any] = contextlib.null
         unfed = _without_placeholder(updates, graph.get_operations()[before:])
         known = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
         known.extend(update for update in unfed if update not in known)
+
+
+def added_updates() -> List[Any]:
+    """Return the updates that layers of Keras 2 have added in the open context ``layers``; a frozen layer has none."""
+    added = _ADDED[-1] if _ADDED else []
+    return [update for layer, updates in added if layer.trainable or layer.stateful for update in updates]
 
 
 @contextlib.contextmanager
@@ -110,7 +117,7 @@ def _keras_2(
     def adding(layer: Any, *args: Any, **kwargs: Any) -> None:
         known = len(layer._updates)
         add_update(layer, *args, **kwargs)
-        note(layer._updates[known:])
+        _ADDED[-1].append((layer, layer._updates[known:]))
 
     @functools.wraps(add_weight)
     def making_weight(layer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -123,7 +130,10 @@ def _keras_2(
             stack.enter_context(phase(int(training)))
         stack.enter_context(_replaced(tf.keras.layers.Layer, "add_update", adding))
         stack.enter_context(_replaced(tf.layers.Layer, "add_weight", making_weight))
+        _ADDED.append([])
+        stack.callback(_ADDED.pop)
         yield
+        note(added_updates())
 
 
 @contextlib.contextmanager

@@ -48,6 +48,12 @@ class ReadArgs(Dict[str, Any]):
         self.asked.add(name)
         return super().setdefault(name, default)
 
+    def over(self, defaults: Mapping[str, Any]) -> "ReadArgs":
+        """Return ``defaults`` with these values in their place; what is read there counts as read here."""
+        found = ReadArgs({**defaults, **dict(dict.items(self))})
+        found.asked = self.asked
+        return found
+
     def unread(self) -> List[str]:
         """Return the keys that were not read yet."""
         return [name for name in self._given if name not in self.asked]

@@ -14,6 +14,7 @@ from cluster.runtime.server_state import declare, variable_of
 from cluster.runtime.tf_compat import tf
 from cluster.variables.layout import Layout, Saved
 from cluster.variables.placement import Piece
+from cluster.variables.uses import ancestors
 
 SCOPE = "servers"
 # Initializers that draw, or set, each element independently.
@@ -142,9 +143,10 @@ class Masters:
         """Return whether the servers create the first value of a variable themselves.
 
         The servers create the first value of a table if its initializer is elementwise: a table may be larger than the
-        chief's memory.
+        chief's memory. A value of ``tf.train.init_from_checkpoint`` is on the chief's host, and takes its place.
         """
-        return name not in self._given and self.is_table(name) and _is_elementwise(self._initializers.get(name))
+        is_elementwise = self.is_table(name) and _is_elementwise(self._initializers.get(name))
+        return name not in self._given and is_elementwise and not _is_restored(self._mirrors[name])
 
     def is_table(self, name: str) -> bool:
         """Return whether a step takes only rows of the variable."""
@@ -188,6 +190,11 @@ def _is_elementwise(initializer: Any) -> bool:
     if isinstance(initializer, tf.constant_initializer):
         return bool(np.ndim(initializer.value) == 0)
     return any(kind in _ELEMENTWISE for kind in type(initializer).__mro__[:2])  # glorot's extends variance scaling
+
+
+def _is_restored(variable: Any) -> bool:
+    """Return whether a checkpoint has the first value of a variable, as after ``tf.train.init_from_checkpoint``."""
+    return any(op.type == "RestoreV2" for op in ancestors([variable.initial_value]))
 
 
 def _for_piece(initializer: Any, piece: Piece, full: Tuple[int, ...]) -> Any:

@@ -67,16 +67,17 @@ def _take_elsewhere(op: Any, variable: Any, slices: Sequence[Any]) -> Any:
 
 
 def _read_in_branches(switch: Any, whole: Callable[[], Any]) -> None:
-    """Connect the reads in the branches of a ``tf.cond``, into which ``switch`` passes the variable's handle."""
+    """Connect reads and gathers in branches of a ``tf.cond``, into which ``switch`` passes the variable's handle."""
     for op in (user for handle in switch.outputs for user in handle.consumers()):
         if op.type == switch.type:
             _read_in_branches(op, whole)
-        elif op.type == "ReadVariableOp":
+        elif op.type in ("ReadVariableOp", "ResourceGather"):
             branch, value = op._get_control_flow_context(), whole()
             branch.Enter()
             brought = branch.AddValue(value)
+            found = tf.gather(brought, op.inputs[1]) if op.type == "ResourceGather" else brought
             branch.Exit()
-            _replace_everywhere(op.outputs[0], brought)
+            _replace_everywhere(op.outputs[0], found)
 
 
 def _replace_everywhere(old: Any, new: Any) -> None:

@@ -1,5 +1,7 @@
 """An Estimator's model_fn trains, is measured and is served as by an Estimator; what a step leaves out is refused."""
 
+import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, List, Tuple
@@ -10,9 +12,12 @@ import pytest
 from cluster import estimator, shards
 from cluster.errors import JobError
 from cluster.job import Job
+from cluster.model import device_pool
+from cluster.model.model_graph import ModelGraph
 from cluster.runtime.tf_compat import tf
 from cluster.serving.saved_model import export
-from cluster.task import Task
+from cluster.task import Task, Train
+from cluster.training.job_warnings import ReadArgs
 from tests.support.training.alone import saved, train_alone
 from tests.support.training.jobs import estimated
 from tests.support.training.jobs.estimated import BATCH, MODES, STEPS, Spec
@@ -138,27 +143,81 @@ def test_features_and_labels_arrive_as_the_dataset_has_them(structure: Any, name
     tf.nest.assert_same_structure(features, structure[0])
     tf.nest.assert_same_structure(labels, structure[1] if len(structure) > 1 else None)
     assert (mode, params, config) == ("train", {"a": 1, "b": 3}, None)
+    names_labels = estimator.functions(lambda features, mode: None, lambda: numbers(*structure))
+    if len(structure) > 1:
+        with pytest.raises(JobError, match="expected a parameter labels, since the dataset has labels, found none"):
+            names_labels[1](**tf.data.make_one_shot_iterator(names_labels[0](TASK, {})).get_next())
     assert optimizer({})._learning_rate == 0.1 and optimizer({}) is not optimizer({})
 
 
-def test_sparse_and_ragged_features_have_as_many_losses_as_examples() -> None:
-    def model_fn(features: Any) -> Any:
-        return Spec(MODES.EVAL, loss=tf.constant(2.0))
+@pytest.mark.parametrize("number", [5, 3, 4])
+def test_features_of_any_kind_have_as_many_losses_as_examples_and_an_evaluation_one(number: int) -> None:
+    features = {
+        5: tf.SparseTensor([[0, 0]], [1.0], [5, 2]),
+        3: tf.RaggedTensor.from_row_lengths([1.0, 2.0, 3.0], [1, 0, 2]),
+        4: {"nested": (tf.ones([4, 2]), tf.ones([4]))},
+    }[number]
+
+    def model_fn(features: Any, mode: str) -> Any:
+        loss = tf.get_variable("w", [], initializer=tf.constant_initializer(2.0), dtype=tf.float16)
+        minimized = tf.train.GradientDescentOptimizer(0.1).minimize(loss + 0)
+        return Spec(mode, loss=minimized.graph.get_tensor_by_name("add:0"), train_op=minimized)
 
     _, model, *_ = estimator.functions(model_fn, lambda: None)
-    sparse = tf.SparseTensor([[0, 0]], [1], [5, 2])
-    ragged = tf.RaggedTensor.from_row_lengths([1, 2, 3], [1, 0, 2])
-    of = model.__wrapped__  # type: ignore[attr-defined]
-    assert of is model_fn
     with tf.Session() as session:
-        assert session.run(model(training=False, a=sparse)[0]).tolist() == [2.0] * 5
-        assert session.run(model(training=False, a=ragged)[0]).tolist() == [2.0] * 3
+        losses = model(training=True, features=features)
+        session.run(tf.global_variables_initializer())
+        assert session.run(losses).tolist() == [2.0] * number and losses.dtype == tf.float32
+    with tf.Graph().as_default():
+        tf.train.get_or_create_global_step()
+        assert model(training=False, features=tf.ones([7]))[0].shape.as_list() == [1]
+
+
+def test_a_partial_keeps_what_it_was_given() -> None:
+    def input_fn(params: Any, mode: str, config: Any) -> Any:
+        seen.append((params, mode, config))
+        return numbers(0)
+
+    seen: List[Any] = []
+    for given in (partial(input_fn), partial(input_fn, params=5, mode="mine")):
+        estimator.functions(lambda features: None, given, config="c")[0](TASK, {"a": 1})
+    assert seen == [({"a": 1}, "train", "c"), (5, "mine", "c")]
+
+
+def test_params_of_a_kind_of_their_own_stay_so_and_args_that_nobody_reads_are_unread() -> None:
+    class Params(Dict[str, Any]):
+        """As easydict's."""
+
+    class HParams(SimpleNamespace):
+        """As that of tf.contrib.training."""
+
+        def __contains__(self, name: str) -> bool:
+            return hasattr(self, name)
+
+        def override_from_dict(self, values: Dict[str, Any]) -> None:
+            vars(self).update(values)
+
+    seen: List[Any] = []
+
+    def input_fn(params: Any) -> Any:
+        seen.append(params)
+        return numbers(0)
+
+    args = ReadArgs({"rate": 0.5, "rats": 1})
+    for params in (Params(rate=1), HParams(rate=1)):
+        estimator.functions(lambda features: None, input_fn, params=params)[0](TASK, args)
+    of_a_kind, hparams = seen
+    assert type(of_a_kind) is Params and of_a_kind["rate"] == 0.5
+    assert vars(hparams) == {"rate": 0.5}
+    args = ReadArgs({"rate": 0.5, "rats": 1})
+    estimator.functions(lambda features: None, input_fn, params={"rate": 1, "more": 2})[0](TASK, args)
+    assert (seen[-1]["rate"], seen[-1]["more"]) == (0.5, 2) and args.unread() == ["rats"]
 
 
 @pytest.mark.parametrize(
     ("input_fn", "expected"),
     [
-        (lambda: (1, 2), "expected a tf.data.Dataset, found (1, 2)"),
+        (lambda: (1, 2), "expected a tf.data.Dataset, found (1, 2); return the dataset"),
         (lambda: numbers(0, 0, 0), "expected a dataset of features, or of pairs of features and labels, found 3 parts"),
         (
             lambda: numbers({"args": 0}),
@@ -188,7 +247,7 @@ def minimized(**how: Any) -> Callable[..., Any]:
 
     def model_fn(features: Any, mode: str) -> Any:
         variables = [tf.get_variable(name, [], use_resource=True) for name in ("v", "w")]
-        loss = tf.reduce_mean(features) * variables[0] * variables[1]
+        loss = how.get("loss", tf.identity)(tf.reduce_mean(features) * variables[0] * variables[1])
         optimizer = how.get("optimizer", tf.train.GradientDescentOptimizer)(how.get("rate", lambda: 0.1)())
         run = how.get("run", lambda loss: optimizer.minimize(loss, tf.train.get_global_step()))
         parts = {"loss": loss, "train_op": run(*[loss, optimizer, variables][: run.__code__.co_argcount])}
@@ -218,6 +277,38 @@ def with_an_average(loss: Any, optimizer: Any, variables: Any) -> Any:
         return average.apply(variables)
 
 
+def with_update_left_out(loss: Any, optimizer: Any) -> Any:
+    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(tf.get_variable("average", [], trainable=False), loss))
+    return optimizer.minimize(loss)
+
+
+def with_a_late_update(loss: Any, optimizer: Any) -> Any:
+    minimized = optimizer.minimize(loss)
+    with tf.control_dependencies([minimized]):
+        late = tf.assign_add(tf.get_variable("average", [], trainable=False), 1.0).op
+    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, late)
+    return tf.group(minimized, late)
+
+
+def counted_twice(loss: Any, optimizer: Any) -> Any:
+    step = tf.train.get_global_step()
+    return tf.group(optimizer.minimize(loss, step), tf.assign_add(step, 1))
+
+
+def with_a_counter(loss: Any, optimizer: Any) -> Any:
+    return optimizer.minimize(loss, tf.get_variable("counter", initializer=0, trainable=False))
+
+
+def by_assigning_the_step(loss: Any, optimizer: Any) -> Any:
+    step = tf.train.get_global_step()
+    return tf.group(optimizer.minimize(loss), tf.assign(step, step + 1))
+
+
+def a_function_of_a_tensor() -> Any:
+    rate = tf.constant(0.1)
+    return lambda: rate
+
+
 def by_hand(loss: Any, optimizer: Any) -> Any:
     return optimizer.apply_gradients(optimizer.compute_gradients(loss))
 
@@ -231,6 +322,13 @@ def scaffold() -> Dict[str, Any]:
     return {"scaffold": SimpleNamespace(init_fn=print)}
 
 
+class OfAnAuthor:
+    """A module of hooks."""
+
+    class LoggingTensorHook(tf.train.SessionRunHook):  # type: ignore[misc]
+        """A hook with the name of TensorFlow's."""
+
+
 class Hook(tf.train.SessionRunHook):  # type: ignore[misc]
     """An author's own."""
 
@@ -241,12 +339,61 @@ def trained(model_fn: Callable[..., Any], **given: Any) -> Any:
     return model(**batch, training=True)
 
 
-def test_updates_a_count_of_the_global_step_and_hooks_that_show_something_are_no_matter(graph: Any) -> None:
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_updates_a_count_of_the_global_step_and_hooks_that_show_something_are_no_matter(use_resource: bool) -> None:
     hook = tf.train.LoggingTensorHook({}, every_n_iter=1)
-    trained(minimized(run=with_update, more=lambda: {"training_hooks": [hook]}))
-    with tf.variable_scope("other"):
-        trained(minimized(run=with_a_count), optimizer=lambda args: {"v": None, "w": None})
-    assert not [op.name for op in graph.get_operations() if "gradients" in op.name]
+    cases: List[Tuple[Dict[str, Any], Any]] = [
+        ({"run": with_update, "more": lambda: {"training_hooks": [hook]}}, None),
+        ({"run": with_a_count}, lambda args: {"v": None, "w": None}),
+        ({"rate": lambda: lambda: 0.1}, None),
+    ]
+    if HAS_ESTIMATOR:  # its EstimatorSpec takes the dimension away
+        cases.append(({"loss": lambda loss: tf.reshape(loss, [1])}, None))
+    for how, given in cases:
+        with tf.Graph().as_default() as own, tf.variable_scope("", use_resource=use_resource):
+            tf.train.get_or_create_global_step()
+            trained(minimized(**how), optimizer=given)
+            assert not [op.name for op in own.get_operations() if "gradients" in op.name]
+
+
+def test_updates_of_layers_run_with_a_step_as_with_the_train_op() -> None:
+    def model_fn(features: Any, mode: str) -> Any:
+        norm = tf.keras.layers.BatchNormalization()
+        loss = tf.reduce_mean(norm(tf.reshape(features, [-1, 1])))
+        minimized = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        return Spec(mode, loss=loss, train_op=tf.group(minimized, *(norm.updates if runs else ())))
+
+    functions = estimator.functions(model_fn, lambda: numbers(0).map(lambda n: tf.cast(n, tf.float32)))
+    for runs in [True, False] if HAS_ESTIMATOR else [False]:  # a layer of Keras 3 has no list of updates
+        with tf.Graph().as_default():
+            job = Job(__file__, *functions[:3])
+            pool = device_pool.own_pool(TASK, Train.from_dict({"batch_size": 4}))
+            model = ModelGraph(job, pool[0].task, Train.from_dict({"batch_size": 4}), {}, pool)
+            if not runs and HAS_ESTIMATOR:
+                with pytest.raises(JobError, match="and the updates of layers, found one without some"):
+                    model.build(lambda device: device)
+                continue
+            model.build(lambda device: device)
+            assert len(model.updates) == 2
+
+
+@pytest.mark.parametrize("mode", [MODES.EVAL, MODES.PREDICT])
+def test_a_scaffold_and_hooks_are_refused_in_each_mode(mode: str) -> None:
+    def model_fn(features: Any) -> Any:
+        return estimator.EstimatorSpec(mode, loss=tf.constant(1.0), scaffold=SimpleNamespace(saver="an average's"))
+
+    _, model, _, _, predict = estimator.functions(model_fn, lambda: None)
+    with pytest.raises(JobError, match="without a scaffold, found a scaffold with saver"):
+        model(training=False, features=tf.ones([2])) if mode == MODES.EVAL else predict({})
+
+
+def test_a_metric_of_several_numbers_is_refused() -> None:
+    def model_fn(features: Any, mode: str) -> Any:
+        found = tf.metrics.precision_at_thresholds(tf.constant([1, 0]), tf.constant([0.7, 0.4]), [0.3, 0.5])
+        return Spec(mode, loss=tf.constant(1.0), eval_metric_ops={"precision": found})
+
+    with pytest.raises(JobError, match="as the metric 'precision', found"):
+        estimator.functions(model_fn, lambda: None)[1](training=False, features=tf.ones([2]))
 
 
 @pytest.mark.parametrize(
@@ -254,9 +401,18 @@ def test_updates_a_count_of_the_global_step_and_hooks_that_show_something_are_no
     [
         ({"run": without_minimize}, "expected the result of optimizer.minimize in the train_op, found name: "),
         ({"run": lambda: tf.no_op()}, "expected the result of optimizer.minimize in the train_op, found name: "),
+        ({"run": with_update_left_out}, "expected a train_op that runs tf.GraphKeys.UPDATE_OPS and the updates of"),
+        (
+            {"run": with_a_late_update},
+            "expected tf.GraphKeys.UPDATE_OPS that run before minimize, found one that waits",
+        ),
+        ({"run": counted_twice}, "expected a train_op that counts the global step once, found 2 times"),
+        ({"run": with_a_counter}, "expected minimize with tf.train.get_global_step(), found one that counts counter"),
+        ({"run": by_assigning_the_step}, "expected a train_op of minimize and of tf.GraphKeys.UPDATE_OPS, found "),
+        ({"run": lambda loss, by: tf.group(by.minimize(loss), by.minimize(loss))}, "expected one optimizer, found 2"),
         (
             {"run": by_hand},
-            "expected optimizer.minimize(loss, …), found a call of compute_gradients; for clipping, set",
+            "expected optimizer.minimize(loss, …), found a call of compute_gradients; leave out",
         ),
         ({"run": with_a_count}, "expected one optimizer, found 2 calls of minimize; call estimator.functions with "),
         ({"run": with_an_average}, "expected a train_op of minimize and of tf.GraphKeys.UPDATE_OPS, found "),
@@ -264,9 +420,12 @@ def test_updates_a_count_of_the_global_step_and_hooks_that_show_something_are_no
         ({"run": lambda loss, by: by.minimize(loss, grad_loss=loss)}, "expected a call of minimize without grad_loss"),
         (
             {"run": lambda loss, by, variables: by.minimize(loss, var_list=variables[:1])},
-            "expected minimize of all trainable variables, found a var_list without some of them",
+            "expected minimize of all trainable variables, each once, found another var_list; give variables that stay",
         ),
         ({"rate": lambda: tf.constant(0.1)}, "expected only numbers in GradientDescentOptimizer, found a tensor as "),
+        ({"rate": a_function_of_a_tensor}, "expected only numbers in GradientDescentOptimizer, found a tensor as lear"),
+        ({"rate": lambda: [threading.RLock()]}, "expected only numbers in GradientDescentOptimizer, found objects of"),
+        ({"more": lambda: {"training_hooks": [OfAnAuthor.LoggingTensorHook()]}}, "expected an EstimatorSpec without"),
         ({"more": lambda: {"training_hooks": [Hook()]}}, "expected an EstimatorSpec without hooks and without a"),
         (
             {"more": scaffold},

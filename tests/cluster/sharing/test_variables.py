@@ -158,6 +158,13 @@ def test_moving_averages_are_updated_in_training_and_used_in_the_evaluation(mode
     np.testing.assert_allclose(whole, (X - moved[0]) / np.sqrt(moved[1] + 1e-3), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("training", [True, None])
+def test_a_frozen_layer_has_no_updates(training: Any) -> None:
+    layer = layers.BatchNormalization(trainable=False)
+    all_copies(lambda x: layer(x, training=training), Sharing())
+    assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+
+
 def dropout(x: Any) -> Any:
     return layers.Dropout(0.5)(tf.ones_like(x))
 

@@ -1,6 +1,7 @@
 """The servers' variables: whole or in slices, with the values that the author's initializers give the whole."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_the_first_values_of_what_is_read_whole_are_those_of_the_chief(target: s
         own, *slices = first_values(target, found, found.variables["w"], *found.masters.pieces["w"])
         np.testing.assert_array_equal(np.concatenate(slices), own)
         np.testing.assert_allclose(own.T @ own, np.eye(WIDTH), atol=1e-4)  # of the whole, not of each slice
+
+
+@pytest.mark.parametrize("kind", ["dense", "table"])
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_variable_begins_with_the_value_of_a_checkpoint_that_the_author_has_named(
+    target: str, tmp_path: Path, kind: str, use_resource: bool
+) -> None:
+    values = np.random.RandomState(0).normal(size=[ROWS, WIDTH]).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as running:
+        variable = tf.get_variable("old", initializer=values)
+        running.run(variable.initializer)
+        path = tf.train.Saver().save(running, str(tmp_path / "model"))
+
+    def build() -> None:
+        tf.get_variable("w", [ROWS, WIDTH], initializer=tf.zeros_initializer(), use_resource=use_resource)
+        tf.train.init_from_checkpoint(path, {"old": "w"})
+
+    with tf.Graph().as_default():
+        found = made(build, w=kind)
+        np.testing.assert_array_equal(np.concatenate(first_values(target, found, *found.masters.pieces["w"])), values)
 
 
 @pytest.mark.parametrize("seed", [None, 3])

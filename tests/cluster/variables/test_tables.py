@@ -195,15 +195,18 @@ def test_an_evaluation_may_read_a_table_whole_and_gets_it_from_the_servers(graph
 
     def with_norm(table: Any, ids: Any) -> Any:
         is_asked = tf.reduce_any(ids >= 0)
-        norms.append(tf.reduce_sum(table))  # in a branch of a branch as well, as tf.nn.zero_fraction of a summary
-        norms.append(
-            tf.cond(is_asked, lambda: tf.cond(is_asked, lambda: tf.reduce_sum(table), lambda: 0.0), lambda: 0.0)
-        )
+        norms.append(tf.reduce_sum(table))
+
+        def in_a_branch(use: Callable[[], Any]) -> Any:  # and in a branch of it, as tf.nn.zero_fraction of a summary
+            return tf.cond(is_asked, lambda: tf.cond(is_asked, use, lambda: 0.0), lambda: 0.0)
+
+        norms.append(in_a_branch(lambda: tf.reduce_sum(table)))
+        norms.append(in_a_branch(lambda: tf.reduce_sum(tf.gather(table, tf.range(ROWS)))))
         return tf.gather(table, ids)
 
     worker = built(with_norm, 3, use_resource=use_resource)
     assert len(worker.masters.pieces["table"]) == 3
-    np.testing.assert_allclose(locally(worker, norms), [VALUES.sum()] * 4, rtol=1e-4)
+    np.testing.assert_allclose(locally(worker, norms), [VALUES.sum()] * 6, rtol=1e-4)
 
 
 def described(use: Callable[[Any], Any], **options: Any) -> VariableProfile:
