@@ -74,6 +74,7 @@ class Lead(Agent):
         self._lease_s = None if is_detached else request.lease_s
         self._launcher = LauncherSilence(now(), since_boot())
         self._is_attended = False  # whether the launcher has sent a line
+        self._has_given_up = False  # whether the lease of a launcher has ended the run
         self._has_go = False
         self._publication = Publication(self._supervisor, folder, self._replicas, self._hooks, request.returns)
         self._attempts = recovery.Attempts(folder, request.returns)
@@ -155,7 +156,7 @@ class Lead(Agent):
         if self._lease_s is not None and silent_s > (self._lease_s if self._is_attended else FIRST_WORD_S):
             # After a long suspension, a successor may save into the same folder: the chief must not save any more.
             ending = KillRequested if self._launcher.slept_s > self._lease_s else StopRequested
-            self._lease_s = None
+            self._lease_s, self._has_given_up = None, True
             cause = f"no message from the launcher for {silent_s:.0f} s, so its lease on the run ended"
             self._events.put_nowait(ending(cause))
         if moment >= self._look_at:
@@ -217,6 +218,8 @@ class Lead(Agent):
         elif verb == "go":
             self._go()
         elif verb == "detach":
+            if self._has_given_up or self._supervisor.state.is_closing:
+                return  # the launcher shows how the run ends
             if self._folder.note(recovery.DETACHED, {}, durable=True):  # else the next lead would wait for its launcher
                 self._lease_s = None
                 yield {"detached": True}

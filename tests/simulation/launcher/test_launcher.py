@@ -134,6 +134,12 @@ def test_a_launcher_restarts_the_agent_of_a_host_that_has_lost_power() -> None:
     assert not any("did not restart: h2: `start`" in line for line in shown(world))
 
 
+def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_run_is_up() -> None:
+    """Found by this seed: ``up -d`` ended with 0, and the run that it had left was stopping."""
+    world = lived(3001583, Fault(4.8, "laptop sleeps", "", 15.0))
+    assert world.operators.up.code == 1 and "its lease on the run ended" in shown(world)[-1]
+
+
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
 OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "resume", "start")
 LAUNCHERS = [
