@@ -180,7 +180,10 @@ class Promises:
             return
         self._read_at = now
         status = lead.folder.read_whole("status.json") or {}
-        if status.get("state") != supervisor.state.label or (status["global_step"] or 0) < self._reported - BACK_STEPS:
+        known = min(
+            self._reported, supervisor.incidents.stalls.present or 0
+        )  # a return goes back further on a full disk
+        if status.get("state") != supervisor.state.label or (status["global_step"] or 0) < known - BACK_STEPS:
             found = f"{status.get('state')} at step {status.get('global_step')}"
             raise Broken(
                 f"I14: the lead knows of {supervisor.state.label} at {self._reported}, and has written {found}"

@@ -185,5 +185,6 @@ def kill(pid: int, number: int) -> None:
     program = me()
     assert pid == program.pid, f"{program.name} signals {pid}"
     program.take(number)
-    if program.is_stopped or program.is_over:
+    is_in_a_thread = hasattr(here, "strand")  # else a handler of a signal has called, which ends at once
+    if is_in_a_thread and (program.is_stopped or program.is_over):
         wait(1e-3)
