@@ -127,13 +127,21 @@ class LauncherPromises:
                 raise Broken(f"I8: launch down has ended the run, and an agent begins on {host}")
 
     def _no_successor(self, down: Down) -> None:
-        """I8: no successor begins on a host where ``down`` has ended the run before, but where its disk failed."""
-        began_at, world = self._world.operators.successions.began_at, self._world
-        if down.left is None or down.ended_at is None or began_at <= down.ended_at or world.kinds & DISKS:
+        """I8: no successor has a part where ``down`` has ended the run before, nor trains elsewhere; disks may fail.
+
+        A host that ``down`` could not reach may begin an agent, which ends as soon as another host refuses.
+        """
+        world, successions = self._world, self._world.operators.successions
+        follows = down.ended_at is not None and successions.began_at > down.ended_at
+        if down.left is None or not follows or successions.run != world.run_name or world.kinds & DISKS:
             return
-        found = [host for host in down.left.reports if host in world.plan.hosts]
-        if found:
-            raise Broken(f"I8: launch down has ended the run on {', '.join(found)}, and a successor begins there")
+        found = {host: world.machines[host] for host in down.left.reports if host in world.plan.hosts}
+        begun = [host for host, each in found.items() if each.has_process and each.folder.run == world.run_name]
+        if begun:
+            raise Broken(f"I8: launch down has ended the run on {', '.join(begun)}, and a successor begins there")
+        if found and world.training.processes:
+            started = world.training.processes[0]
+            raise Broken(f"I8: launch down has ended the run, and {started.task} of a successor starts")
 
     def _up_leaves_nothing(self, up: Any) -> None:
         """I8: where a launcher ends by itself with its run, it names the hosts on which anything may be left.

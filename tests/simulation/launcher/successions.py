@@ -18,16 +18,17 @@ class Successions:
 
     Attributes:
       began_at: the time at which the newest one began; 0 without any.
+      run: the name of the newest one.
     """
 
     def __init__(self, world: Any):
         self._world = world
-        self.began_at = 0.0
+        self.began_at, self.run = 0.0, ""
 
     def begins(self, up: Any, plan: RunPlan) -> None:
         """A successor begins: look at the run before, which is the world's yet."""
         world = self._world
-        self.began_at = world.agenda.now
+        self.began_at, self.run = world.agenda.now, plan.run
         left_out = [host for host in world.plan.hosts if host not in plan.hosts]
         self._the_lease_is_over()
         if world.lead_host in plan.hosts:

@@ -62,3 +62,12 @@ def test_a_launch_down_of_another_terminal_prevents_the_successor() -> None:
     refusal = f"{world.run_name} was ended here by launch down, so no run succeeds it"
     assert [host for host in ("h1", "h2") if any(f"{host}: {refusal}" in line for line in shown(world))]
     assert not any(machine.has_agent for machine in world.machines.values())
+
+
+def test_a_launch_down_that_reaches_one_host_prevents_the_successor_on_all() -> None:
+    """Another host, which it did not reach, begins an agent; that one ends with the refusal."""
+    down = Fault(29.0, "stop", "h2")
+    world = lived(3001446, Fault(25.0, "gone", "h0"), Fault(29.0, "cut out", "h1", 10.0), down)
+    assert successors(world) and world.lead_host == "h1" and world.operators.up.code == 1
+    assert "h2: r-20260101-000000 was ended here by the operator, so no run succeeds it" in shown(world)
+    assert not world.training.processes and not any(machine.has_agent for machine in world.machines.values())
