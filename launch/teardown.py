@@ -143,7 +143,7 @@ def _look_and_take_down(fleet: Fleet, reason: str) -> Left:
         before, _ = fleet.ask_for(LOOK, looks, ANSWER_S, stay_s=ANSWER_S)
     pids = {host: tuple(process.pid for process in report.processes) for host, report in before.items()}
     leads = [run.lead for run in meant if run.lead in fleet.hosts]
-    left = take_down(fleet, references, reason, leads=leads, was=pids)
+    left = take_down(fleet, references, reason, leads=leads, was=pids, for_good=True)
     fleet.lead = leads[-1] if leads else fleet.lead
     removed = [
         _unnamed(fleet, host, f"it took part in {run.name}", "that host was not searched")
@@ -173,13 +173,14 @@ def take_down(
     interruptible: bool = True,
     leads: Collection[str] = (),
     was: Mapping[str, Tuple[int, ...]] = MappingProxyType({}),
+    for_good: bool = False,
 ) -> Left:
     """End a run on its hosts: first cleanly through the lead, then on every other host directly.
 
     ``was`` has the pids of the run that were seen on each host. Without ``leads``, the first host of ``references`` is
-    the lead.
+    the lead. With ``for_good``, each host records that a user ends the run, so no run succeeds it.
     """
-    asked = {host: DownRequest(run, STOP_S, reason, was.get(host, ())) for host, run in references.items()}
+    asked = {host: DownRequest(run, STOP_S, reason, was.get(host, ()), for_good) for host, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
     others = {host: request for host, request in asked.items() if host not in lead}
     with fleet.within(DOWN_S):

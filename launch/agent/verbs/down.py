@@ -45,6 +45,8 @@ def look(reference: RunReference, gone: Sequence[int] = ()) -> RunLeftovers:
 
 def down(request: DownRequest) -> RunEnded:
     """End the newest run on this host; return what is left of it, and the errors of the commands ``after``."""
+    if request.for_good:  # once more: the first look may have failed, or have found an earlier run
+        end_for_good(request.run, request.reason)
     folder = newest(request.run)
     if folder is not None:
         end_agent(folder, request.timeout_s, request.reason)

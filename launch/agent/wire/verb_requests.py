@@ -88,12 +88,14 @@ class DownRequest:
       timeout_s: the seconds that the agent has to stop the run; after a failure, it has as many again to kill the run.
       reason: the cause that the run's status shows afterwards.
       was: the pids of the run's processes that the launcher saw before the run's end.
+      for_good: whether a user ends the run, which the host records with ``reason``: no run succeeds it.
     """
 
     run: RunReference
     timeout_s: float
     reason: str
     was: Tuple[int, ...] = ()
+    for_good: bool = False
 
 
 @dataclass(frozen=True)

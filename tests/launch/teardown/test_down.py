@@ -2,12 +2,17 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import pytest
 
 from cluster.protocol.typed_json import from_values
+from launch.agent.state import runs
+from launch.agent.state.run_folder import RunFolder
+from launch.agent.verbs.down import down
+from launch.agent.wire.verb_requests import DownRequest, RunReference
 from launch.errors import HostProblem, ProblemKind
 from launch.status.removals import RunEnded, RunLeftovers
 from launch.target import Target
@@ -144,7 +149,8 @@ def test_launch_down_looks_before_it_ends_anything() -> None:
     asked = there.channels[2]
     with fleet_of({"a": there}) as fleet:
         left = look_and_take_down(fleet, reason="launch down")
-    assert json.loads(asked.sent.splitlines()[1].decode())["was"] == [7]  # whose memory is looked for afterwards
+    request = json.loads(asked.sent.splitlines()[1].decode())
+    assert request["was"] == [7] and request["for_good"]  # the memory of 7 is looked for afterwards
     assert left == left_of({"a": NOTHING}, [], {"a": SOMETHING}) and left.clean
 
 
@@ -173,3 +179,12 @@ def test_launch_down_names_the_checkpoint_and_the_command_that_goes_on(
 def test_a_run_whose_lead_does_not_answer_has_no_such_line() -> None:
     with fleet_of({"a": host("a")}) as fleet:
         assert saved_lines(fleet, Target("r.yaml")) == []
+
+
+@pytest.mark.parametrize("for_good", [True, False])
+def test_only_the_end_by_a_user_prevents_a_successor_and_needs_no_first_look(for_good: bool, tmp_path: Path) -> None:
+    """A connection may break during the first look, so the end itself is recorded, too."""
+    folder = RunFolder(tmp_path, "r-20261119-120000", "h")
+    folder.create()
+    down(DownRequest(RunReference("r", "h", str(tmp_path), folder.run), 1.0, "launch down", for_good=for_good))
+    assert folder.has(runs.ENDED_FOR_GOOD) is for_good

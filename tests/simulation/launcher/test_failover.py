@@ -71,3 +71,10 @@ def test_a_launch_down_that_reaches_one_host_prevents_the_successor_on_all() -> 
     assert successors(world) and world.lead_host == "h1" and world.operators.up.code == 1
     assert "h2: r-20260101-000000 was ended here by the operator, so no run succeeds it" in shown(world)
     assert not world.training.processes and not any(machine.has_agent for machine in world.machines.values())
+
+
+def test_a_launch_down_whose_first_look_breaks_on_every_host_prevents_the_successor() -> None:
+    breaks = [Fault(59.0005, "reset", host) for host in ("h1", "h2")]
+    world = lived(SEED, Fault(40.0, "gone", "h0"), Fault(58.0, "another down"), *breaks)
+    assert successors(world) and world.lead_host == "h0" and world.operators.up.code == 1
+    assert any(line.endswith("was ended here by launch down, so no run succeeds it") for line in shown(world))

@@ -45,7 +45,7 @@ REQUESTS: Dict[str, Any] = {
     "board": RUN,
     "restart": RestartRequest(RUN, ("worker:1",)),
     "drain": DrainRequest(RUN, ("ps:1",), back=True),
-    "down": DownRequest(RUN, 1.0, "enough", (7,)),
+    "down": DownRequest(RUN, 1.0, "enough", (7,), for_good=True),
     "sweep": SweepRequest("h", "~/w", kill=False),
     "runs": RunsRequest("h", "~/w"),
     "prune": PruneRequest(("h",), "~/w", "r", Keep(runs=3), 1.0),
