@@ -23,7 +23,7 @@ def write(disk: Any, folder: Union[str, Path], step: int) -> None:
     """Write a checkpoint, and remove old ones. Raises OSError."""
     for end in (_DATA, _INDEX):
         disk.write(f"{folder}/model-{step}{end}", "values", durable=True)
-    for old in sorted(set(_steps(disk, folder)))[:-KEPT]:
+    for old in sorted(set(steps(disk, folder)))[:-KEPT]:
         _forget(disk, folder, old)
 
 
@@ -32,10 +32,16 @@ def complete(disk: Any, folder: Union[str, Path]) -> List[int]:
     return [each.step for each in stored.checkpoints(disk.path(str(folder)))]
 
 
+def steps(disk: Any, folder: Union[str, Path]) -> List[int]:
+    """Return the steps of all checkpoints in a folder, also of those that lack a file."""
+    names = [os.path.basename(each) for each in disk.names(f"{folder}/model-*")]
+    return [step for step, _ in indexed(names)]
+
+
 def restore(disk: Any, folder: Union[str, Path]) -> Restored:
     """Return what a chief begins with; the damaged checkpoints that it passes over are none any more."""
     found = look(disk, folder)
-    for step in _steps(disk, folder):
+    for step in steps(disk, folder):
         if step > found.step:
             _forget(disk, folder, step)
     return found
@@ -44,18 +50,13 @@ def restore(disk: Any, folder: Union[str, Path]) -> Restored:
 def look(disk: Any, folder: Union[str, Path]) -> Restored:
     """Return what a chief would begin with."""
     whole = max(complete(disk, folder), default=0)
-    return Restored(whole, max([whole, *_steps(disk, folder)]))
+    return Restored(whole, max([whole, *steps(disk, folder)]))
 
 
 def damage(disk: Any, folder: Union[str, Path]) -> None:
     """Let the newest checkpoint lack a file."""
     for step in complete(disk, folder)[-1:]:
         _remove(disk, f"{folder}/model-{step}{_DATA}")
-
-
-def _steps(disk: Any, folder: Union[str, Path]) -> List[int]:
-    names = [os.path.basename(each) for each in disk.names(f"{folder}/model-*")]
-    return [step for step, _ in indexed(names)]
 
 
 def _forget(disk: Any, folder: Union[str, Path], step: int) -> None:

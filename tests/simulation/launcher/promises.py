@@ -186,6 +186,9 @@ class LauncherPromises:
         said = [int(found.group(1)) for found in map(RESUMED.search, shown) if found]
         if expected and said and said[-1] != expected:
             raise Broken(f"I9: the newest checkpoint has step {expected}, and the run resumes from {said[-1]}")
+        is_ignored = any(f"ignoring the checkpoint of step {resumes.ignored} of " in line for line in shown)
+        if resumes.ignored and said and not is_ignored:
+            raise Broken(f"I9: an older run has a checkpoint of step {resumes.ignored}, and launch up does not name it")
         begins = training.began_with
         if world.operators.successions.began_at and begins is not None and begins + training.passed_over < expected:
             raise Broken(f"I9: a host of the successor had step {expected}, and training begins with {begins}")

@@ -1,7 +1,7 @@
 """``launch up --resume`` by an operator: again and again, until another run has begun with the newest checkpoint."""
 
 from datetime import datetime, timedelta
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from launch.agent.state import runs
 from launch.agent.state.run_folder import RunFolder
@@ -22,13 +22,14 @@ class Resumes:
     """The runs of a history, of which each goes on from the checkpoint of one before.
 
     Attributes:
-      expected: the newest complete checkpoint that any host had when the newest run began.
+      expected: the newest complete checkpoint that any host had when the newest run began, but for those below.
+      ignored: a newer one, whose run is older than one that has only a damaged checkpoint of its step; 0 without any.
       damaged: the steps from there to the newest checkpoint, which lacked a file.
     """
 
     def __init__(self, world: Any, launchers: Any):
         self._world, self._launchers = world, launchers
-        self.expected = self.damaged = 0
+        self.expected = self.ignored = self.damaged = 0
         self._names, self._tries, self._is_trying = 1, 0, False
         self._program: Optional[Program] = None
 
@@ -77,18 +78,37 @@ class Resumes:
                 outcomes.look(world)
             except Broken as error:
                 world.fail(str(error))
-        self.expected = max(self._newest_on(world.machines[host]) for host in plan.hosts)
+        self.expected, self.ignored = _newest([world.machines[host] for host in plan.hosts])
         newest = saved.look(world.lead.disk, world.lead.folder.checkpoint).newest
         self.damaged = max(0, newest - self.expected) if world.lead_host in plan.hosts else 0
         self._launchers.up = program
         world.begin_anew(run, plan)
 
-    @staticmethod
-    def _newest_on(machine: Any) -> int:
-        folders = [RunFolder(machine.folder.workdir, run, machine.host) for run in _runs(machine)]
-        of_chief = [saved.complete(machine.disk, each.checkpoint) for each in folders]
-        copies = [saved.complete(machine.disk, each.replica) for each in folders]
-        return max((step for steps in [*of_chief, *copies] for step in steps), default=0)
+
+def _newest(machines: Sequence[Any]) -> Tuple[int, int]:
+    """Return the step to resume from, and a higher one of an older run, which is ignored; 0 for none.
+
+    A run continues from the checkpoints of the one before. If its own are damaged, those of the older run stay whole.
+    """
+    expected = highest = 0
+    damaged: Set[int] = set()
+    for run in sorted({run for machine in machines for run in _runs(machine)}, reverse=True):
+        whole, lacking = _held(machines, run)
+        expected, highest = max([expected, *(whole - damaged)]), max([highest, *whole])
+        damaged |= lacking if whole else set()
+    return expected, highest if highest > expected else 0
+
+
+def _held(machines: Sequence[Any], run: str) -> Tuple[Set[int], Set[int]]:
+    """Return the steps of a run's complete checkpoints on these hosts, and of those that are complete nowhere."""
+    whole: Set[int] = set()
+    every: Set[int] = set()
+    for machine in machines:
+        folder = RunFolder(machine.folder.workdir, run, machine.host)
+        for place in (folder.checkpoint, folder.replica):
+            whole.update(saved.complete(machine.disk, place))
+            every.update(saved.steps(machine.disk, place))
+    return whole, every - whole
 
 
 def _runs(machine: Any) -> List[str]:

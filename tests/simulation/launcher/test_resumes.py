@@ -28,6 +28,15 @@ def test_what_a_damaged_checkpoint_loses_is_in_an_incident_of_the_next_run() -> 
     assert status["lost_steps"] == 21 and world.training.began_with == 25
 
 
+def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_launch_up_names_it() -> None:
+    """The older run's is ignored, as docs/replicas.md says; found by seed 3001378."""
+    again = [Fault(32.0, "another down"), Fault(40.0, "damaged checkpoint", "h0"), Fault(45.0, "resume")]
+    world = lived(DETACHED, STOP, RESUME, *again, Fault(60.0, "stop"))
+    assert resumed_from(world) == ["continuing from the checkpoint of step 25 of r-20260101-000100"]
+    ignored = "ignoring the checkpoint of step 46 of r-20260101-000000, an older run: h0:"
+    assert any(line.startswith(ignored) for line in shown(world)) and world.operators.resumes.ignored == 46
+
+
 def test_a_run_does_not_resume_beside_the_one_before() -> None:
     """The launcher is killed, and its run ends with the lease: until then, each try is refused."""
     world = lived(ATTACHED, Fault(16.0, "launcher"), Fault(17.0, "resume"), Fault(60.0, "ctrl-c"))
