@@ -171,8 +171,9 @@ class Machine:
         self._agent_ended(life, code)
 
     def fail_agent(self) -> None:
-        """The agent ends by itself, as by an exception."""
-        if not self.is_stopped:
+        """The agent ends by itself, as by an exception, and be it about to end."""
+        if self.has_agent and self.life is not None and not self.is_stopped:
+            self.life.is_over = False
             self.end_agent("the agent fails", FAILED)
 
     def leave(self, why: str) -> None:

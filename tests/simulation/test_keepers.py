@@ -93,6 +93,12 @@ def test_an_agent_that_tidies_for_long_is_not_killed_and_has_no_next_one() -> No
     assert when(world, KILLED) == [] == when(world, BEGINS) and len(when(world, "the agent leaves")) == 1
 
 
+def test_an_agent_that_fails_while_it_tidies_has_a_next_one_which_leaves() -> None:
+    world = happened(Fault(55.0, "tidy", "h3", 30.0), Fault(70.0, "exit", "h3"), until=60.0)
+    assert len(when(world, BEGINS)) == 1 and len(when(world, "the agent fails")) == 1
+    assert not any(machine.has_agent for machine in world.machines.values())
+
+
 def test_only_histories_from_a_seed_on_draw_faults_of_keepers() -> None:
     hosts, seeds = ["h0", "h1"], range(FURTHER_FROM, FURTHER_FROM + 200)
     assert not any(further_faults(seed, hosts, 480.0) for seed in (0, 30181, FURTHER_FROM - 1))
