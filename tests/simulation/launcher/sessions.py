@@ -113,7 +113,7 @@ def readable(file: Any, seconds: Any) -> bool:
 
 OS = SimpleNamespace(
     read=_read, write=_write, pipe=_pipe, close=lambda number: None, fdopen=lambda number, mode: me().files[number],
-    getpid=lambda: me().pid, _exit=_exit, killpg=lambda pid, number: None, waitpid=lambda pid, options: (pid, 0),
+    getpid=lambda: me().pid, _exit=_exit, killpg=lambda pid, number: None, waitpid=lambda pid, options: (pid or -1, 0),
     WNOHANG=os.WNOHANG, path=os.path,
 )  # fmt: skip
 SYS = SimpleNamespace(
