@@ -188,12 +188,13 @@ class Follower:
         return None
 
     def _ended_meanwhile(self) -> bool:
+        """Return whether the run has ended. Raises HostProblem where the lead's host has no status of the run."""
         answer = self._fleet.ask_host(self._fleet.hosts[self._lead], "status", self._reference, LEASE_S)
         if answer.get("died") and self.restart_lead():
             return False
         values = answer["status"]
-        if values is None:
-            return False
+        if values is None:  # such as after a power cut: no conversation would bring more
+            raise HostProblem(self._lead, ProblemKind.BROKEN, "no agent answers there, and none has left a status")
         status = as_run(self._lead, values)
         if status.state not in ENDED:
             return False

@@ -202,6 +202,16 @@ def test_a_run_that_ended_while_the_connection_was_broken_is_reported() -> None:
     assert followed.follow() == SUCCEEDED
 
 
+def test_a_dead_lead_without_a_status_has_failed_the_run_after_the_length_of_its_lease() -> None:
+    """Found by a simulated history: after a power cut and Ctrl-C, the launcher tried again without end."""
+    nothing = (line({"status": None, "agent": False, "died": True}),)
+    followed, leads = scene((), *[nothing] * 60)
+    leads[0]._script += [change(status()), followed.signal(2)]
+    found = followed.follow()
+    reason = "gpu01: no agent answers there, and none has left a status (the chief's host was lost)"
+    assert (found.state, found.cause) == ("failed", reason)
+
+
 def test_a_signal_from_before_the_connection_broke_does_not_end_the_following() -> None:
     followed, leads = scene((), (answer(status()),), (change(status(state="stopped")), END))
     leads[0]._script += [change(status()), followed.signal(2)]
