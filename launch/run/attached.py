@@ -44,7 +44,7 @@ class Attached(Follower):
         self._heard: Any = None  # the lead's newest answer to a beat in this conversation
         self._heard_at = 0.0  # when that came
         self._paused = False  # the lead may wait for our next beat without a limit
-        self.lead_lost_at: Optional[float] = None  # when the lead last sent a line, once it is lost
+        self.lead_lost_at: Optional[float] = None  # when it may last have sent or received a line, once it is lost
 
     def attach(self) -> Conversation:
         """Open a conversation, and let the run begin: its lead starts the tasks once all agents have joined.
@@ -61,7 +61,6 @@ class Attached(Follower):
 
         The agents have started, so an error at this point would leave the agents behind.
         """
-        self._received_at = time.monotonic()
         try:
             return self.attach()
         except HostProblem as problem:
@@ -189,7 +188,7 @@ class Attached(Follower):
 
         The launcher later takes down all the other hosts of the run directly, without the lead.
         """
-        self.lead_lost_at = None if self._paused else self._received_at
+        self.lead_lost_at = None if self._paused else max(self._received_at, self._attached_at)
         cause = f"{self._lead}: {problem.reason} (the chief's host was lost)"
         for name, task in self._tasks.items():
             if task.host == self._lead:

@@ -28,8 +28,8 @@ SILENT_S = 5.0  # the lead answers beats: after this time without an answer, con
 class Follower:
     """The follower of one run, until the run has ended or a signal comes.
 
-    The lead answers every beat. The follower gives up when the lead has been silent and out of reach for ``LEASE_S``
-    seconds.
+    The lead answers every beat. The follower gives up when the lead has been silent for ``LEASE_S`` seconds, however
+    many connections were opened meanwhile: a stopped agent accepts each connection, and never answers.
 
     Args:
       fleet: the hosts of the run; the fleet's lead is the lead of the run.
@@ -43,7 +43,8 @@ class Follower:
         self._status = status  # the current tasks are in ``_tasks``
         self._tasks = by_name(status)
         self._beat_at = 0.0
-        self._received_at = 0.0
+        self._received_at = 0.0  # when the lead last answered
+        self._attached_at = 0.0  # when the newest conversation began
         self._looked_at = time.monotonic()
 
     # -- methods that an attached launcher overrides
@@ -93,6 +94,7 @@ class Follower:
 
     def follow(self) -> RunStatus:
         """Follow the run, and return its last status. Raises HostProblem where its lead is out of reach now."""
+        self._received_at = time.monotonic()
         lead = self.begin()
         while lead is not None:
             why = ""
@@ -118,8 +120,8 @@ class Follower:
 
         A lead that is silent for ``SILENT_S`` seconds counts as a broken stream.
         """
-        self._received_at = time.monotonic()
-        while self._silent_s() < SILENT_S:
+        self._attached_at = time.monotonic()
+        while min(self._silent_s(), time.monotonic() - self._attached_at) < SILENT_S:
             with contextlib.suppress(HostProblem):  # a lead that has ended may have sent lines that are not read yet
                 self.relay(lead)
                 self._beat(lead)
@@ -190,7 +192,10 @@ class Follower:
     def _ended_meanwhile(self) -> bool:
         """Return whether the run has ended. Raises HostProblem where the lead's host has no status of the run."""
         answer = self._fleet.ask_host(self._fleet.hosts[self._lead], "status", self._reference, LEASE_S)
-        if answer.get("died") and self.restart_lead():
+        is_restarted = answer.get("died") and self.restart_lead()
+        if is_restarted or answer.get("agent"):
+            self._received_at = time.monotonic()
+        if is_restarted:
             return False
         values = answer["status"]
         if values is None:  # such as after a power cut: no conversation would bring more

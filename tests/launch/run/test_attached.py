@@ -18,6 +18,7 @@ from tests.launch.run.leads import END, SUCCEEDED, Lead, Said, answer, change, l
 from tests.support.agent.requested import run_request
 from tests.support.launch.fakes import FakeHost, fleet_of
 from tests.support.launch.statuses import status, task
+from tests.support.waiting import let_pass
 
 
 class Scene:
@@ -210,6 +211,28 @@ def test_a_dead_lead_without_a_status_has_failed_the_run_after_the_length_of_its
     found = followed.follow()
     reason = "gpu01: no agent answers there, and none has left a status (the chief's host was lost)"
     assert (found.state, found.cause) == ("failed", reason)
+
+
+def test_a_lead_that_accepts_each_connection_and_never_answers_is_lost_after_the_length_of_its_lease(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a stopped agent does whose keeper was killed."""
+    monkeypatch.setattr(follower, "SILENT_S", 0.02)
+    asked = (answer(status(), agent=False, died=False),)
+    followed, _ = scene((change(status()),), *[asked, silent()] * 60)
+    assert followed.follow().cause == "gpu01: no answer within 0 s (the chief's host was lost)"
+    lost_at = followed.watch.lead_lost_at
+    assert lost_at is not None and lost_at == followed.watch._attached_at > followed.watch._received_at
+
+
+def silent() -> Tuple[Said, ...]:
+    """What a lead says that is there, and says nothing."""
+
+    def wait() -> bytes:
+        let_pass(0.005)
+        raise Silence
+
+    return (wait,) * 100
 
 
 def test_a_signal_from_before_the_connection_broke_does_not_end_the_following() -> None:
