@@ -145,7 +145,7 @@ class RunStatus:
         docs/programs.md those of a program.
       checkpoint: Path of the final checkpoint, on the chief's host; null before the end.
       incidents[]: Incidents, oldest first. A long list keeps the first and the newest.
-      silent: Hosts whose agents send nothing to the lead now.
+      silent: Hosts whose agents send nothing now; the chief's host if its agent does not answer.
       cause_incident: Number of the incident that made the run fail; else null.
       lost_steps: Number of steps that training went back, including restarts of a ps by `launch restart`.
       lost_seconds: Seconds without a newer step, beyond the usual time of a step, summed over all pauses, also

@@ -1,4 +1,4 @@
-"""The status of a run, from its living agent, or else from the run's files."""
+"""The status of a run, from its agent, or from the run's files if no agent answers."""
 
 import os
 import time
@@ -42,8 +42,9 @@ def status(reference: RunReference) -> Dict[str, Any]:
         if recorded is not None or not leads or time.monotonic() >= until:
             break
         time.sleep(LOOK_S)
-    died = not is_over(recorded) and leftovers.agent_pid(folder) is None
-    return {**run, "status": orphaned(folder, recorded), "agent": False, "died": died}
+    lives = leftovers.agent_pid(folder) is not None
+    died = not (lives or is_over(recorded))
+    return {**run, "status": orphaned(folder, recorded, lives), "agent": False, "died": died}
 
 
 def _is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
@@ -79,13 +80,16 @@ def _ask(run: RunReference, question: Dict[str, Any]) -> Dict[str, Any]:
     return {"error": "no run of this name is up on this host"}
 
 
-def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def orphaned(folder: RunFolder, status: Optional[Dict[str, Any]], lives: bool = False) -> Optional[Dict[str, Any]]:
     """Return ``status``, which an agent wrote before it ended, with the state of the run changed to ``failed``.
 
     Tasks that were alive get the state ``lost``. The status of an ended run, or of a member, is returned unchanged.
+    With ``lives``, the agent is there and does not answer. It may continue, so only its host becomes silent.
     """
     if status is None or status.get("state") in (None, *ENDED):  # a member reports only its own tasks, and no state
         return status
+    if lives:
+        return {**status, "silent": [folder.host]}
     known = from_values(RunStatus, status)
     tasks = [replace(task, state="lost") if task.state in ALIVE else task for task in known.tasks]
     since = utc(os.stat(str(folder.own / "status.json")).st_mtime)

@@ -35,6 +35,13 @@ def test_the_chiefs_host_wakes_beside_the_successor() -> None:
     assert successors(world) and "its lease on the run ended" in status["cause"]
 
 
+def test_a_lead_that_is_stopped_and_has_no_keeper_to_kill_it_is_lost() -> None:
+    """Found by a dense history: its agent "ended" while it was there, and the run failed."""
+    world = lived(SEED, Fault(20.0, "keeper", "h0"), Fault(40.0, "stopped", "h0", 1000.0), END)
+    assert [line.partition(", from")[0] for line in successors(world)] == ["continuing without h0"]
+    assert world.operators.up.code == 130 and world.training.step > 120
+
+
 def test_a_successor_has_a_successor_and_leaves_out_what_is_out_of_reach() -> None:
     world = lived(FIVE, Fault(30.0, "cut", "h3", 40.0), Fault(31.0, "gone", "h0"), Fault(80.0, "gone", "h1"), END)
     assert [line.partition(", from")[0] for line in successors(world)] == [

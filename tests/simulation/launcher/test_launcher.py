@@ -114,6 +114,12 @@ def test_what_a_broken_connection_may_have_lost_is_sent_again() -> None:
     ] * 2 and world.operators.up.code == 130
 
 
+def test_a_launcher_shows_the_end_of_a_run_whose_lead_was_stopped_and_goes_on() -> None:
+    """Found by a dense history: nobody could kill the lead, and the launcher took it for dead."""
+    world = lived(ATTACHED, Fault(20.0, "keeper", "h0"), Fault(40.0, "stopped", "h0", 20.0))
+    assert re.match("r-20260101-000000 stopped: no message from the launcher for 2[0-9] s", shown(world)[-1])
+
+
 def test_a_follower_affects_no_run() -> None:
     alone, watched = lived(ATTACHED, CTRL_C), lived(ATTACHED, Fault(10.0, "watch", seconds=20.0), CTRL_C)
     assert alone.operators.up.code == watched.operators.up.code

@@ -1,11 +1,15 @@
 """What a host knows of a run: with its agent's help, and without it when it is dead."""
 
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import pytest
 
+from launch.agent.protocol import local_socket
+from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.verbs import status as inquire
 from launch.agent.wire.verb_requests import RunReference
@@ -48,6 +52,25 @@ def test_a_run_without_its_agent_has_failed_and_its_tasks_are_lost(run: Run) -> 
     status = agents.ended()
     assert (status["state"], status["cause"]) == ("failed", gone(status))
     assert [task["state"] for task in status["tasks"]] == ["lost", "succeeded"]
+
+
+def test_a_run_goes_on_whose_lead_is_stopped_and_has_nobody_to_kill_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by a simulated history: its agent "ended", and ``launch up`` with it, while the agent was there."""
+    agents = run({"worker:0@localhost": FOREVER})
+    agents.up()
+    eventually("a record of its start", lambda: recorded(agents)[0]["state"] == "running")
+    serving = process_records.agent_of(agents.folder())
+    monkeypatch.setattr(local_socket.ask_agent, "__defaults__", (0.2,))
+    for process in serving:
+        os.kill(process.pid, signal.SIGSTOP)
+    found = inquire.status(agents.reference())
+    for process in serving:
+        os.kill(process.pid, signal.SIGCONT)
+    assert (found["agent"], found["died"]) == (False, False)
+    assert (found["status"]["state"], found["status"]["silent"]) == ("running", [LEAD])
+    assert found["status"]["tasks"][0]["state"] == "running"
 
 
 # -- a run that is just starting
