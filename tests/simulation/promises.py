@@ -10,7 +10,7 @@ from launch.agent.supervision.run_state import Phase
 from launch.agent.wire.run_request import RunRequest
 from launch.run.draft import DESERTED_S
 
-WAKING_S = 3.5  # after a machine wakes, for its agent to end what runs there
+WAKING_S = 3.7  # after a machine with a slow clock wakes, for its agent to look twice and end what runs there
 UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, until that is killed or has its tasks end
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
