@@ -5,6 +5,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from random import Random
 from typing import Any, Callable, Dict, List
 
@@ -87,8 +88,9 @@ def _damaged(end: Callable[[Machine], None]) -> Callable[[Fault, Any], None]:
         number, paths, manners = int(fault.seconds), records(machine), list(MANNERS)
         path, manner = paths[number % len(paths)], manners[number // len(paths) % len(manners)]
         data = damaged(machine.disk.read(path), machine.disk.first(path), manner, Random(number))
-        machine.disk.write(path, data, durable=True)
-        world.note(fault.what, f"{os.path.basename(path)} is {manner}")
+        with suppress(OSError):  # a full disk takes no damage of this kind
+            machine.disk.write(path, data, durable=True)
+            world.note(fault.what, f"{os.path.basename(path)} is {manner}")
 
     return begin
 

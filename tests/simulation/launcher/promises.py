@@ -135,7 +135,8 @@ class LauncherPromises:
         follows = down.ended_at is not None and successions.began_at > down.ended_at
         if down.left is None or not follows or successions.run != world.run_name or world.kinds & DISKS:
             return
-        found = {host: world.machines[host] for host in down.left.reports if host in world.plan.hosts}
+        ended = [host for host, report in down.left.reports.items() if report.run]  # else it came before the run
+        found = {host: world.machines[host] for host in ended if host in world.plan.hosts}
         begun = [host for host, each in found.items() if each.has_process and each.folder.run == world.run_name]
         if begun:
             raise Broken(f"I8: launch down has ended the run on {', '.join(begun)}, and a successor begins there")
