@@ -79,22 +79,30 @@ def agent_pid(folder: RunFolder) -> Optional[int]:
     return holder["pid"] if holder and holder.get("run") == folder.run else None
 
 
-def end(folder: RunFolder) -> None:
-    """Kill the run's recorded processes, and remove its containers, control groups and temporary files.
+def end(folder: RunFolder, orphans: Sequence[processes.Process] = ()) -> None:
+    """Kill the run's recorded processes and ``orphans``; remove containers, control groups and temporary files.
 
     If no agent of the run holds the lock on its name, the function also removes the lock and the agent's socket.
     The unit that starts the agent at boot stays.
     """
     own = os.getpid()  # may be the keeper's, which ends by itself
+    tasks = [*orphans, *process_records.tasks_of(folder)]
     end_all(lambda: [process for process in process_records.keeper_and_agent(folder) if process.pid != own])
     control.remove_recorded(folder)
-    end_all(lambda: process_records.tasks_of(folder))
+    end_all(lambda: _living_of(folder, tasks))
     control_groups.remove_left(folder)
     control.forget_gone(folder)
     temporary.remove_left(folder)
     for path in _locks(folder) if agent_pid(folder) is None else []:
         with contextlib.suppress(FileNotFoundError):  # the keeper has removed the file first
             path.unlink()
+
+
+def _living_of(folder: RunFolder, tasks: Iterable[processes.Process]) -> List[processes.Process]:
+    """Return the run's living task processes. Of ``tasks``, some may have lost the parent that showed their run."""
+    return sorted(
+        {*process_records.tasks_of(folder), *(each for each in tasks if processes.is_same(each.pid, each.start))}
+    )
 
 
 def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
@@ -110,10 +118,10 @@ def end_as_keeper(folder: RunFolder, is_ours: bool) -> None:
         end(folder)
 
 
-def end_for_good(folder: RunFolder) -> None:
+def end_for_good(folder: RunFolder, orphans: Sequence[processes.Process] = ()) -> None:
     """Do the same as ``end``, and remove the unit that starts the run's agent at boot."""
     boot_unit.remove(folder)
-    end(folder)
+    end(folder, orphans)
 
 
 def end_all(living: Callable[[], List[processes.Process]]) -> None:

@@ -20,6 +20,7 @@ class Transport(asyncio.Transport):
         self._network, self.loop, self.to = network, loop, to
         self.peer: Optional[Transport] = None
         self.protocol: Any = None
+        self._early: List[Item] = []  # before the protocol
         self.is_over = self._closing = self._paused = False
         self.is_lost = False  # a box on the way has forgotten the connection, and tells nobody
         self.under_way: Deque[Item] = deque()
@@ -29,6 +30,8 @@ class Transport(asyncio.Transport):
         """Give the protocol its transport, in its loop."""
         self.protocol = protocol
         protocol.connection_made(self)
+        for item in self._early:
+            self.take(item)
 
     def set_protocol(self, protocol: Any) -> None:
         self.protocol = protocol
@@ -89,7 +92,9 @@ class Transport(asyncio.Transport):
         kind, data = item
         if self.is_over:
             return
-        if kind == "data":
+        if self.protocol is None:  # its machine has woken, and first takes what came in between
+            self._early.append(item)
+        elif kind == "data":
             self.protocol.data_received(data)
         elif kind == "end":
             if not self.protocol.eof_received():

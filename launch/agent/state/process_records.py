@@ -120,7 +120,7 @@ def keeper_and_agent(folder: RunFolder) -> List[Process]:
 
 
 def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
-    """Return the living processes of the run's tasks on this host.
+    """Return the living processes of the run's tasks on this host, with all that descend from them.
 
     ``processes`` is the host's process table; None where the caller has not read the table.
     """
@@ -131,7 +131,7 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
     leaders = {leader.pid: leader.start for leader in record.leaders}
     known, everything = {process.pid for process in named}, processes or table()
     further = [each for each in everything if _is_of_session(each, leaders, folder.run)]
-    further += contained(folder, everything)
+    further += [*contained(folder, everything), *descendants(everything, *known)]
     return named + sorted({each for each in further if each.pid not in known})
 
 

@@ -9,7 +9,7 @@ cleanup   the other processes in the run's records are killed, and the run's loc
 import contextlib
 import json
 import signal
-from typing import Any, Mapping, Sequence
+from typing import Any, List, Mapping, Sequence
 
 from cluster.protocol.typed_json import to_values
 from launch.agent import after, leftovers
@@ -18,7 +18,7 @@ from launch.agent.protocol import local_socket
 from launch.agent.state import process_records
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.state.runs import described, end_for_good, newest
-from launch.agent.verbs.status import orphaned
+from launch.agent.verbs.status import is_whole, orphaned
 from launch.agent.wire.verb_requests import DownRequest, LookRequest, RunReference
 from launch.status.removals import RunEnded, RunLeftovers, nothing
 from launch.status.run import RunStatus, is_over
@@ -49,8 +49,8 @@ def down(request: DownRequest) -> RunEnded:
         end_for_good(request.run, request.reason)
     folder = newest(request.run)
     if folder is not None:
-        end_agent(folder, request.timeout_s, request.reason)
-        leftovers.end_for_good(folder)
+        orphans = end_agent(folder, request.timeout_s, request.reason)
+        leftovers.end_for_good(folder, orphans)
         record_end(folder, request.reason)
     problem = None if folder is None else after.problem_of(folder)
     return RunEnded(**vars(look(request.run, request.was)), after=problem)
@@ -64,15 +64,17 @@ def record_end(folder: RunFolder, reason: str) -> None:
     recorded = folder.read_whole("status.json")
     if described(folder)["lead"] != folder.host or is_over(recorded) or not gone(folder):
         return
-    known = orphaned(folder, recorded) or to_values(RunStatus(state="", run=folder.run))  # a power cut may take it
+    known = orphaned(folder, recorded) if is_whole(recorded) else None  # a power cut may take it, or damage it
+    known = known or to_values(RunStatus(state="", run=folder.run))
     with contextlib.suppress(OSError):  # a full disk: all else has ended
         folder.write("status.json", {**known, "state": "stopped", "cause": reason}, durable=True)
 
 
-def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
+def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> List[processes.Process]:
     """Ask a run's agent to stop its tasks, then to kill them; at last send SIGKILL to the agent and its keeper.
 
-    The function waits at most ``timeout_s`` after each request.
+    The function waits at most ``timeout_s`` after each request. It returns the tasks' processes from before SIGKILL:
+    the tasks end with their agent, and then nothing shows to which run a process of another session belongs.
 
     An agent that still exists ``leftovers.GONE_S`` after SIGKILL hangs in the kernel, or has lost its record. ``look``
     then reports it among the remaining processes.
@@ -81,10 +83,12 @@ def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> None:
         if not _answers(folder, min(HUNG_S, timeout_s)):
             break
         if _send(folder, {"do": verb, "reason": reason}) and leftovers.wait(lambda: gone(folder), timeout_s):
-            return
+            return []
+    tasks = process_records.tasks_of(folder)
     for process in process_records.keeper_and_agent(folder):
         processes.signal_process(process.pid, process.start, signal.SIGKILL)
     leftovers.wait(lambda: gone(folder), leftovers.GONE_S)
+    return tasks
 
 
 def gone(folder: RunFolder) -> bool:

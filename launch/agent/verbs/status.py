@@ -37,7 +37,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
         except OSError:
             recorded = folder.read_whole("status.json")
         leads = run["lead"] in (None, folder.host)  # a member has no status of the run
-        if run["lead"] == folder.host and not _is_whole(recorded):
+        if run["lead"] == folder.host and not is_whole(recorded):
             recorded = None
         if recorded is not None or not leads or time.monotonic() >= until:
             break
@@ -47,7 +47,7 @@ def status(reference: RunReference) -> Dict[str, Any]:
     return {**run, "status": orphaned(folder, recorded, lives), "agent": False, "died": died}
 
 
-def _is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
+def is_whole(recorded: Optional[Dict[str, Any]]) -> bool:
     """Return whether a run's status is neither missing nor damaged."""
     try:
         return from_values(RunStatus, recorded) is not None

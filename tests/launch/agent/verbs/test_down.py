@@ -34,12 +34,10 @@ def state(pid: int) -> str:
     return process.state if process else "gone"
 
 
-def strangers(agents: Agents) -> List[str]:
-    """The command lines of the run's processes that its records do not lead to."""
-    known = {
-        each.pid for each in [*process_records.agent_of(agents.folder()), *process_records.tasks_of(agents.folder())]
-    }
-    return [command_line(each.pid) for each in living_under(agents.workdir) if each.pid not in known]
+def apart(agents: Agents) -> List[str]:
+    """The command lines of children that have a session of their own."""
+    found = [each for each in living_under(agents.workdir) if each.session == each.pid]
+    return [line for line in (command_line(each.pid) for each in found) if line == "sleep 1000"]
 
 
 def test_where_nothing_ran_there_is_nothing_to_end(run: Run) -> None:
@@ -144,9 +142,22 @@ def test_a_keeper_ends_a_child_that_left_its_session_before_anybody_noted_it(run
     agents.up()
     os.kill(process_records.agent_of(agents.folder())[0].pid, signal.SIGSTOP)  # it notes nothing any more
     go.touch()
-    eventually("a child of no recorded session", lambda: "sleep 1000" in strangers(agents))
+    eventually("a child of no recorded session", lambda: apart(agents))
     agents.kill(LEAD)
     eventually("the end of the keeper", lambda: not process_records.agent_of(agents.folder()))
+    assert not living_under(tmp_path)
+
+
+def test_down_ends_a_child_that_left_its_session_while_agent_and_keeper_stood_still(run: Run, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    agents = run({"worker:0@localhost": f"until [ -e {go} ]; do sleep 0.05; done; setsid sleep 1000 & wait"})
+    agents.up()
+    agent, keeper = process_records.agent_of(agents.folder())
+    for each in (keeper, agent):
+        os.kill(each.pid, signal.SIGSTOP)
+    go.touch()
+    eventually("a child of no recorded session", lambda: apart(agents))
+    assert agents.down(timeout_s=0.2) == ENDED
     assert not living_under(tmp_path)
 
 
@@ -177,18 +188,18 @@ def dead(run: Run) -> Agents:
     return agents
 
 
-@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("damage", ["", '{"state": "run', '{"state": "running", "training_metrics": {"auc": []}}'])
 def test_down_records_the_end_of_a_run_whose_lead_was_dead_so_that_no_launcher_starts_it_again(
-    run: Run, damaged: bool
+    run: Run, damage: str
 ) -> None:
     agents = dead(run)
-    if damaged:
-        (agents.folder().own / "status.json").write_text('{"state": "run')
+    if damage:
+        (agents.folder().own / "status.json").write_text(damage)
     assert inquire(agents)["died"]
     assert agents.down() == ENDED
     ended = inquire(agents)
     assert (ended["died"], ended["status"]["state"], ended["status"]["cause"]) == (False, "stopped", "launch down")
-    assert [task["state"] for task in ended["status"]["tasks"]] == ([] if damaged else ["lost"])
+    assert [task["state"] for task in ended["status"]["tasks"]] == ([] if damage else ["lost"])
     assert agents.start(again=True) == {"error": f"expected a run that has not ended, but {RUN} has ended"}
 
 
