@@ -9,7 +9,7 @@ import contextlib
 import copy
 import functools
 import inspect
-from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Set
+from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple
 
 from cluster.errors import JobError
 from cluster.model.model_state import place
@@ -93,18 +93,24 @@ def copied(model_fn: Function, optimizer: Any) -> Any:
     refuse(model_fn, f"only numbers in {kind}", f"{what}; {step}")
 
 
-def _of_a_graph(value: Any, name: str = "") -> Iterator[str]:
+def _of_a_graph(value: Any, name: str = "", above: Sequence[Any] = ()) -> Iterator[str]:
     """Yield the names of the attributes of an optimizer that are tensors, or have tensors."""
     if isinstance(value, (tf.Tensor, tf.Variable, tf.Operation)):
         yield name
-    elif isinstance(value, tf.train.Optimizer):
-        for key, part in vars(value).items():
-            yield from _of_a_graph(part, key)
-    else:
-        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-        items = list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else []
-        for part in (*cells, *items):
-            yield from _of_a_graph(part, name)
+    elif not any(value is each for each in above):
+        for key, part in _parts(value):
+            yield from _of_a_graph(part, key or name, (*above, value))
+
+
+def _parts(value: Any) -> Iterator[Tuple[str, Any]]:
+    """Yield the parts of an optimizer, a container or a function's closure; those of an optimizer have names."""
+    if isinstance(value, tf.train.Optimizer):
+        yield from vars(value).items()
+    elif isinstance(value, (dict, list, tuple)):
+        yield from (("", each) for each in (value.values() if isinstance(value, dict) else value))
+    for cell in getattr(value, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # its variable has no value
+            yield "", cell.cell_contents
 
 
 def refuse_hooks(model_fn: Function, spec: Any) -> None:
@@ -184,12 +190,8 @@ def _run_by(spec: Any, minimized: Set[Any], updates: Sequence[Any]) -> Iterator[
         if op in minimized or _counts(op, step):
             yield op
         elif op.type not in _EFFECTLESS:
-            of_step = any(each is step for each in op.inputs)
-            advice = (
-                "leave it out: each step is counted"
-                if of_step
-                else "add it to tf.GraphKeys.UPDATE_OPS, before minimize"
-            )
+            is_of_step = any(each is step for each in op.inputs)
+            advice = "leave it out: each step is counted" if is_of_step else "add it to them, before minimize"
             refuse(op, "a train_op of minimize and of tf.GraphKeys.UPDATE_OPS", f"{op.name}; {advice}")
         left += [*op.control_inputs, *(each.op for each in op.inputs if each is not step)]
 

@@ -305,8 +305,20 @@ def by_assigning_the_step(loss: Any, optimizer: Any) -> Any:
 
 
 def a_function_of_a_tensor() -> Any:
-    rate = tf.constant(0.1)
-    return lambda: rate
+    def rate() -> Any:
+        return found or rate()
+
+    found = tf.constant(0.1)
+    return rate
+
+
+def a_function_of_a_number() -> Any:
+    def rate(number: float = 0.1) -> Any:
+        return number if number else missing or rate()
+
+    if rate() == 0:
+        missing = 1
+    return rate
 
 
 def by_hand(loss: Any, optimizer: Any) -> Any:
@@ -345,7 +357,7 @@ def test_updates_a_count_of_the_global_step_and_hooks_that_show_something_are_no
     cases: List[Tuple[Dict[str, Any], Any]] = [
         ({"run": with_update, "more": lambda: {"training_hooks": [hook]}}, None),
         ({"run": with_a_count}, lambda args: {"v": None, "w": None}),
-        ({"rate": lambda: lambda: 0.1}, None),
+        ({"rate": a_function_of_a_number}, None),
     ]
     if HAS_ESTIMATOR:  # its EstimatorSpec takes the dimension away
         cases.append(({"loss": lambda loss: tf.reshape(loss, [1])}, None))
