@@ -28,7 +28,7 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
     """Prove that a detached run continues without its logins; return a line for each host that gave no proof.
 
     Raises:
-      CannotStart: the run ends with the logins; the error names the hosts, and nothing of the run is left.
+      CannotStart: the run ends with the logins. The error names these hosts, and those where its end is not known.
     """
     remote = [host for host in hosts if not fleet.spec.is_here(host)]
     if not remote or fleet.slurm_job:  # the job of Slurm has the processes
@@ -55,8 +55,9 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
     answers, problems = fleet.each(ask_status, [fleet.lead, *rest], interruptible=False)
     ended = ended_with_login(answers)
     if ended:
-        take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
-        raise CannotStart([HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended], ADVICE)
+        left = take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
+        found_ended = [HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended]
+        raise CannotStart([*found_ended, *left.problems], ADVICE)
     return [f"{problem}; the run may have ended there with the login" for problem in problems]
 
 

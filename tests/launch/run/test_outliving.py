@@ -78,10 +78,19 @@ def test_a_run_that_ends_with_its_logins_is_taken_down_and_the_way_out_is_named(
     linked: bytes, lead: bytes, member: bytes, named: List[str]
 ) -> None:
     scene = Scene(linked, lead, member)
+    if linked == LINKED:
+        scene.hosts[1].channels.pop(0)  # nobody asks that host for its status
     with pytest.raises(CannotStart) as caught:
         scene.prove()
     assert str(caught.value).splitlines() == [*(f"{host}: {ENDS}" for host in named), ADVICE]
-    assert [len(host.channels) for host in scene.hosts] == [0, int(linked == LINKED)], "both were asked to end it"
+    assert not any(host.channels for host in scene.hosts), "both were asked to end it"
+
+
+def test_a_host_that_cannot_be_asked_to_end_such_a_run_is_named() -> None:
+    scene = Scene(NO_LEAD, DIED, GONE)
+    scene.hosts[1].channels.pop()
+    with pytest.raises(CannotStart, match=f"gpu01: {ENDS}\ngpu02: {ENDS}\ngpu02: out of reach\n"):
+        scene.prove()
 
 
 def test_a_run_that_has_ended_by_itself_meanwhile_is_not_blamed_on_the_login() -> None:

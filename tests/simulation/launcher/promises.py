@@ -153,7 +153,8 @@ class LauncherPromises:
         if up.code < 0 or is_up or up.unprinted is not None:
             return
         for host, machine in self._world.machines.items():
-            named = [line for line in up.shown if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
+            lines = [line for text in up.shown for line in text.splitlines()]
+            named = [line for line in lines if line.startswith(f"{host}: ") and NOTHING_LEFT not in line]
             is_late = any(f"{host}: its agent is silent; restarting it" in line for line in up.shown)
             left = [each.task for each in machine.living()]
             left += ["an agent"] if machine.has_process and not is_late else []

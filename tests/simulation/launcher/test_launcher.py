@@ -146,6 +146,12 @@ def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_ru
     assert world.operators.up.code == 1 and "its lease on the run ended" in shown(world)[-1]
 
 
+def test_a_launcher_whose_run_ended_with_a_login_names_a_host_that_it_could_not_ask() -> None:
+    """Found by this seed: ``up -d`` ended with 3, and an agent was left on a host that no line named."""
+    world = lived(3004289, Fault(5.0, "damaged off", "h0"), Fault(10.0, "cut", "h2", 30.0))
+    assert world.operators.up.code == 3 and "\nh2: no answer within 10 s\n" in shown(world)[-1]
+
+
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
 OF_RUNS = ("attached", "draft", "follower", "graph_check", "lifecycle", "outliving", "resume", "start")
 LAUNCHERS = [
