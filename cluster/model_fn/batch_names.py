@@ -27,14 +27,15 @@ class BatchNames(NamedTuple):
         """Return the names of the features in a batch."""
         return [_FEATURES] if self.features is None else self.features
 
-    def split(self, batch: Mapping[str, Any]) -> Tuple[Any, Any]:
-        """Return the features and the labels of a batch as the author's dataset has them."""
-        features = batch[_FEATURES] if self.features is None else {name: batch[name] for name in self.features}
-        if self.labels == [] or (self.labels is None and _LABELS not in batch):
-            return features, None
+    def features_in(self, batch: Mapping[str, Any]) -> Any:
+        """Return the features of a batch as the author's dataset has them."""
+        return batch[_FEATURES] if self.features is None else {name: batch[name] for name in self.features}
+
+    def labels_in(self, batch: Mapping[str, Any]) -> Any:
+        """Return the labels of a batch as the author's dataset has them; None for no labels."""
         if self.labels is None:
-            return features, batch[_LABELS]
-        return features, {name: batch[f"{_LABELS}/{name}"] for name in self.labels}
+            return batch[_LABELS]
+        return {name: batch[f"{_LABELS}/{name}"] for name in self.labels} or None
 
 
 def joined(input_fn: Callable[..., Any], element: Tuple[Any, ...]) -> Tuple[BatchNames, Dict[str, Any]]:

@@ -78,7 +78,7 @@ class ModelFn:
           JobError: ``model_fn`` returns no loss that is one number, or this project would not do the same.
         """
         mode = ModeKeys.TRAIN if training else ModeKeys.EVAL
-        spec, calls = self._call(mode, *self.names.split(batch), args)
+        spec, calls = self._call(mode, self.names.features_in(batch), self.names.labels_in(batch), args)
         if spec.loss is None or spec.loss.shape.ndims not in (0, None):
             refuse(self.author, f"a loss that is one number, in the mode {mode}", spec.loss)
         loss = tf.cast(spec.loss, tf.float32) if spec.loss.dtype.size < tf.float32.size else spec.loss
@@ -101,7 +101,7 @@ class ModelFn:
 
     def predictions(self, args: Mapping[str, Any], batch: Mapping[str, Any]) -> Any:
         """Return the predictions for a batch of features."""
-        return self._call(ModeKeys.PREDICT, self.names.split(batch)[0], None, args)[0].predictions
+        return self._call(ModeKeys.PREDICT, self.names.features_in(batch), None, args)[0].predictions
 
     def _call(self, mode: str, features: Any, labels: Any, args: Mapping[str, Any]) -> Tuple[Any, List[Minimized]]:
         if labels is not None and "labels" not in _free(self.author):

@@ -132,10 +132,14 @@ def test_features_and_labels_arrive_as_the_dataset_has_them(structure: Any, name
 
     def model_fn(features: Any, labels: Any, mode: str, params: Any, config: Any) -> Any:
         seen.append((features, labels, mode, params, config))
+        if mode == MODES.PREDICT:
+            return estimator.EstimatorSpec(mode, predictions="seen")
         loss = tf.get_variable("w", []) * tf.cast(tf.nest.flatten(features)[0][0], tf.float32)
         return Spec(mode, loss=loss, train_op=tf.train.GradientDescentOptimizer(0.1).minimize(loss))
 
-    inputs, model, optimizer, *_ = estimator.functions(model_fn, lambda: numbers(*structure), params={"a": 1, "b": 2})
+    inputs, model, optimizer, _, predict = estimator.functions(
+        model_fn, lambda: numbers(*structure), params={"a": 1, "b": 2}
+    )
     batch = tf.data.make_one_shot_iterator(inputs(TASK, {})).get_next()
     assert sorted(batch) == names
     assert model(**batch, training=True, args={"b": 3}).shape.as_list() == [None]
@@ -147,6 +151,9 @@ def test_features_and_labels_arrive_as_the_dataset_has_them(structure: Any, name
     if len(structure) > 1:
         with pytest.raises(JobError, match="expected a parameter labels, since the dataset has labels, found none"):
             names_labels[1](**tf.data.make_one_shot_iterator(names_labels[0](TASK, {})).get_next())
+    assert predict(args={}, **{name: batch[name] for name in names if "labels" not in name}) == "seen"
+    assert seen[-1][1:3] == (None, "infer")
+    tf.nest.assert_same_structure(seen[-1][0], structure[0])
     assert optimizer({})._learning_rate == 0.1 and optimizer({}) is not optimizer({})
 
 
