@@ -29,7 +29,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from cluster.errors import ClusterError, JobError
 from cluster.metrics import Metric
-from cluster.runtime.code_lines import described_at, is_of_optimizer, place_of
+from cluster.runtime.code_lines import described_at, is_of_optimizer, place_of, place_of_function
 
 _FUNCTIONS = ("inputs", "model", "optimizer")
 
@@ -90,11 +90,7 @@ class Job:
 
         For a callable that is no Python function, the result is only the job's file.
         """
-        found = getattr(self, function)
-        while isinstance(found, functools.partial):
-            found = found.func
-        code = getattr(inspect.unwrap(found), "__code__", None)
-        return f"{code.co_filename}:{code.co_firstlineno}" if code else self.path
+        return place_of_function(getattr(self, function)) or self.path
 
     def with_args(self, args: Mapping[str, Any]) -> "Job":
         """Return this job for training: the model gets ``args`` and ``training=True`` if it has these parameters."""

@@ -7,15 +7,14 @@ project's workers compute the gradients, and its servers apply them. So a ``trai
 
 import contextlib
 import copy
-import functools
-import inspect
 from typing import Any, Callable, Iterator, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple
 
 from cluster.errors import JobError
 from cluster.model.model_state import place
+from cluster.runtime.code_lines import place_of_function
 from cluster.runtime.tf_compat import is_of_tensorflow, tf
 from cluster.sharing.keras_graphs import added_updates
-from cluster.updates.optimizer_gradients import in_place_of
+from cluster.updates.optimizer_gradients import arguments_of_minimize, in_place_of
 from cluster.variables.uses import ancestors, handle_of, ops_of, sources
 
 _EFFECTLESS = ("NoOp", "Identity", "Const", "ReadVariableOp")
@@ -25,17 +24,13 @@ _OF_A_SCAFFOLD = (
 )  # fmt: skip
 _HOOKS = ("training_hooks", "training_chief_hooks", "evaluation_hooks", "prediction_hooks")
 _SHOWING = ("LoggingTensorHook", "StepCounterHook", "SummarySaverHook")  # hooks that change nothing
-_SIGNATURE = inspect.signature(tf.train.Optimizer.minimize)
 Function = Callable[..., Any]
 
 
 def refuse(what: Any, expected: str, found: Any) -> NoReturn:
     """Raise JobError for ``what``, an operation or an author's function, with its place."""
-    while isinstance(what, functools.partial):
-        what = what.func
-    code = getattr(inspect.unwrap(what), "__code__", None) if callable(what) else None
-    function = f"{code.co_filename}:{code.co_firstlineno}" if code else what
-    raise JobError(f"{place(what) if isinstance(what, tf.Operation) else function}: expected {expected}, found {found}")
+    where = place(what) if isinstance(what, tf.Operation) else place_of_function(what) or what
+    raise JobError(f"{where}: expected {expected}, found {found}")
 
 
 class Minimized(NamedTuple):
@@ -58,10 +53,10 @@ def noted(model_fn: Function, copies: bool) -> Iterator[List[Minimized]]:
     calls: List[Minimized] = []
 
     def minimize(*args: Any, **kwargs: Any) -> Any:
-        given = _SIGNATURE.bind(*args, **kwargs).arguments
-        if given.get("grad_loss") is not None:
+        given = arguments_of_minimize(*args, **kwargs)
+        if given["grad_loss"] is not None:
             refuse(model_fn, "a call of minimize without grad_loss", "one with grad_loss")
-        optimizer, loss, variables, counted = (given.get(name) for name in ("self", "loss", "var_list", "global_step"))
+        optimizer, loss, variables, counted = (given[name] for name in ("self", "loss", "var_list", "global_step"))
         if counted is not None and handle_of(counted) is not handle_of(tf.train.get_global_step()):
             refuse(model_fn, "minimize with tf.train.get_global_step()", f"one that counts {counted.op.name}")
         variables = None if variables is None else tf.nest.flatten(variables)
@@ -140,12 +135,13 @@ def refuse_unfit(model_fn: Function, spec: Any, calls: Sequence[Minimized], is_g
     Raises:
       JobError: a step would differ.
     """
-    updates = [*tf.get_collection(tf.GraphKeys.UPDATE_OPS), *added_updates()]
-    run = set(_run_by(spec, {each.op for each in calls}, updates))
-    if not calls or not run.issuperset(each.op for each in calls):
+    updates = [op for each in (*tf.get_collection(tf.GraphKeys.UPDATE_OPS), *added_updates()) for op in ops_of(each)]
+    known = {each.op for each in calls}
+    run = set(_run_by(spec, known, updates))
+    if not known or not run >= known:
         refuse(model_fn, "the result of optimizer.minimize in the train_op", spec.train_op)
-    _refuse_order(model_fn, spec, calls, updates)
-    counts = sum(each.counts for each in calls) + sum(op not in {each.op for each in calls} for op in run)
+    _refuse_order(model_fn, spec, known, updates)
+    counts = sum(each.counts for each in calls) + len(run - known)
     if counts > 1:
         refuse(model_fn, "a train_op that counts the global step once", f"{counts} times")
     others = [each.loss for each in calls if not _is_same(each.loss, spec.loss)]
@@ -168,20 +164,18 @@ def _is_same(minimized: Any, loss: Any) -> bool:
     return loss is minimized or (loss.op.type == "Reshape" and loss.op.inputs[0] is minimized)
 
 
-def _refuse_order(model_fn: Function, spec: Any, calls: Sequence[Minimized], updates: Sequence[Any]) -> None:
+def _refuse_order(model_fn: Function, spec: Any, minimized: Set[Any], updates: Sequence[Any]) -> None:
     """Refuse updates that the ``train_op`` does not run, or runs after ``minimize``: a step runs all, and before it."""
-    of_updates = [op for each in updates for op in ops_of(each)]
-    if not ancestors([spec.train_op, spec.loss]).issuperset(of_updates):
+    if not ancestors([spec.train_op, spec.loss]).issuperset(updates):
         refuse(model_fn, "a train_op that runs tf.GraphKeys.UPDATE_OPS and the updates of layers", "one without some")
-    if not ancestors(of_updates).isdisjoint(each.op for each in calls):
+    if not ancestors(updates).isdisjoint(minimized):
         refuse(model_fn, "tf.GraphKeys.UPDATE_OPS that run before minimize", "one that waits for minimize")
 
 
 def _run_by(spec: Any, minimized: Set[Any], updates: Sequence[Any]) -> Iterator[Any]:
     """Yield what the ``train_op`` runs of ``minimized`` and of counts of the global step; refuse any other effect."""
-    done = sources([spec.loss]) | {op for each in updates for op in ops_of(each)}
     step = handle_of(tf.train.get_global_step())
-    left, seen = ops_of(spec.train_op), set(done)
+    left, seen = ops_of(spec.train_op), sources([spec.loss]).union(updates)
     while left:
         op = left.pop()
         if op in seen:

@@ -7,6 +7,8 @@ import builtins
 import contextlib
 import difflib
 import errno
+import functools
+import inspect
 import linecache
 import re
 import traceback
@@ -46,6 +48,14 @@ def _lines_of_frames(path: str, error: Optional[BaseException]) -> List[Optional
         return []
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return lines or _lines_of_frames(path, error.__context__)
+
+
+def place_of_function(function: Any) -> Optional[str]:
+    """Return the ``file:line`` at which the Python code of a function begins; None for any other callable."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else None
 
 
 def is_of_optimizer(error: BaseException) -> bool:

@@ -57,18 +57,19 @@ def hands_on(optimizer: Any) -> bool:
     arrived: List[Dict[str, Any]] = []
 
     def own(*args: Any, **kwargs: Any) -> Any:
-        arrived.append({**_arguments(*args, **kwargs), "waits": _waits()})
+        arrived.append({**arguments_of_minimize(*args, **kwargs), "waits": _waits()})
         return result
 
     before, number = dict(vars(optimizer)), _operations()
     with in_place_of("minimize", own):
         returned = _tried(lambda: optimizer.minimize(loss, global_step=step, var_list=[variable]))
-    expected = {**_arguments(optimizer, loss, global_step=step, var_list=[variable]), "waits": []}
+    expected = {**arguments_of_minimize(optimizer, loss, global_step=step, var_list=[variable]), "waits": []}
     makes_nothing = _operations() == number + len(arrived)
     return returned is result and arrived == [expected] and makes_nothing and _keeps_nothing(optimizer, before)
 
 
-def _arguments(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+def arguments_of_minimize(*args: Any, **kwargs: Any) -> Dict[str, Any]:
+    """Return all arguments of a call of TensorFlow's own ``minimize``, by name, ``self`` among them."""
     bound = _SIGNATURE.bind(*args, **kwargs)
     bound.apply_defaults()
     return dict(bound.arguments)

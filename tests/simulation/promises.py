@@ -180,9 +180,8 @@ class Promises:
             return
         self._read_at = now
         status = lead.folder.read_whole("status.json") or {}
-        known = min(
-            self._reported, supervisor.incidents.stalls.present or 0
-        )  # a return goes back further on a full disk
+        # With a full disk, a return goes back further than a checkpoint is old.
+        known = min(self._reported, supervisor.incidents.stalls.present or 0)
         if status.get("state") != supervisor.state.label or (status["global_step"] or 0) < known - BACK_STEPS:
             found = f"{status.get('state')} at step {status.get('global_step')}"
             raise Broken(

@@ -253,4 +253,4 @@ def _begun(step: int, progress: Mapping[str, Any], chief: bool) -> Tuple[int, bo
     saved = 0 if saved is None and (saves or step == 1) else saved
     if saved is not None and saved < step:  # else it was written after the return
         return saved, True
-    return (step if joined is None else min(step, joined + 1)) - 1, False
+    return step - 1 if joined is None else min(step - 1, joined), False
