@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
 from tests.simulation import keeper_faults
-from tests.simulation.machines import OFF_S, Machine
+from tests.simulation.machines import OFF_S
 from tests.simulation.processes import Process
 
 LONGEST_S = 120.0  # of a fault that ends
@@ -107,11 +107,11 @@ def _slow(fault: Fault, world: Any) -> Any:
     return quick
 
 
-def _lasting(start: Callable[[Machine], None], end: Callable[[Machine], None]) -> Begin:
+def _lasting(start: str, end: str) -> Begin:
     def begin(fault: Fault, world: Any) -> Any:
         machine = world.machines[fault.what]
-        start(machine)
-        return partial(end, machine)
+        getattr(machine, start)()  # by name: a launched machine does more
+        return getattr(machine, end)
 
     return begin
 
@@ -198,8 +198,8 @@ BEGIN: Dict[str, Begin] = {
     "flap": _flap,
     "slow": _slow,
     "reset": lambda fault, world: world.network.break_connections(fault.what),
-    "power": _lasting(Machine.lose_power, Machine.boot),
-    "sleep": _lasting(Machine.sleep, Machine.wake),
+    "power": _lasting("lose_power", "boot"),
+    "sleep": _lasting("sleep", "wake"),
     "agent": lambda fault, world: world.machines[fault.what].kill_agent(),
     "clock": lambda fault, world: world.machines[fault.what].clock.jump(3600.0 if fault.seconds > 10 else -3600.0),
     "crash": _process(lambda process: process.end(1)),
@@ -207,7 +207,7 @@ BEGIN: Dict[str, Begin] = {
     "stubborn": _process(_stubborn),
     "late": _process(_late),
     "restart": lambda fault, world: world.ask({"do": "restart", "tasks": [fault.what]}),
-    "stopped": _lasting(Machine.stop_agent, Machine.continue_agent),
+    "stopped": _lasting("stop_agent", "continue_agent"),
     "disk": _disk,
     "reboot": _reboot,
     "gone": lambda fault, world: world.machines[fault.what].lose_power(),

@@ -15,7 +15,7 @@ from tests.simulation.verdict import failure
 from tests.simulation.world import World
 
 ROOT = Path(__file__).resolve().parents[3]
-ATTACHED, DETACHED = 2000000, 2000002  # seeds of such runs, on three hosts
+ATTACHED, DETACHED, ELASTIC = 2000000, 2000002, 2500003  # seeds of such runs, on three hosts
 CTRL_C = Fault(40.0, "ctrl-c")
 
 
@@ -138,6 +138,12 @@ def test_a_launcher_restarts_the_agent_of_a_host_that_has_lost_power() -> None:
     world = lived(2000487, Fault(33.1, "power", "h2", 3.0), Fault(60.0, "ctrl-c"))
     assert "h2: its agent is silent; restarting it" in shown(world)
     assert not any("did not restart: h2: `start`" in line for line in shown(world))
+
+
+def test_a_host_that_loses_power_as_it_goes_down_has_another_sshd_after_its_boot() -> None:
+    """Found by a dense seed, and the world's own fault: the sshd before had outlived the power cut."""
+    world = lived(ELASTIC, Fault(26.0, "reboot", "h1", 10.0), Fault(27.0, "power", "h1", 12.0), CTRL_C)
+    assert texts(world, "h1").count("boots") == 1
 
 
 def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_run_is_up() -> None:
