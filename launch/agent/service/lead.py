@@ -124,16 +124,20 @@ class Lead(Agent):
         self._publication.end()
 
     def _take_over(self) -> None:
-        """Continue the run of a dead agent; the launcher has already sent go."""
+        """Continue the run of a dead agent: at once where that run needs no launcher, else once the launcher answers.
+
+        The request to start this agent may arrive late: the launcher may have given the run up, and begun a successor.
+        """
         before = recovery.read(self._folder)
         self._attempts.continue_in(self._supervisor, None if before is None else before.status)
         if before is not None:
             recovery.continue_run(self._supervisor, before, self._host, now())
-        self._go()
+        self._note_launcher(None)
+        if self._lease_s is None:
+            self._go()
 
     def _go(self) -> None:
         """Start the run; a launcher that connects again sends go again, which has no effect."""
-        self._note_launcher(None)
         if not self._has_go:
             self._has_go = True
             self._events.put_nowait(Go())
@@ -207,16 +211,22 @@ class Lead(Agent):
         if verb == "kill":
             self._hooks.hurry()
         if verb == "beat":
-            self._note_launcher(request.get("heard"))
+            heard = request.get("heard")
+            self._note_launcher(heard)
+            if self._request.again and heard is not None:
+                self._go()
             yield {"beat": (now(), since_boot())}
         elif verb == "pause":  # the lease does not count until the launcher's next beat
             self._is_attended = True
             self._launcher.renew(now(), since_boot(), pauses=True)
+            self._go()  # no beat may have come yet
             yield {"paused": True}
         elif verb == "ping":
             yield {"ping": True}
         elif verb == "go":
-            self._go()
+            self._note_launcher(None)
+            if not self._request.again:  # else a beat shows that the launcher is there yet
+                self._go()
         elif verb == "detach":
             if self._has_given_up or self._supervisor.state.is_closing:
                 return  # the launcher shows how the run ends

@@ -38,9 +38,12 @@ class Successions:
             world.fail(f"I8: the successor leaves out {', '.join(unnamed)}, and nothing says why")
 
     def _the_lease_is_over(self) -> None:
-        """I1: the former lead ends its run, if it does anything yet; so its chief does not train on."""
+        """I1: the former lead ends its run, if it does anything yet; so its chief does not train on.
+
+        A restarted lead has no lease before its launcher has answered it. A task that it starts then is not excused.
+        """
         world, lead, supervisor = self._world, self._world.lead, self._world.supervisor()
-        acts = supervisor is not None and lead.has_agent and not lead.is_stopped
+        acts = supervisor is not None and lead.has_agent and not lead.is_stopped and lead.life.agent._has_go
         if acts and not supervisor.state.is_closing and lead.host not in world.woken_lately():
             world.fail(f"I1: a successor begins on other hosts, and the lead on {lead.host} has its lease yet")
 

@@ -42,6 +42,15 @@ def test_a_lead_that_is_stopped_and_has_no_keeper_to_kill_it_is_lost() -> None:
     assert world.operators.up.code == 130 and world.training.step > 120
 
 
+def test_a_restarted_lead_that_the_launcher_could_not_reach_begins_nothing_beside_the_successor() -> None:
+    """Found by a dense history: the host had the request to start it, and the launcher never had the answer."""
+    unanswered = Fault(48.0, "cut out", "h0", 33.0), Fault(56.0, "reset", "h0")
+    world = lived(SEED, Fault(38.0, "keeper stopped", "h0", 30.0), Fault(40.0, "agent", "h0"), *unanswered, END)
+    begun = [entry.at for entry in world.history if entry.text == "the next agent begins"]
+    starts = [entry.at for entry in world.history if entry.host == "h0" and entry.text.startswith("starts ")]
+    assert begun and max(starts) < begun[0] and len(successors(world)) == 1 and world.lead_host == "h1"
+
+
 def test_a_successor_has_a_successor_and_leaves_out_what_is_out_of_reach() -> None:
     world = lived(FIVE, Fault(30.0, "cut", "h3", 40.0), Fault(31.0, "gone", "h0"), Fault(80.0, "gone", "h1"), END)
     assert [line.partition(", from")[0] for line in successors(world)] == [

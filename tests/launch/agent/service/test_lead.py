@@ -3,12 +3,12 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
 from cluster.protocol.typed_json import to_values
-from launch.agent.protocol.messages import Tick
+from launch.agent.protocol.messages import Go, Tick
 from launch.agent.service import lead
 from launch.agent.service.lead import Lead
 from launch.agent.service.recovery import DETACHED
@@ -52,6 +52,42 @@ def test_a_lead_has_no_lease_where_the_launcher_has_left_the_one_before(
         return lead._lease_s
 
     assert asyncio.run(lease()) == lease_s
+
+
+_ANSWERED = {"do": "beat", "heard": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("again", "lease_s", "asked", "goes"),
+    [
+        (True, 15.0, {"do": "go"}, False),
+        (True, 15.0, {"do": "beat", "heard": None}, False),
+        (True, 15.0, _ANSWERED, True),
+        (True, 15.0, {"do": "pause"}, True),  # perhaps before the next beat
+        (True, None, {"do": "ping"}, True),
+        (False, 15.0, _ANSWERED, False),  # while the agents of other hosts still start
+        (False, 15.0, {"do": "go"}, True),
+    ],
+)
+def test_a_lead_that_takes_over_starts_tasks_once_its_launcher_has_had_an_answer(
+    again: bool, lease_s: Optional[float], asked: Dict[str, Any], goes: bool, tmp_path: Path
+) -> None:
+    """Found by a dense history: the request to start it arrived late, and a successor began beside it."""
+    folder = RunFolder(tmp_path, RUN, "h")
+    folder.create()
+
+    async def has_go() -> bool:
+        tasks: Any = FakeTasks()
+        events: asyncio.Queue[Any] = asyncio.Queue()
+        request = run_request(task_request(), lease_s=lease_s, again=again)
+        leading = Lead(request, run_plan("h:2222"), folder, tasks, events)
+        leading.go_away()
+        await leading.run()
+        async for _ in leading.answer(asked):
+            pass
+        return any(isinstance(events.get_nowait(), Go) for _ in range(events.qsize()))
+
+    assert asyncio.run(has_go()) is goes
 
 
 @pytest.mark.parametrize("sent", [[], [(5, 1.0), (10, 0.5)]])
