@@ -62,7 +62,7 @@ def up(
 
     Raises:
       SpecError, UsageError: the file or an argument is wrong.
-      CannotStart: hosts cannot take part; the start leaves nothing on any host.
+      CannotStart: hosts cannot take part; the error also names hosts on which something of the start may be left.
       KeyboardInterrupt: Ctrl-C interrupted the start, which has been undone.
     """
     target = _target(file, set, local, include, exclude, run)

@@ -26,9 +26,10 @@ EXIT_CODES = {
     str(SUCCEEDED): "Success. For `up`: the run succeeded.",
     str(FAILED): "The run failed. The message names the task that failed first.",
     str(USAGE): "The command line or the file is wrong. Nothing was started.",
-    str(
-        CANNOT_START
-    ): "The run could not start, for example because a host is out of reach or a port is taken. Nothing is left.",
+    str(CANNOT_START): (
+        "The run could not start, for example because a host is out of reach or a port is taken."
+        " Hosts where anything is left are named."
+    ),
     str(
         FOUND_WRONG
     ): "`check`, `down` or `sweep` found a problem or leftovers, or `prune` could not remove everything.",
@@ -136,7 +137,10 @@ class HostProblem(LaunchError):
 
 
 class CannotStart(LaunchError):
-    """The run could not start, and has left nothing; the text has each host's reason, then ``advice``."""
+    """The run could not start; the text has each host's reason, then ``advice``.
+
+    Each host on which something of the start may be left has a line, too.
+    """
 
     exit_code = CANNOT_START
 
@@ -146,8 +150,8 @@ class CannotStart(LaunchError):
 
 
 class Interrupted(LaunchError):
-    """A signal came during the work on hosts."""
+    """A signal came during the work on hosts; the text also names hosts on which something may be left."""
 
-    def __init__(self, number: int):
-        super().__init__(f"interrupted by {signal.Signals(number).name}")
+    def __init__(self, number: int, problems: Sequence[HostProblem] = ()):
+        super().__init__("\n".join([f"interrupted by {signal.Signals(number).name}", *map(str, problems)]))
         self.exit_code = 128 + number

@@ -23,6 +23,7 @@ from launch.view.plain_view import View
 BEAT_S = 1.0
 STOPPED_S = 1.0  # a shorter stop is none: `timeout -s INT` sends SIGCONT, too
 SILENT_S = 5.0  # the lead answers beats: after this time without an answer, connect again
+MAY_CONTINUE = "the run may continue there"  # on a host that is out of reach
 
 
 class Follower:
@@ -88,7 +89,7 @@ class Follower:
           CannotStart: always, with that reason, and the advice that the run may continue.
         """
         out_of_reach = HostProblem(self._lead, problem.kind, problem.what, advice=problem.advice)
-        raise CannotStart([out_of_reach.with_advice("the run may continue there")])
+        raise CannotStart([out_of_reach.with_advice(MAY_CONTINUE)])
 
     # -- methods that both share
 

@@ -12,8 +12,8 @@ from launch.errors import CannotStart, HostProblem, ProblemKind
 from launch.fleet import Fleet
 from launch.history import status_in
 from launch.hosts.channel import Host
+from launch.run.start import take_back
 from launch.status.run import ENDED
-from launch.teardown import take_down
 
 SETTLE_S = 2.0  # for what the end of a login ends; logind sends SIGTERM at once
 ANSWER_S = 30.0
@@ -55,9 +55,9 @@ def prove_outliving(fleet: Fleet, run: str, hosts: Sequence[str]) -> List[str]:
     answers, problems = fleet.each(ask_status, [fleet.lead, *rest], interruptible=False)
     ended = ended_with_login(answers)
     if ended:
-        left = take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, ENDED_THERE, interruptible=False)
+        left = take_back(fleet, run, hosts, ENDED_THERE)
         found_ended = [HostProblem(host, ProblemKind.REFUSED, ENDED_THERE) for host in ended]
-        raise CannotStart([*found_ended, *left.problems], ADVICE)
+        raise CannotStart([*found_ended, *left], ADVICE)
     return [f"{problem}; the run may have ended there with the login" for problem in problems]
 
 

@@ -7,13 +7,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from cluster.spec.model import Spec, is_local
 from launch.agent.wire.run_request import RunRequest
-from launch.errors import CannotStart, HostProblem, ProblemKind
+from launch.errors import CannotStart, HostProblem, Interrupted, LaunchError, ProblemKind
 from launch.fleet import Fleet
 from launch.hosts.channel import Host, Silence
 from launch.hosts.conversation import Conversation
-from launch.run.follower import BEAT_S
+from launch.run.follower import BEAT_S, MAY_CONTINUE
 from launch.run.graph_check import find_mistake
-from launch.teardown import by_host, take_down
+from launch.teardown import by_host, remains, take_down
 
 LAST_BEAT_S = 10.0
 LOOK_S = 0.05  # the start waits at most so long for the last beat
@@ -105,7 +105,7 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], checks_graph:
     """Start an agent on every host; on a failure, a signal or a mistake in the job, end the agents that have started.
 
     The function returns lines about leftovers of earlier runs of this name that hosts ended first. Further lines name
-    limits that a host's kernel does not enforce.
+    limits that a host's kernel does not enforce. Each error also names the hosts on which an agent may be left.
 
     Raises:
       CannotStart: an agent did not become ready; the error names every such host and the reason.
@@ -127,15 +127,26 @@ def start_agents(fleet: Fleet, requests: Mapping[str, RunRequest], checks_graph:
         if checks_graph and not problems:
             keeping.begin(fleet.hosts[fleet.lead], requests[fleet.lead].run)
             found = find_mistake(fleet, requests[fleet.lead])
-    if problems or found or fleet.interrupts.received:
-        taken_back = {host: fleet.reference(host, run=requests[host].run) for host in started}
-        take_down(fleet, taken_back, reason="the start failed", interruptible=False)
-    fleet.interrupts.check()
-    if problems:
-        raise CannotStart(problems)
-    if found is not None:
-        raise found
+    received = fleet.interrupts.received
+    if problems or found or received:
+        problems += take_back(fleet, requests[fleet.lead].run, started, "the start failed")
+        if received:  # an agent may also be left where the start failed, since its answer may be lost
+            raise Interrupted(received[0], problems)
+        if found is None:
+            raise CannotStart(problems)
+        raise LaunchError("\n".join(map(str, [found, *problems])))
     return by_host(_notes(started), [])
+
+
+def take_back(fleet: Fleet, run: str, hosts: Iterable[str], reason: str) -> List[HostProblem]:
+    """End the agents of a start on ``hosts``, and return a problem for each host on which something may be left."""
+    left = take_down(fleet, {host: fleet.reference(host, run) for host in hosts}, reason, interruptible=False)
+    remaining = [
+        HostProblem(host, ProblemKind.REFUSED, f"LEFT: {', '.join(remains(report))}")
+        for host, report in left.reports.items()
+        if remains(report)
+    ]
+    return remaining + [problem.with_advice(MAY_CONTINUE) for problem in left.problems]
 
 
 def _notes(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Tuple[str, str]]:

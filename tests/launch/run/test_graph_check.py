@@ -12,7 +12,9 @@ from launch.agent.wire.run_request import RunRequest
 from launch.errors import LaunchError
 from launch.run.graph_check import find_mistake, is_useful
 from launch.run.start import start_agents
+from tests.launch.run.leads import line
 from tests.support.agent.requested import run_request, task_request
+from tests.support.launch import leftovers
 from tests.support.launch.facts import plan_of
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of
 
@@ -76,9 +78,10 @@ def test_after_a_signal_nothing_is_found() -> None:
 
 
 def test_agents_are_taken_back_and_the_lead_knows_of_the_launcher_until_then() -> None:
-    clean = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
-    used = [FakeChannel(HAS_CODE, said) for said in (b'{"ready": true, "pid": 1}\n', b"", MISTAKE, clean)]
-    with fleet_of({"a": FakeHost("a", *used)}) as fleet, pytest.raises(LaunchError, match="no task was started"):
+    left = line({"run": "r-1", **leftovers.NOTHING, "ports": [2222], "after": None})
+    used = [FakeChannel(HAS_CODE, said) for said in (b'{"ready": true, "pid": 1}\n', b"", MISTAKE, left)]
+    with fleet_of({"a": FakeHost("a", *used)}) as fleet, pytest.raises(LaunchError) as caught:
         start_agents(fleet, {"a": request()}, checks_graph=True)
+    assert str(caught.value) == f"{SAID}\na: LEFT: port 2222" and caught.value.exit_code == 1
     verbs = [json.loads(channel.sent.split(b"\n")[0].decode())["verb"] for channel in used]
     assert sorted(verbs) == ["attach", "down", "graph", "start"] and verbs[0] == "start" and verbs[-1] == "down"

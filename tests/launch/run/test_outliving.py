@@ -89,7 +89,7 @@ def test_a_run_that_ends_with_its_logins_is_taken_down_and_the_way_out_is_named(
 def test_a_host_that_cannot_be_asked_to_end_such_a_run_is_named() -> None:
     scene = Scene(NO_LEAD, DIED, GONE)
     scene.hosts[1].channels.pop()
-    with pytest.raises(CannotStart, match=f"gpu01: {ENDS}\ngpu02: {ENDS}\ngpu02: out of reach\n"):
+    with pytest.raises(CannotStart, match=f"gpu01: {ENDS}\ngpu02: {ENDS}\ngpu02: out of reach; the run"):
         scene.prove()
 
 

@@ -9,12 +9,15 @@ from launch.agent.wire.run_request import RunRequest
 from launch.errors import CannotStart, HostProblem, Interrupted, ProblemKind
 from launch.hosts.channel import Silence
 from launch.run.start import advising, read_secrets, start_agents
+from tests.launch.run.leads import line
 from tests.support.agent.requested import run_request
+from tests.support.launch import leftovers
 from tests.support.launch.fakes import FakeChannel, FakeHost, fleet_of, spec_of
 from tests.support.waiting import eventually, let_pass
 
 READY = b'{"ready": true, "pid": 1}\n'
-CLEAN = b'{"run": "r-1", "processes": [], "ports": [], "locks": []}\n'
+CLEAN = line({"run": "r-1", **leftovers.NOTHING, "after": None})
+HUNG = line({"run": "r-1", **leftovers.NOTHING, "ports": [2222], "after": None})
 
 
 def request(host: str) -> RunRequest:
@@ -22,10 +25,10 @@ def request(host: str) -> RunRequest:
 
 
 class Recorded(FakeHost):
-    """A host that answers ``start`` as it was made to, and ``down`` that it is clean; a lead is attached to, too."""
+    """A host that answers ``start`` and ``down`` as it was made to; a lead is attached to, too."""
 
-    def __init__(self, name: str, started: bytes, leads: bool = False):
-        says = (started, b"", CLEAN) if leads else (started, CLEAN)
+    def __init__(self, name: str, started: bytes, leads: bool = False, down: bytes = CLEAN):
+        says = (started, b"", down) if leads else (started, down)
         self.used = [FakeChannel(b'{"missing": []}\n', said) for said in says]
         super().__init__(name, *self.used)
 
@@ -120,6 +123,22 @@ def test_a_signal_during_the_start_takes_it_back_everywhere() -> None:
         with pytest.raises(Interrupted):
             start_agents(fleet, {name: request(name) for name in hosts})
     assert [host.verbs() for host in hosts.values()] == [["start", "attach", "down"], ["start", "down"]]
+
+
+@pytest.mark.parametrize(
+    ("signals", "ends"), [([], "b: port 1 is taken"), ([2], "interrupted by SIGINT\nb: port 1 is taken")]
+)
+def test_hosts_on_which_an_agent_may_be_left_are_named(signals: List[int], ends: str) -> None:
+    hosts = {
+        "a": Recorded("a", READY, leads=True, down=HUNG),
+        "b": Recorded("b", b'{"error": "port 1 is taken"}\n'),
+        "c": Recorded("c", READY),
+    }
+    hosts["c"].channels.pop()
+    with fleet_of(hosts) as fleet, pytest.raises((CannotStart, Interrupted)) as caught:
+        fleet.interrupts.received += signals
+        start_agents(fleet, {name: request(name) for name in hosts})
+    assert str(caught.value) == f"{ends}\na: LEFT: port 2222\nc: out of reach; the run may continue there"
 
 
 def test_secrets_are_read_from_the_environment_by_name() -> None:

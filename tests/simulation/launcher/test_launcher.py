@@ -155,7 +155,38 @@ def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_ru
 def test_a_launcher_whose_run_ended_with_a_login_names_a_host_that_it_could_not_ask() -> None:
     """Found by this seed: ``up -d`` ended with 3, and an agent was left on a host that no line named."""
     world = lived(3004289, Fault(5.0, "damaged off", "h0"), Fault(10.0, "cut", "h2", 30.0))
-    assert world.operators.up.code == 3 and "\nh2: no answer within 10 s\n" in shown(world)[-1]
+    assert world.operators.up.code == 3 and "\nh2: no answer within 10 s; the run" in shown(world)[-1]
+
+
+SLEEPS, SILENT = Fault(1.3, "sleep", "h2", 11.0), [Fault(10.0, "line", "h1", 12.0), Fault(20.0, "cut in", "h2", 20.0)]
+
+
+@pytest.mark.parametrize(
+    "code, host, seed, faults",
+    [
+        (3, "h2", 3004363, [SLEEPS, *SILENT, Fault(20.0, "agent", "h0")]),
+        (130, "h2", 3004363, [SLEEPS, *SILENT, Fault(20.1, "ctrl-c")]),
+        (
+            3,
+            "h1",
+            3004589,
+            [
+                Fault(0.0, "slow", "h2", 10.0),
+                Fault(4.0, "cut out", "h0", 15.0),
+                Fault(10.0, "half-open", "h1"),
+                Fault(17.0, "write killed", "h0"),
+                Fault(20.0, "stopped", "h1", 10.0),
+            ],
+        ),
+    ],
+)
+def test_a_launcher_whose_start_failed_names_a_host_that_it_could_not_ask(
+    code: int, host: str, seed: int, faults: List[Fault]
+) -> None:
+    """Found by these seeds: ``up`` ended with 3, and an agent was left on a host that no line named."""
+    world = lived(seed, *faults)
+    named = [line for line in shown(world)[-1].splitlines() if line.endswith("; the run may continue there")]
+    assert world.operators.up.code == code and [line.partition(":")[0] for line in named] == [host]
 
 
 # Modules of the launcher that histories run; of time, threads and signals they ask by name.
