@@ -32,6 +32,9 @@ PART, LEAST_S, LONGEST_S = 0.1, 1.0, 15.0  # pause before the next try: a part o
 PAUSE_S = 3.0  # for the lead to confirm a pause
 PAUSED = "paused: the run continues; `fg` continues this view, and `launch down` ends the run"
 UNPAUSED = "{} has not confirmed the pause: the run ends unless this launcher continues within {:.0f} s"
+ATTACHED = (
+    "{} has not recorded that the run continues without this launcher; retrying (`launch check` looks at its disk)"
+)
 
 
 class Attached(Follower):
@@ -88,13 +91,15 @@ class Attached(Follower):
         if not up:
             return False
         lead.send({"do": "detach"})
-        return self._confirmed(lead, "detached", LEASE_S, beats=True)
+        if self._confirmed(lead, "detached", LEASE_S, beats=True):
+            return True
+        self._view.note(ATTACHED.format(self._lead))
+        return False
 
     def _confirmed(self, lead: Conversation, word: str, timeout_s: float, beats: bool = False) -> bool:
         """Return whether the lead answers with ``word`` within ``timeout_s`` seconds.
 
-        The method applies the changes of the run that the lead sends in the meantime, and with ``beats`` renews the
-        lease.
+        Meanwhile, apply the changes of the run that the lead sends, and with ``beats`` renew the lease.
         """
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
@@ -106,6 +111,7 @@ class Attached(Follower):
                 continue
             if answer is None:
                 return False
+            self._received_at = time.monotonic()
             if beats:
                 self.note_answer(answer)
             if word in answer:
@@ -170,10 +176,7 @@ class Attached(Follower):
         return super().reattach()
 
     def restart_lead(self) -> bool:
-        """Restart the dead agent of the lead; return False if the method did not restart it.
-
-        The method does not restart it after a signal, or if it has died too often.
-        """
+        """Restart the dead agent of the lead; return False after a signal, or if it has died too often."""
         if self._interrupts.received:
             return False
         refused = self._restarts.start_lead()

@@ -282,6 +282,7 @@ def test_a_lead_that_did_not_confirm_to_be_left_is_asked_again() -> None:
     followed, leads = scene((change(status()),), asked, (change(status()), line({"detached": True})), detach=True)
     assert followed.follow().state == "running"
     assert leads[0].told()[-1] == leads[2].told()[-1] == "detach"
+    assert "gpu01 has not recorded that the run continues without this launcher" in followed.output.getvalue()
 
 
 def test_after_a_signal_a_run_is_not_left() -> None:

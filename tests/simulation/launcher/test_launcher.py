@@ -152,6 +152,13 @@ def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_ru
     assert world.operators.up.code == 1 and "its lease on the run ended" in shown(world)[-1]
 
 
+def test_a_detached_run_goes_on_whose_lead_cannot_write_that_it_is_left() -> None:
+    """The launcher took each answer of that lead for silence, and took the run down after 15 s."""
+    world = lived(DETACHED, Fault(4.7, "disk", "h0", 60.0))
+    assert "h0 has not recorded that the run continues without this launcher" in "\n".join(shown(world))
+    assert world.operators.up.code == 0 and world.training.step > 1000
+
+
 def test_a_launcher_whose_run_ended_with_a_login_names_a_host_that_it_could_not_ask() -> None:
     """Found by this seed: ``up -d`` ended with 3, and an agent was left on a host that no line named."""
     world = lived(3004289, Fault(5.0, "damaged off", "h0"), Fault(10.0, "cut", "h2", 30.0))
