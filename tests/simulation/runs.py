@@ -114,8 +114,9 @@ def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
 
 def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
     """The launcher's request to a host's agent."""
+    env = {"LAUNCH_RUN": plan.run}  # by which the product knows a child in a task's session
     tasks = tuple(
-        TaskRequest(**vars(t), argv=("true",), env={}, folder="job", port=2222, waits=True)
+        TaskRequest(**vars(t), argv=("true",), env=env, folder="job", port=2222, waits=True)
         for t in plan.tasks
         if t.host == host
     )

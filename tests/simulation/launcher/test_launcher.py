@@ -146,6 +146,14 @@ def test_a_host_that_loses_power_as_it_goes_down_has_another_sshd_after_its_boot
     assert texts(world, "h1").count("boots") == 1
 
 
+def test_a_child_that_no_record_names_ends_before_the_next_agent_begins() -> None:
+    """Found by a dense seed, and the world's own fault: its tasks lacked the variable with the run's name."""
+    unkept = [Fault(15.0, "keeper", "h2"), Fault(20.0, "stopped", "h2", 30.0)]  # so nobody records the child
+    world = lived(ATTACHED, *unkept, Fault(25.0, "children", "ps:1"), Fault(26.0, "agent", "h2"), CTRL_C)
+    ends = [text for text in texts(world, "h2") if text.startswith("a child of ") or text == "the next agent begins"]
+    assert ends == ["a child of ps:1 attempt 0 ends: -9", "the next agent begins"]
+
+
 def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_run_is_up() -> None:
     """Found by this seed: ``up -d`` ended with 0, and the run that it had left was stopping."""
     world = lived(3001583, Fault(4.8, "laptop sleeps", "", 15.0))
