@@ -16,7 +16,7 @@ from typing import Any, List, Sequence
 from cluster.errors import TaskError
 from cluster.protocol.addresses import LOCAL_NAMES, PROXIES, host_of
 from cluster.runtime.devices import available_gpus, ps_device, worker_device
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import leave_out_xla, tf
 from cluster.runtime.waiting import listens, wait_for, wait_for_server
 from cluster.task import Task, Train
 
@@ -113,6 +113,7 @@ def threads_of(settings: Train) -> int:
 
 def _server_config(devices: int, threads: int) -> Any:
     """Return the options of the server. The server creates the devices, so a session ignores options of devices."""
+    leave_out_xla()
     config = tf.ConfigProto(
         device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
     )

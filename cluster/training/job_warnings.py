@@ -1,4 +1,5 @@
-"""Warnings about a job that trains, but perhaps not as intended: args that no code reads, workers with the same batch.
+"""Warnings about a job that trains, but perhaps not as intended: args that no code reads, workers with the same batch,
+parts that XLA was to compile.
 
 The job's ``args`` record the keys that its functions read. No function reads a misspelt key.
 
@@ -19,7 +20,7 @@ from cluster.job import Job
 from cluster.model.device_pool import PoolMember
 from cluster.protocol.outcome import Outcome
 from cluster.runtime.devices import ps_device, worker_device
-from cluster.runtime.tf_compat import tf
+from cluster.runtime.tf_compat import loses_xla, tf
 from cluster.task import TRAINERS
 from cluster.training.callbacks import Callback, Step
 from cluster.verify.digests import digest, flat
@@ -107,6 +108,20 @@ class UnreadArgs(Callback):
         with suppress(OSError, UnicodeDecodeError):
             return self._path.read_text(encoding="utf-8")
         return ""
+
+
+class Scopes(Callback):
+    """The callback that warns about parts of the model that XLA was to compile, and does not."""
+
+    def __init__(self, job: Job, graph: Any):
+        self._found = [
+            f"{job.place('model')}: expected no jit_scope, found one that compiles nothing: without XLA a run starts"
+            " sooner; if you need XLA, set env.worker.TF_XLA_FLAGS to --tf_xla_auto_jit=0"
+        ] * loses_xla(graph)
+
+    def warnings(self) -> List[str]:
+        """Return a warning about scopes for XLA; [] if there are none."""
+        return self._found
 
 
 _EXAMPLES, _VALUES = 16, 1 << 20  # of a batch that are looked at: the first step takes no longer for a large one

@@ -19,7 +19,7 @@ from cluster.trace.recording import Tracing
 from cluster.training.callbacks import Callback, Callbacks
 from cluster.training.chief_pauses import BestCheckpoint, ChiefSaving, Evaluating, Verifying
 from cluster.training.graph_builder import Builder
-from cluster.training.job_warnings import FirstBatches, ReadArgs, UnreadArgs
+from cluster.training.job_warnings import FirstBatches, ReadArgs, Scopes, UnreadArgs
 from cluster.training.joining import FirstValues, Joining
 from cluster.training.reporting import Activity, TrainingProgress
 from cluster.training.run_steps import LastStep, StepTimes, TrainingMetrics
@@ -111,7 +111,8 @@ class WorkerGraph:
             worker.task.batch_size * worker.task.num_workers,
             metrics,
         )
-        return [*of_all, UnreadArgs(worker.args, worker.job), summaries, *self._make_pauses(self.checkpoints)]
+        doubts = [UnreadArgs(worker.args, worker.job), Scopes(worker.job, replica.graph)]
+        return [*of_all, *doubts, summaries, *self._make_pauses(self.checkpoints)]
 
     def _make_pauses(self, checkpoints: Checkpoints) -> List[Callback]:
         """Make what the chief does between two steps: it saves before it measures, which it does before it compares."""

@@ -1,11 +1,18 @@
-"""What holds for the tests of training: a test's sessions rewrite no graph, and are closed at its end."""
+"""What holds for the tests of training: a test's sessions rewrite no graph, and are closed at its end.
 
+As in a worker, XLA takes no part in them (``tf_compat.leave_out_xla``).
+"""
+
+import os
 import sys
 from typing import Any, Iterator, Optional
 
 import pytest
 
 from tests.support.training import kept, refused_requests
+
+if sys.version_info < (3, 8):  # with TensorFlow 1.15
+    os.environ.setdefault("TF_XLA_FLAGS", "--tf_xla_clustering_fuel=0")
 
 
 def pytest_runtest_protocol(item: Any, nextitem: Any) -> Optional[bool]:
