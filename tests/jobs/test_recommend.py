@@ -73,6 +73,7 @@ def test_made_up_examples_are_in_the_format_and_the_same_for_the_same_seed() -> 
     assert 0.2 < clicked < 0.8
 
 
+@pytest.mark.nightly
 def test_recommend_learns_from_gzipped_files_which_advertisements_are_clicked(tmp_path: Path) -> None:
     lines = criteo.made_up(20000, 1)
     for index in range(2):
