@@ -31,6 +31,7 @@ class Process:
     program: Any = None  # of a leader
     waits: bool = False
     step: int = 0
+    examples: int = 0  # one for each step that it has taken, also for those that it has taken again
     checkpoint: Optional[int] = None
     save_asked: int = 0
     save_done: Optional[int] = None

@@ -45,7 +45,7 @@ class Program:
         """Write progress, where there is news, and the time for it has come."""
         process, before = self._process, self._written
         progress = {
-            "step": process.step, "examples": process.step, "checkpoint_step": process.checkpoint,
+            "step": process.step, "examples": process.examples, "checkpoint_step": process.checkpoint,
             "save_begun": process.save_done, "save_done": process.save_done, "step_time_ms": step_time_ms,
             "joins": process.joins, "joined_step": process.joined, **self._passed_over,
         }  # fmt: skip

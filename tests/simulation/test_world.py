@@ -63,6 +63,13 @@ def test_a_run_without_faults_trains_to_its_end() -> None:
     assert world.agenda.now < 700
 
 
+def test_a_step_that_is_taken_again_counts_a_further_example() -> None:
+    world = short(30181, Fault(50.0, "crash", "ps:0"))
+    assert failure(world) is None and world.training.steps_lost
+    reported = next(each for each in world.training.processes if each.task == "worker:0").program._written
+    assert reported["examples"] == reported["step"] + world.training.steps_lost
+
+
 def test_workers_that_are_prepared_for_a_formation_are_no_former_ones_of_it() -> None:
     """An elastic run whose workers restart together: the promise took them for such."""
     assert failure(short(1000023, Fault(6.2, "drain", "worker:2"), Fault(30.0, "stop"))) is None

@@ -112,7 +112,7 @@ class Training:
             self._save(chief)
         chief.save_done = chief.save_done or 0
         for each in group:
-            each.step = int(self.step)
+            each.examples, each.step = each.examples + int(self.step) - each.step, int(self.step)
         chief.checkpoint = self.saved
         for each in group:
             each.program.report(1000 * STEP_S)
@@ -125,7 +125,7 @@ class Training:
 
     def _join(self, group: List[Process]) -> None:
         for each in group:
-            each.joins, each.joined = each.joins + 1, int(self.step)
+            each.joins, each.joined, each.step = each.joins + 1, int(self.step), int(self.step)
 
     def _go_back(self, chief: Optional[Process]) -> None:
         """Let training begin with the checkpoint."""

@@ -173,6 +173,13 @@ def test_a_launcher_whose_run_ended_with_a_login_names_a_host_that_it_could_not_
     assert world.operators.up.code == 3 and "\nh2: no answer within 10 s; the run" in shown(world)[-1]
 
 
+def test_a_return_that_a_worker_reports_at_its_last_step_of_before_is_in_the_incident() -> None:
+    """Found by this seed, and the world's own fault: the worker seemed to stand, as its examples were the same."""
+    world = lived(3006350, Fault(14.6, "agent", "h1"))
+    (incident,) = (world.machines["h0"].folder.read_whole("status.json") or {})["incidents"]
+    assert (incident["kind"], incident["lost_steps"], incident["resumed_from"]) == ("agent", 1, 25)
+
+
 SLEEPS, SILENT = Fault(1.3, "sleep", "h2", 11.0), [Fault(10.0, "line", "h1", 12.0), Fault(20.0, "cut in", "h2", 20.0)]
 
 
