@@ -94,8 +94,9 @@ class Stalls:
             return False
         joined = None if is_old else self._joined(task, progress)
         last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
-        self._reports[task] = (step, examples)
-        if is_old or examples == counted or (last is None and self._is_late(task, step, now)):  # training stands
+        stands = examples == counted  # and where it has gone back, its next step shows what that has lost
+        self._reports[task] = (before if stands and last is not None and not is_old else step, examples)
+        if is_old or stands or (last is None and self._is_late(task, step, now)):  # training stands
             self.newest = step if self.newest is None else max(step, self.newest)
             return False
         self._joins[task] = progress.get("joins")

@@ -62,12 +62,16 @@ def test_checkpoints_that_a_resumed_run_passed_over_are_told_and_their_steps_are
     assert not incident["open"]
 
 
-def test_what_a_restore_in_the_middle_of_a_run_passes_over_is_lost_once_with_the_steps_after_it() -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_a_restore_in_the_middle_of_a_run_passes_over_is_lost_once_with_the_steps_after_it(at_once: bool) -> None:
+    """``at_once``: the chief reports that it has joined, before it takes a step."""
     replay = Replay()
     replay.up()
     replay.at(0, advanced("worker:0", 7))
     replay.at(1, advanced("worker:0", 700, examples=700, checkpoint_step=605))
     fields: Dict[str, Any] = {"passed_over": PASSED, "passed_over_from": 605, "passed_over_to": 120}
+    if at_once:
+        replay.at(2, advanced("worker:0", 120, examples=700, checkpoint_step=120, **fields))
     replay.at(2, advanced("worker:0", 121, examples=701, checkpoint_step=120, **fields))
     assert [each["cause"] for each in incidents(replay)] == [PASSED]
     assert replay.status()["lost_steps"] == 580
