@@ -1,6 +1,6 @@
 """The leftovers of a run on this host and their removal: processes, ports, locks, control groups, containers.
 
-The module signals only processes that the run's own records identify by pid and start time. It removes only containers
+The module signals only processes that ``process_records`` finds, each by pid and start time. It removes only containers
 that the records name. It also finds GPU memory that these processes hold.
 
 The keeper, an agent's parent process, cleans up after a dead agent. This takes a moment, and ``make_way`` waits for it
@@ -186,7 +186,7 @@ def end_earlier_runs(folder: RunFolder, name: str, file: str) -> List[str]:
     return [_end_earlier_run(run, file) for run in earlier if _has_left(run, table)]
 
 
-def _has_left(run: RunFolder, table: List[processes.Process]) -> bool:
+def _has_left(run: RunFolder, table: processes.ProcessTable) -> bool:
     living = process_records.agent_of(run) or process_records.tasks_of(run, table)
     files = control_groups.left(run) or boot_unit.files(run) or temporary.left(run)
     return bool(living or files or process_records.container_names(run))

@@ -134,7 +134,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     monkeypatch.setattr(status, "STARTS_S", 0.0)
     monkeypatch.setattr(sockets, "listened_by", lambda pids: [])
     for module in (processes, process_records):
-        monkeypatch.setattr(module, "table", lambda: [])
+        monkeypatch.setattr(module, "table", lambda: processes.ProcessTable([]))
     monkeypatch.setattr(control, "ask", _no_answer)
     folder = RunFolder(tmp_path, RUN, "h")
     write_all(folder, run_request(task_request(), workdir=str(tmp_path), run=RUN, returns=True))

@@ -5,9 +5,10 @@ import os
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from launch.agent.linux.processes import Process as Row
+from launch.agent.linux.processes import ProcessTable
 from tests.simulation.processes import Process
 
 BOOT = "the boot of a simulated machine"
@@ -27,8 +28,8 @@ class Kernel:
     def inspect(self, pid: int) -> Optional[Row]:
         return self._here().table.row(pid)  # type: ignore[no-any-return]
 
-    def table(self) -> List[Row]:
-        return self._here().table.rows()  # type: ignore[no-any-return]
+    def table(self) -> ProcessTable:
+        return ProcessTable(self._here().table.rows())
 
     def environment(self, pid: int) -> Dict[str, str]:
         return self._here().table.environment(pid)  # type: ignore[no-any-return]
@@ -65,8 +66,9 @@ class Kernel:
         """The names of ``os`` that agents use; what is not in it, no history may ask for."""
         here = self._here
         path = SimpleNamespace(
-            lexists=lambda path: here().disk.lexists(path), getsize=lambda path: here().disk.lstat(path).st_size
-        )
+            lexists=lambda path: here().disk.lexists(path), getsize=lambda path: here().disk.lstat(path).st_size,
+            realpath=str,
+        )  # fmt: skip
         return SimpleNamespace(
             stat=lambda path: here().disk.lstat(path), path=path, strerror=os.strerror, environ={}, devnull=os.devnull,
             lstat=lambda path: here().disk.lstat(path),

@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, Optional
 from cluster.protocol.standby import STANDBY
 from launch.agent.service import beginning
 from launch.agent.service.keeping import AWAY, FAILED, OVER
+from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 from launch.agent.wire.run_request import RunRequest
 from tests.simulation.disks import Disk
@@ -50,7 +51,8 @@ class Machine:
 
     def begin_run(self) -> None:
         """The host is prepared, and its first keeper begins."""
-        self.disk.write(self.folder.own / "plan.json", "{}", durable=True)
+        tasks = [{"name": task.name} for task in self.request.tasks]
+        self.disk.write(self.folder.own / plan_file.PLAN, json.dumps({"tasks": tasks}), durable=True)
         self.keepers.begin(self.request)
 
     def new_keeper(self) -> int:

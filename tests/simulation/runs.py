@@ -114,7 +114,7 @@ def _tasks(of: Shape, hosts: Sequence[str]) -> List[TaskPlan]:
 
 def request_of(of: Shape, plan: RunPlan, host: str) -> RunRequest:
     """The launcher's request to a host's agent."""
-    env = {"LAUNCH_RUN": plan.run}  # by which the product knows a child in a task's session
+    env = {"LAUNCH_RUN": plan.run}  # by which, and by the task's folder, the product knows a task's children
     tasks = tuple(
         TaskRequest(**vars(t), argv=("true",), env=env, folder="job", port=2222, waits=True)
         for t in plan.tasks

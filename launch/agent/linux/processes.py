@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import subprocess
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
@@ -37,6 +38,14 @@ class Process(NamedTuple):
     start: int
 
 
+class ProcessTable(List[Process]):
+    """A process table, with the environments of its processes. Each environment is read once, when it is needed."""
+
+    def __init__(self, processes: Iterable[Process]):
+        super().__init__(processes)
+        self.environment = lru_cache(maxsize=None)(environment)
+
+
 def inspect(pid: int) -> Optional[Process]:
     """Return the process with this pid; None where no such process exists."""
     try:
@@ -49,10 +58,10 @@ def inspect(pid: int) -> Optional[Process]:
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[0], int(fields[19]))
 
 
-def table() -> List[Process]:
+def table() -> ProcessTable:
     """Return every process that this process can see."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [process for process in map(inspect, pids) if process]
+    return ProcessTable(process for process in map(inspect, pids) if process)
 
 
 def descendants(processes: Iterable[Process], *ancestors: int) -> List[Process]:

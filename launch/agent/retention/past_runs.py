@@ -131,7 +131,7 @@ def needed(runs: Sequence[Known], clocks: Clocks) -> Dict[str, str]:
     return why
 
 
-def living(run: Known, now: float, table: Optional[List[processes.Process]] = None) -> Optional[str]:
+def living(run: Known, now: float, table: Optional[processes.ProcessTable] = None) -> Optional[str]:
     """Return the reason to assume that the run is alive on one of its hosts; None without a reason.
 
     ``table`` has all processes of this machine; if it is None, the function reads them.

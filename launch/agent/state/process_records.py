@@ -6,17 +6,21 @@
 
 A pid alone identifies no process, since the kernel reuses pids. A pid and a start time identify one process until the
 machine reboots, so the files record the boot, too. ``others`` are the leaders' descendants, in any session; the agent
-records them every few seconds. A descendant that is not on record yet is identified by its leader's session
-and the run in its environment. In a container, the container's name in its environment identifies it. A container's
-name stays on record from before the container starts until the container is proven gone.
+records them every few seconds. A descendant that is not on record yet is identified by its environment: by the run and
+the folder of one of this host's tasks. A run may have two hosts on one machine, but no task has two hosts. In a
+container, the container's name in its environment identifies it. A container's name stays on record from before the
+container starts until the container is proven gone.
 """
 
+import os
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
-from typing import Iterable, List, Mapping, Optional, Sequence, TypeVar
+from typing import Dict, Iterable, List, Optional, Sequence, TypeVar
 
 from cluster.protocol.typed_json import to_values
-from launch.agent.linux.processes import Process, descendants, environment, inspect, table
+from launch.agent.linux.processes import Process, ProcessTable, descendants, inspect, is_same, table
+from launch.agent.state import plan_file
 from launch.agent.state.run_folder import RunFolder
 
 AGENT, TASKS, CONTAINERS = "agent.json", "processes.json", "containers.json"
@@ -119,7 +123,7 @@ def keeper_and_agent(folder: RunFolder) -> List[Process]:
     return agent_of(folder)[::-1]
 
 
-def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> List[Process]:
+def tasks_of(folder: RunFolder, processes: Optional[ProcessTable] = None) -> List[Process]:
     """Return the living processes of the run's tasks on this host, with all that descend from them.
 
     ``processes`` is the host's process table; None where the caller has not read the table.
@@ -128,11 +132,10 @@ def tasks_of(folder: RunFolder, processes: Optional[List[Process]] = None) -> Li
     if record is None:
         return []
     named = _living([*record.leaders, *record.others])
-    leaders = {leader.pid: leader.start for leader in record.leaders}
     known, everything = {process.pid for process in named}, processes or table()
-    further = [each for each in everything if _is_of_session(each, leaders, folder.run)]
-    further += [*contained(folder, everything), *descendants(everything, *known)]
-    return named + sorted({each for each in further if each.pid not in known})
+    marked = [*_marked(folder, record.leaders, everything), *contained(folder, everything)]
+    further = {*marked, *descendants(everything, *known, *(process.pid for process in marked))}
+    return named + sorted(each for each in further if each.pid not in known)
 
 
 def container_names(folder: RunFolder) -> List[str]:
@@ -141,22 +144,29 @@ def container_names(folder: RunFolder) -> List[str]:
     return [] if record is None else record.names
 
 
-def contained(folder: RunFolder, processes: Sequence[Process]) -> List[Process]:
+def contained(folder: RunFolder, processes: ProcessTable) -> List[Process]:
     """Return the living processes in recorded containers, by the container's name in their environment."""
     names = set(container_names(folder))
     living = [process for process in processes if names and process.state != "Z"]
-    return [process for process in living if environment(process.pid).get(CONTAINER) in names]
+    return [process for process in living if processes.environment(process.pid).get(CONTAINER) in names]
 
 
-def _is_of_session(process: Process, leaders: Mapping[int, int], run: str) -> bool:
-    """Return whether a process belongs to a recorded leader's session.
+def _marked(folder: RunFolder, leaders: Sequence[ProcessName], processes: ProcessTable) -> List[Process]:
+    """Return the living processes with the run in their environment that are of a task of this host.
 
-    A process of a later session with the leader's number does not belong to it.
+    Such a process has the task's folder in its environment, too, or belongs to a recorded leader's session. The session
+    identifies it even if the plan, which names the tasks, is damaged.
     """
-    began = leaders.get(process.session, leaders.get(process.group))
-    if began is None or process.start < began or process.state == "Z":
-        return False
-    return environment(process.pid).get("LAUNCH_RUN") == run
+    began: Dict[int, float] = {leader.pid: leader.start for leader in leaders}
+    first, read = min(began.values(), default=inf), processes.environment
+    of_run = [each for each in processes if each.start >= first and read(each.pid).get("LAUNCH_RUN") == folder.run]
+    homes = [os.path.realpath(str(folder.task(name))) for name in plan_file.read(folder).names] if of_run else []
+    of_tasks = [
+        each for each in of_run
+        if each.start >= began.get(each.session, began.get(each.group, inf))  # a later session may have that number
+        or os.path.realpath(read(each.pid).get("LAUNCH_TASK_DIR", "/")) in homes
+    ]  # fmt: skip
+    return [each for each in of_tasks if is_same(each.pid, each.start)]  # a later process may have that pid
 
 
 def _of_this_boot(record: Optional[OfBoot]) -> Optional[OfBoot]:

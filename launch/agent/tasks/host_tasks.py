@@ -204,7 +204,7 @@ class HostTasks:
             if not attempt.progress_ns:
                 self._foreign.look(now, attempt.task, attempt.number, has_exited)
         signals = {attempt.task: self._next_signal(attempt, now) for attempt in living}
-        table = processes.table() if exited or any(signals.values()) else []
+        table = processes.table() if exited or any(signals.values()) else processes.ProcessTable([])
         for attempt in exited:
             self._collect(attempt, now, table)
         for attempt in living:

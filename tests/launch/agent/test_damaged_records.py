@@ -214,7 +214,7 @@ def test_every_reader_takes_a_damaged_record_for_missing(
 ) -> None:
     monkeypatch.setattr(status, "STARTS_S", 0.0)
     for module in (processes, process_records):
-        monkeypatch.setattr(module, "table", lambda: [])
+        monkeypatch.setattr(module, "table", lambda: processes.ProcessTable([]))
     monkeypatch.setattr(control, "ask", _no_answer)  # no process for each question
     monkeypatch.setattr(sockets, "listened_by", lambda pids: [])
     whole = {path: path.read_bytes() for path in folder.own.glob("*.json")}

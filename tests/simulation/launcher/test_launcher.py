@@ -146,12 +146,25 @@ def test_a_host_that_loses_power_as_it_goes_down_has_another_sshd_after_its_boot
     assert texts(world, "h1").count("boots") == 1
 
 
+NEXT = "the next agent begins"
+
+
+def ends_of_child(child: Fault) -> List[str]:
+    """What happens on a host where neither keeper nor agent records a child, and the agent is killed."""
+    unkept = [Fault(15.0, "keeper", "h2"), Fault(20.0, "stopped", "h2", 30.0)]
+    world = lived(ATTACHED, *unkept, child, Fault(26.0, "agent", "h2"), CTRL_C)
+    return [text for text in texts(world, "h2") if text.startswith("a child of ") or text == NEXT]
+
+
 def test_a_child_that_no_record_names_ends_before_the_next_agent_begins() -> None:
     """Found by a dense seed, and the world's own fault: its tasks lacked the variable with the run's name."""
-    unkept = [Fault(15.0, "keeper", "h2"), Fault(20.0, "stopped", "h2", 30.0)]  # so nobody records the child
-    world = lived(ATTACHED, *unkept, Fault(25.0, "children", "ps:1"), Fault(26.0, "agent", "h2"), CTRL_C)
-    ends = [text for text in texts(world, "h2") if text.startswith("a child of ") or text == "the next agent begins"]
-    assert ends == ["a child of ps:1 attempt 0 ends: -9", "the next agent begins"]
+    assert ends_of_child(Fault(25.0, "children", "ps:1")) == ["a child of ps:1 attempt 0 ends: -9", NEXT]
+
+
+def test_a_child_in_a_session_of_its_own_that_no_record_names_ends_before_the_next_agent_begins() -> None:
+    """The next agent began beside it: the product looked for it in its leader's session alone."""
+    own_session = Fault(25.0, "children", "ps:1", 12.0)
+    assert ends_of_child(own_session) == ["a child of ps:1 attempt 0 ends: -9", NEXT]
 
 
 def test_a_launcher_that_wakes_when_its_lease_has_ended_does_not_say_that_its_run_is_up() -> None:

@@ -9,7 +9,7 @@ from typing import Callable, Iterator, Set
 import pytest
 
 from launch.agent.linux.processes import Process, descendants, inspect, table
-from launch.agent.state import process_records
+from launch.agent.state import plan_file, process_records
 from launch.agent.state.run_folder import RunFolder
 from tests.support.waiting import eventually
 
@@ -28,8 +28,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts a task's leader, a session of its own, with the environment of the run."""
     begun = []
 
-    def begin(script: str, run: str = "r-20261120-120000") -> int:
-        env = {**os.environ, "LAUNCH_RUN": run}
+    def begin(script: str, run: str = "r-20261120-120000", **more: str) -> int:
+        env = {**os.environ, "LAUNCH_RUN": run, **more}
         begun.append(subprocess.Popen(["sh", "-c", script], start_new_session=True, env=env, cwd=str(tmp_path)))
         return begun[-1].pid
 
@@ -74,6 +74,33 @@ def test_a_child_that_is_younger_than_the_last_note_is_known_by_its_session(
     child = written(tmp_path / "child")
     assert pids_of(folder) == {leader, child}
     os.kill(child, 9)
+
+
+def escaped(folder: RunFolder, task: str, start: Start, tmp_path: Path) -> Set[int]:
+    """The pids of a child, and of its own child without an environment; nothing else of their task is left."""
+    go, pids = tmp_path / f"go-{task}", tmp_path / f"pids-{task}"
+    child = f"setsid sh -c 'env -i sleep 60 & echo $! $$ > {pids}; wait'"
+    waits = f"while test ! -e {go}; do {sys.executable} -c pass; done"
+    leader = start(f"{waits}; {child} & wait", LAUNCH_TASK_DIR=str(folder.task(task)))
+    folder.write(plan_file.PLAN, {"tasks": [{"name": task}]})
+    process_records.ProcessRecord(folder, os.getpid()).began(leader)
+    go.touch()
+    found = eventually(f"pids in {pids}", lambda: pids.exists() and pids.read_text())
+    os.kill(leader, 9)
+    return {*map(int, found.split())}
+
+
+def test_a_child_that_left_its_session_since_the_last_note_is_known_by_the_folder_of_its_task(
+    folder: RunFolder, start: Start, tmp_path: Path
+) -> None:
+    other = RunFolder(folder.workdir, folder.run, "another-host-here")
+    other.create()
+    left = [escaped(folder, "worker:0", start, tmp_path), escaped(other, "worker:1", start, tmp_path)]
+    (tmp_path / "link").symlink_to(folder.workdir)
+    linked = RunFolder(tmp_path / "link", folder.run, folder.host)
+    assert [pids_of(each) for each in (folder, other, linked)] == [*left, left[0]]
+    for pid in set().union(*left):
+        os.kill(pid, 9)
 
 
 def test_a_session_of_another_run_that_got_a_recorded_number_is_not_the_runs(folder: RunFolder, start: Start) -> None:
