@@ -184,8 +184,10 @@ class Grid:
         self._next_at = 0.0  # the hosts may be free now
         try:
             ended = run.ended.result()
-        except Interrupted:
+        except Interrupted as error:
             self._points[place] = replace(self._points[place], state="stopped")
+            for line in str(error).split("\n")[1:]:  # hosts on which something may be left
+                self._say(f"{self._points[place].name}: {line}")
         except LaunchError as error:
             self._not_started(place, error)
         else:

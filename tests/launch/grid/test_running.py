@@ -4,12 +4,12 @@ import json
 import threading
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
 from cluster.spec.model import Spec
-from launch.errors import CannotStart, HostProblem, LaunchError, ProblemKind, UsageError
+from launch.errors import CannotStart, HostProblem, Interrupted, LaunchError, ProblemKind, UsageError
 from launch.grid import running
 from launch.grid.points import GridPoint, GridReport, axes, overrides, points
 from launch.grid.record import GridFolder
@@ -132,6 +132,16 @@ def test_ctrl_c_stops_every_run_and_the_same_command_continues(scene: Scene) -> 
     scene.train = lambda *_: "succeeded"
     assert set(scene.run().values()) == {"succeeded"}
     assert scene.trained == ["r.1 X=1", "r.2 X=2", "r.2 X=2", "r.3 X=3"]
+
+
+def test_a_host_on_which_an_interrupted_start_may_have_left_an_agent_is_named(scene: Scene, capsys: Any) -> None:
+    def interrupt(spec: Spec, interrupts: NoSignals, display: Display) -> str:
+        scene.interrupts.received.append(2)
+        raise Interrupted(2, [HostProblem("b", ProblemKind.SILENT, "no answer within 10 s")])
+
+    scene.train = interrupt
+    assert scene.run() == {"r.1": "stopped", "r.2": "waiting", "r.3": "waiting"}
+    assert capsys.readouterr().out == "r.1: b: no answer within 10 s\n"
 
 
 def test_a_job_that_was_cut_off_resumes_from_its_checkpoint(scene: Scene) -> None:
