@@ -84,16 +84,19 @@ class Stalls:
     ) -> bool:
         """Record a worker's progress; return whether the worker took a step since its last report.
 
-        ``is_old`` is True for a report from before a pause that arrives during the pause: it has a step, but training
-        stands still.
+        ``is_old`` is True for a report from before a pause that arrives during the pause: it has a step, and may show a
+        return that others have reported, but training stands still.
         """
         self.went_back_to = None
         step, examples = progress.get("step"), progress.get("examples") or progress.get("reports") or 0
         before, counted = self._reports.get(task, (None, 0))
         if step is None or not examples:
             return False
-        joined = None if is_old else self._joined(task, progress)
+        joined = self._joined(task, progress)
         last = before if before is not None and (step if joined is None else min(step, joined)) < before else None
+        if is_old and last is not None:  # from before the pause, but after a return: the next one is another return
+            self._joins[task] = progress.get("joins")
+            self._shared[task] = min(self._shared.get(task, 0) + 1, self._fall.number)
         stands = examples == counted  # and where it has gone back, its next step shows what that has lost
         self._reports[task] = (before if stands and last is not None and not is_old else step, examples)
         if is_old or stands or (last is None and self._is_late(task, step, now)):  # training stands

@@ -193,6 +193,13 @@ def test_a_return_that_a_worker_reports_at_its_last_step_of_before_is_in_the_inc
     assert (incident["kind"], incident["lost_steps"], incident["resumed_from"]) == ("agent", 1, 25)
 
 
+def test_a_return_that_a_stopped_agent_reports_late_counts_once() -> None:
+    """Found by this seed: that agent had reported no step since the return, and then the next return came."""
+    world = lived(3009055, Fault(69.7, "agent", "h1"), Fault(71.0, "keeper", "h1"), Fault(72.0, "stopped", "h1", 20.0))
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert status["lost_steps"] == world.training.steps_lost == 34
+
+
 SLEEPS, SILENT = Fault(1.3, "sleep", "h2", 11.0), [Fault(10.0, "line", "h1", 12.0), Fault(20.0, "cut in", "h2", 20.0)]
 
 

@@ -143,3 +143,23 @@ def test_a_worker_that_joins_again_alone_has_lost_nothing() -> None:
         stalls.restart_examples("worker:1")
         stalls.record("worker:1", {"step": step, "examples": 1, "joins": 1, "joined_step": joined}, now)
     assert stalls.steps_lost == 0
+
+
+def test_a_return_that_only_an_old_report_shows_does_not_count_again_with_the_next_one() -> None:
+    """Its agent was stopped from before the first return on: a simulated history counted 33 steps twice."""
+    stalls = Stalls()
+    joined = {"joins": 1, "joined_step": 0}
+    for task in ("worker:0", "worker:1"):
+        stalls.record(task, {"step": 163, "examples": 163, **joined}, 1.0, chief=task == "worker:0")
+    for now, step, begun in [(5.0, 151, 150), (25.0, 196, 150), (30.0, 176, 175)]:
+        if step < 196:
+            stalls.restart_examples("worker:0")
+        stalls.record("worker:0", {"step": step, "examples": step, "joins": 1, "joined_step": begun}, now, chief=True)
+        if step == 196:
+            stalls.restart_examples("worker:1")
+            for old in (195, 196):
+                progress = {"step": old, "examples": old, "joins": 1, "joined_step": 150}
+                assert not stalls.record("worker:1", progress, now, is_old=True)
+    stalls.restart_examples("worker:1")
+    stalls.record("worker:1", {"step": 176, "examples": 1, "joins": 1, "joined_step": 175}, 31.0)
+    assert stalls.steps_lost == (163 - 150) + (196 - 175)
