@@ -174,13 +174,14 @@ def take_down(
     leads: Collection[str] = (),
     was: Mapping[str, Tuple[int, ...]] = MappingProxyType({}),
     for_good: bool = False,
+    state: str = "stopped",
 ) -> Left:
     """End a run on its hosts: first cleanly through the lead, then on every other host directly.
 
     ``was`` has the pids of the run that were seen on each host. Without ``leads``, the first host of ``references`` is
-    the lead. With ``for_good``, each host records that a user ends the run, so no run succeeds it.
+    the lead. ``DownRequest`` describes the other arguments.
     """
-    asked = {host: DownRequest(run, STOP_S, reason, was.get(host, ()), for_good) for host, run in references.items()}
+    asked = {at: DownRequest(run, STOP_S, reason, was.get(at, ()), for_good, state) for at, run in references.items()}
     lead = {host: asked[host] for host in leads or list(asked)[:1]}
     others = {host: request for host, request in asked.items() if host not in lead}
     with fleet.within(DOWN_S):
@@ -196,8 +197,7 @@ def as_values(left: Left) -> Dict[str, Any]:
 
 
 def _of_host(host: str, before: RunLeftovers, left: RunEnded) -> HostDown:
-    gone = part_of(Leftovers, ended(before, left))
-    return part_of(HostDown, left, host=host, error=None, ended=gone)
+    return part_of(HostDown, left, host=host, error=None, ended=part_of(Leftovers, ended(before, left)))
 
 
 def in_lines(left: Left) -> List[str]:

@@ -169,8 +169,9 @@ def _take_down(fleet: Fleet, plan: Plan, status: RunStatus, ending: Ending, say:
     left = take_down(
         fleet,
         {host: fleet.reference(host, run=plan.run) for host in plan.hosts},
-        reason="the run is over",
+        reason=status.cause or "the run is over",
         interruptible=False,
+        state=status.state,  # as the view has shown it
     )
     print_log_of_culprit(fleet, status, say)
     say(*(failures(left) if left.clean else in_lines(left)), *ending(status))

@@ -21,7 +21,7 @@ from launch.agent.state.runs import described, end_for_good, newest
 from launch.agent.verbs.status import is_whole, orphaned
 from launch.agent.wire.verb_requests import DownRequest, LookRequest, RunReference
 from launch.status.removals import RunEnded, RunLeftovers, nothing
-from launch.status.run import RunStatus, is_over
+from launch.status.run import ENDED, RunStatus, is_over
 
 HUNG_S = 10.0  # an agent that does not answer for this long never will
 
@@ -51,23 +51,26 @@ def down(request: DownRequest) -> RunEnded:
     if folder is not None:
         orphans = end_agent(folder, request.timeout_s, request.reason)
         leftovers.end_for_good(folder, orphans)
-        record_end(folder, request.reason)
+        record_end(folder, request)
     problem = None if folder is None else after.problem_of(folder)
     return RunEnded(**vars(look(request.run, request.was)), after=problem)
 
 
-def record_end(folder: RunFolder, reason: str) -> None:
+def record_end(folder: RunFolder, request: DownRequest) -> None:
     """Record the end of a run if its lead was on this host, is dead, and has not recorded the end.
 
-    So the run's launcher, which may be suspended, does not restart the run when it wakes.
+    So the run's launcher, which may be suspended, does not restart the run when it wakes. A cause that the lead has
+    recorded stands: the run was about to end.
     """
-    recorded = folder.read_whole("status.json")
-    if described(folder)["lead"] != folder.host or is_over(recorded) or not gone(folder):
+    recorded = folder.read_whole("status.json") or {}
+    if described(folder)["lead"] != folder.host or recorded.get("state") in ENDED or not gone(folder):
         return
     known = orphaned(folder, recorded) if is_whole(recorded) else None  # a power cut may take it, or damage it
-    known = known or to_values(RunStatus(state="", run=folder.run))
+    if known is None or not is_over(recorded):
+        known = known or to_values(RunStatus(state="", run=folder.run))
+        known = {**known, "state": request.state, "cause": request.reason}
     with contextlib.suppress(OSError):  # a full disk: all else has ended
-        folder.write("status.json", {**known, "state": "stopped", "cause": reason}, durable=True)
+        folder.write("status.json", known, durable=True)
 
 
 def end_agent(folder: RunFolder, timeout_s: float, reason: str) -> List[processes.Process]:

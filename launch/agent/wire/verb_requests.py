@@ -89,6 +89,7 @@ class DownRequest:
       reason: the cause that the run's status shows afterwards.
       was: the pids of the run's processes that the launcher saw before the run's end.
       for_good: whether a user ends the run, which the host records with ``reason``: no run succeeds it.
+      state: the run's state in that status, where the run's lead is dead and has recorded no end.
     """
 
     run: RunReference
@@ -96,6 +97,7 @@ class DownRequest:
     reason: str
     was: Tuple[int, ...] = ()
     for_good: bool = False
+    state: str = "stopped"
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,15 @@ def test_ctrl_c_stops_an_attached_run_and_is_its_exit_code() -> None:
     assert "r-20260101-000000 stopped: SIGINT to launch up" in shown(world)
 
 
+@pytest.mark.parametrize("exits", [40.3, 40.1, 39.9], ids=["closing", "before the signal arrives", "before it"])
+def test_a_run_whose_lead_dies_as_ctrl_c_comes_has_the_end_that_is_shown(exits: float) -> None:
+    """Found by seed 3008811: the status stayed that of a running run, or became that of a stopped one."""
+    world = lived(ATTACHED, *sorted([CTRL_C, Fault(exits, "exit", "h0")]))
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert f"{world.run_name} {status['state']}: {status['cause']}" == shown(world)[-1]
+    assert world.operators.up.code == 130 and status["state"] == "failed"
+
+
 def test_a_seed_is_one_history() -> None:
     faults = [Fault(5.0, "watch", seconds=20.0), Fault(12.0, "half-open", "h0"), CTRL_C]
     one, other = lived(ATTACHED, *faults), lived(ATTACHED, *faults)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
 
@@ -14,7 +14,8 @@ from launch.agent import leftovers
 from launch.agent.linux import processes
 from launch.agent.linux.processes import command_line, inspect
 from launch.agent.state import process_records
-from launch.agent.verbs import status
+from launch.agent.verbs import down, status
+from launch.agent.wire.verb_requests import DownRequest
 from tests.support.agent.agents import LEAD, RUN, Agents
 from tests.support.launch.leftovers import NOTHING
 from tests.support.launch.machine import living_under
@@ -201,6 +202,18 @@ def test_down_records_the_end_of_a_run_whose_lead_was_dead_so_that_no_launcher_s
     assert (ended["died"], ended["status"]["state"], ended["status"]["cause"]) == (False, "stopped", "launch down")
     assert [task["state"] for task in ended["status"]["tasks"]] == ([] if damage else ["lost"])
     assert agents.start(again=True) == {"error": f"expected a run that has not ended, but {RUN} has ended"}
+
+
+@pytest.mark.parametrize("known, cause", [(None, "its lead died"), ("SIGINT to launch up", "SIGINT to launch up")])
+def test_the_end_of_a_run_whose_lead_was_dead_is_recorded_as_its_launcher_has_shown_it(
+    run: Run, known: Optional[str], cause: str
+) -> None:
+    """Found by a seed: the state of a run that was about to end stayed, and any other run became a stopped one."""
+    agents = dead(run)
+    agents.folder().write("status.json", {**(agents.folder().read_whole("status.json") or {}), "cause": known})
+    down.down(DownRequest(agents.reference(), 20.0, "its lead died", state="failed"))
+    recorded = agents.folder().read_whole("status.json") or {}
+    assert (recorded["state"], recorded["cause"]) == ("failed", cause)
 
 
 def inquire(agents: Agents) -> Dict[str, Any]:
