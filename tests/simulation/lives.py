@@ -85,9 +85,10 @@ class Life:
             self._asked.append((self.machine.world.agenda.now, request["do"], answered))
 
     def unanswered(self, seconds: float) -> List[str]:
-        """Return what local callers have asked for that has had no last answer for so long."""
+        """Return what local callers have asked for that has had no last answer for so long, but for a stop."""
         self._asked = [each for each in self._asked if not each[2].done()]
-        return [what for at, what, _ in self._asked if self.machine.world.agenda.now - at > seconds]
+        now, went_on_at = self.machine.world.agenda.now, self.machine.went_on_at
+        return [what for at, what, _ in self._asked if now - max(at, went_on_at) > seconds]
 
 
 async def _all(answers: AsyncIterator[Any]) -> None:

@@ -44,6 +44,7 @@ class Machine:
         self.has_unit = False  # which starts the agent after a boot
         self.tidies_s = 0.0  # an agent that has closed its pulse, until it ends
         self.led_since: Optional[float] = None  # since when the newest agent has been there, but for the first
+        self.went_on_at = 0.0  # when an agent that was stopped last went on
         self.life: Optional[Life] = None
         self.keepers = Keepers(self)
         world.machines[self.host] = self
@@ -156,6 +157,7 @@ class Machine:
     def continue_agent(self) -> None:
         """It goes on, if it is there yet."""
         if self.life is not None and self.life.loop.is_stopped:
+            self.went_on_at = self.world.agenda.now
             self.life.loop.go_on()
 
     def kill_agent(self) -> None:

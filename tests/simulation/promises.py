@@ -13,6 +13,7 @@ from launch.run.draft import DESERTED_S
 WAKING_S = 3.7  # after a machine with a slow clock wakes, for its agent to look twice and end what runs there
 UNKEPT_S = 11.0  # after a keeper goes on that was stopped beside its agent, until that is killed or has its tasks end
 LEASE_END_S = FIRST_WORD_S + 5.0  # after the launcher has gone; with a slow clock
+GOES_ON_S = 6.0  # after an agent goes on that was stopped, until it has looked at its clocks; a call may block for 5 s
 FENCED_S = 13.5  # after another lead begins, for what the one before had ordered to be gone
 STATUS_S, BACK_STEPS = 10.0, 40  # between two looks at the status; a checkpoint is not older
 WRITTEN_S = 1.0  # from a change of the run's state to its file
@@ -201,7 +202,8 @@ class Promises:
         if math.isinf(lead.life.agent._launcher._heard_at):  # it was suspended by Ctrl-Z
             return
         since = max(gone_at, world.woken_at.get(world.lead_host, 0.0), lead.led_since or 0.0)
-        if world.agenda.now > since + LEASE_END_S and not supervisor.state.is_closing and not lead.is_stopped:
+        due_at = max(since + LEASE_END_S, lead.went_on_at + GOES_ON_S)
+        if world.agenda.now > due_at and not supervisor.state.is_closing and not lead.is_stopped:
             raise Broken(f"I7: the launcher has been gone for {world.agenda.now - gone_at:.0f} s, and the run goes on")
 
     def _callers_are_answered(self) -> None:

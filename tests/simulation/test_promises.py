@@ -6,7 +6,7 @@ from typing import Any, Callable, List
 
 import pytest
 
-from launch.agent.protocol.silence import Silences
+from launch.agent.protocol.silence import LauncherSilence, Silences
 from launch.agent.service import lead, publication
 from launch.agent.service.member import Member
 from launch.agent.supervision import restart_policy
@@ -173,13 +173,32 @@ def test_members_that_stay_where_nobody_leads(monkeypatch: pytest.MonkeyPatch) -
     assert broken(ELASTIC, Fault(60.0, "agent", "h0")).startswith("I7: nobody leads any more for 90 s, and there are")
 
 
-def test_a_caller_that_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def save(self: lead.Lead) -> Any:
-        await asyncio.sleep(1e6)
-        yield True
+async def _no_answer(self: lead.Lead) -> Any:
+    await asyncio.sleep(1e6)
+    yield True
 
-    monkeypatch.setattr(lead.Lead, "_save", save)
+
+def test_a_caller_that_gets_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lead.Lead, "_save", _no_answer)
     assert broken(PLAIN, Fault(60.0, "save")).startswith("I7: h0 has not answered save for 60 s")
+
+
+STOPPED = [Fault(60.0, "keeper", "h0"), Fault(60.1, "stopped", "h0", 70.0)]  # nobody kills the lead's agent
+
+
+def test_a_stopped_agent_answers_its_callers_once_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert broken(ELASTIC, *STOPPED, Fault(61.0, "save")) == ""
+    monkeypatch.setattr(lead.Lead, "_save", _no_answer)
+    world = short(ELASTIC, *STOPPED, Fault(61.0, "save"))
+    assert (failure(world) or "").startswith("I7: h0 has not answered save for 60 s") and world.agenda.now > 190.0
+
+
+@pytest.mark.parametrize("faults, until", [([], 95.0), (STOPPED, 136.0)], ids=["", "stopped"])
+def test_a_lead_that_outlives_its_lease(monkeypatch: pytest.MonkeyPatch, faults: List[Fault], until: float) -> None:
+    monkeypatch.setattr(LauncherSilence, "length_s", lambda self, now, since_boot: 0.0)
+    world = short(ELASTIC, *faults, Fault(60.2, "launcher"))
+    assert (failure(world) or "").startswith("I7: the launcher has been gone for ")
+    assert until < world.agenda.now < until + 1.0
 
 
 def test_agents_that_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

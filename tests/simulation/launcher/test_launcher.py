@@ -129,6 +129,14 @@ def test_a_launcher_shows_the_end_of_a_run_whose_lead_was_stopped_and_goes_on() 
     assert re.match("r-20260101-000000 stopped: no message from the launcher for 2[0-9] s", shown(world)[-1])
 
 
+def test_a_lead_that_was_stopped_past_its_lease_ends_its_run_as_soon_as_it_goes_on() -> None:
+    """Found by seed 3011349: the promise of its lease was looked at before the lead had looked at its clock."""
+    gone = Fault(20.0, "keeper", "h0"), Fault(31.0, "laptop off"), Fault(32.0, "stopped", "h0", 40.0)
+    world = lived(ATTACHED, *gone)
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert status["cause"].endswith("so its lease on the run ended") and world.agenda.now < 90.0
+
+
 def test_a_follower_affects_no_run() -> None:
     alone, watched = lived(ATTACHED, CTRL_C), lived(ATTACHED, Fault(10.0, "watch", seconds=20.0), CTRL_C)
     assert alone.operators.up.code == watched.operators.up.code
