@@ -151,15 +151,17 @@ class Stalls:
         """Return whether a task's last report is from before the newest return to a checkpoint."""
         return self._shared.get(task, 0) < self._fall.number
 
-    def pass_over(self, newest: int, restored: int, now: float) -> None:
-        """Record that training continues from the step ``restored``, though an earlier run had reached ``newest``.
+    def pass_over(self, task: str, newest: int, restored: int, now: float) -> None:
+        """Record that the chief, ``task``, continues from the step ``restored``, though it had reached ``newest``.
 
-        A step that this run has reached itself counts as lost only when a worker reports an earlier step.
+        A step that a worker of this run has reported counts as lost only when a worker reports an earlier step.
         """
         if self.newest is None or newest > self.newest:
             lost = max(0, newest - max(restored, self.newest or 0))
             is_below = restored < (self.newest or 0)  # then only a report shows that steps below are lost, too
             self._fell = self._fell + lost if is_below else newest - restored
+            if is_below:  # a report of this fall, which may be the first one, counts no step above again
+                self._tops[self._fall.number + (not self.is_from_before(task))] = newest
             self.newest, self._newest_at = newest, now
             self.advances += 1
             self.steps_lost += lost
@@ -200,7 +202,7 @@ class Stalls:
         if 0 < self._fell < below:  # late reports: these steps were lost in the fall before, and count now
             self._tops[self._fall.number] = max(self._tops[self._fall.number], self.newest or 0)
         self._fall = Fall(self._fall.number + 1, begun, now)
-        self._tops[self._fall.number] = last
+        self._tops[self._fall.number] = max(last, self._tops.get(self._fall.number, 0))
         self._tops.pop(self._fall.number - KEPT, None)
         lost = max(0, below - self._fell) if self._fell else max(0, last - begun)
         self._fell = max(self._fell, below)

@@ -92,7 +92,7 @@ class CheckpointProblems(SupervisionRule):
         if passed is not None and passed != self._passed_over:
             newest, restored = progress["passed_over_from"], progress["passed_over_to"]
             self._run.incidents.begin("checkpoint", now, task, cause=passed)
-            self._run.incidents.stalls.pass_over(newest, restored, now)
+            self._run.incidents.stalls.pass_over(task, newest, restored, now)
             self._passed_over = passed
 
 

@@ -217,6 +217,15 @@ def test_a_return_that_a_stopped_agent_reports_late_counts_once() -> None:
     assert status["lost_steps"] == world.training.steps_lost == 34
 
 
+@pytest.mark.parametrize("dies", [34.1, 34.3])
+def test_a_return_to_before_a_checkpoint_that_is_damaged_counts_once(dies: float) -> None:
+    """Found by this seed: the lead knew step 73 and the chief's 72, and the damaged checkpoint had 75."""
+    damaged = Fault(dies + 1.0, "damaged checkpoint", "h0")
+    world = lived(3010033, Fault(dies, "agent", "h0"), damaged, Fault(dies + 10.0, "stop"))
+    status = world.machines["h0"].folder.read_whole("status.json") or {}
+    assert status["lost_steps"] == world.training.steps_lost == 25
+
+
 SLEEPS, SILENT = Fault(1.3, "sleep", "h2", 11.0), [Fault(10.0, "line", "h1", 12.0), Fault(20.0, "cut in", "h2", 20.0)]
 
 

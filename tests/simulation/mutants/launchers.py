@@ -89,7 +89,7 @@ LAUNCHERS: List[Mutant] = [
     Mutant(
         "uncounted rollback",
         "the steps of checkpoints that are passed over count as lost nowhere (02a8026)",
-        (Edit(_EVENTS, "            self._run.incidents.stalls.pass_over(newest, restored, now)\n", ""),),
+        (Edit(_EVENTS, "            self._run.incidents.stalls.pass_over(task, newest, restored, now)\n", ""),),
         known=(DETACHED, _DAMAGED),
     ),
     Mutant(

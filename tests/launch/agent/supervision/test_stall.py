@@ -112,7 +112,7 @@ def test_a_checkpoint_that_is_passed_over_costs_the_same_whether_the_lead_knew_o
     for known in (600, 605):
         stalls = Stalls()
         stalls.restore(known, 1.0, None, {"worker:0": known, "worker:1": known})
-        stalls.pass_over(605, 120, 20.0)
+        stalls.pass_over("worker:0", 605, 120, 20.0)
         stalls.record("worker:0", {"step": 121, "examples": 1, "checkpoint_step": 120}, 20.0, chief=True)
         assert stalls.steps_lost == 605 - 120
 
@@ -163,3 +163,21 @@ def test_a_return_that_only_an_old_report_shows_does_not_count_again_with_the_ne
     stalls.restart_examples("worker:1")
     stalls.record("worker:1", {"step": 176, "examples": 1, "joins": 1, "joined_step": 175}, 31.0)
     assert stalls.steps_lost == (163 - 150) + (196 - 175)
+
+
+def test_steps_up_to_a_checkpoint_that_the_chief_passes_over_count_once() -> None:
+    """Whoever reports the return first, and also where a late report has such a step: a simulated history found it."""
+    for chief_is_first in (True, False):
+        stalls = Stalls()
+        stalls.restore(73, 1.0, None, {"worker:0": 72, "worker:1": 73, "worker:2": 73})
+        back = {"step": 51, "examples": 1, "joins": 1, "joined_step": 50}
+        if not chief_is_first:
+            stalls.record("worker:1", back, 5.0)
+        stalls.pass_over("worker:0", 75, 50, 6.0)
+        stalls.record("worker:0", back, 6.0, chief=True)
+        assert stalls.steps_lost == 75 - 50
+        stalls.record("worker:1", {**back, "step": 52, "examples": 2}, 7.0)
+        stalls.record("worker:2", {"step": 74, "examples": 74}, 7.0)
+        stalls.restart_examples("worker:2")
+        stalls.record("worker:2", back, 8.0)
+        assert stalls.steps_lost == 75 - 50
