@@ -92,6 +92,8 @@ class Disk:
     def _left(file: File, before: Optional[File], torn: Optional[Random]) -> List[Optional[bytes]]:
         """What may be left of a file that has been changed since it was synced."""
         old = None if before is None else before.data if before.synced is None else before.synced
+        if file.synced == file.data:  # it is there whole, but perhaps not under its name yet
+            return [file.data, old]
         pieces = [] if torn is None else [file.data[: torn.randrange(len(file.data) + 1)], bytes(len(file.data))]
         return [file.data, file.data, old, b"", *pieces]
 

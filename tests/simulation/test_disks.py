@@ -193,6 +193,21 @@ def test_the_name_of_a_file_is_lost_until_its_folder_is_synced() -> None:
     assert found == {True, False}
 
 
+def test_a_file_that_is_synced_before_it_gets_its_name_is_never_in_pieces() -> None:
+    path, found = f"{FOLDER}/attempts.json", set()
+    for seed in range(60):
+        disk = Disk(lambda: 0.0)
+        written_by(disk, path, "old", True)
+        with disk.handles.open(f"{path}.partial", "w") as file:
+            file.write("new")
+            file.flush()
+            disk.handles.fsync(file.fileno())
+        disk.replace(f"{path}.partial", path)
+        disk.lose(Random(seed), is_torn=True)
+        found.add(disk.read(path))
+    assert found == {b"old", b"new"}
+
+
 def test_a_disk_that_is_full_takes_a_shorter_text_in_the_place_of_a_file() -> None:
     disk = Disk(lambda: 0.0)
     disk.write("/a", "long text")

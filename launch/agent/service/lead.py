@@ -77,7 +77,7 @@ class Lead(Agent):
         self._has_given_up = False  # whether the lease of a launcher has ended the run
         self._has_go = False
         self._publication = Publication(self._supervisor, folder, self._replicas, self._hooks, request.returns)
-        self._attempts = recovery.Attempts(folder, request.returns)
+        self._attempts = recovery.Attempts(folder)
         self._look_at = 0.0
 
     # -- the loop

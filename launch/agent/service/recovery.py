@@ -26,14 +26,11 @@ class Attempts:
     """A file with each task's newest attempt, which the lead writes before it sends the order to start.
 
     The lead writes the status only later. If the lead ended in between, the next lead would, without this file, use
-    the number of an attempt twice.
-
-    Args:
-      durable: whether the file must survive a power cut, since a boot starts the next lead.
+    the number of an attempt twice. The file survives a power cut.
     """
 
-    def __init__(self, folder: RunFolder, durable: bool):
-        self._folder, self._durable = folder, durable
+    def __init__(self, folder: RunFolder):
+        self._folder = folder
         self._newest: Dict[str, Any] = folder.read_whole(ATTEMPTS) or {}
 
     def note(self, orders: Sequence[Order]) -> None:
@@ -41,7 +38,7 @@ class Attempts:
         ordered = {order.task: order.attempt for order in orders if isinstance(order, Start)}
         if ordered:
             self._newest.update(ordered)
-            self._folder.note(ATTEMPTS, self._newest, self._durable)
+            self._folder.note(ATTEMPTS, self._newest, durable=True)
 
     def continue_in(self, run: Supervisor, earlier: Optional[RunStatus] = None) -> None:
         """Let each task of ``run`` begin with the attempt after its newest attempt in this file or in ``earlier``.

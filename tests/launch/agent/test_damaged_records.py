@@ -68,7 +68,7 @@ def write_all(folder: RunFolder, request: RunRequest) -> None:
     process_records.ProcessRecord(folder, 0).note([Process(1 << 22, 0, 1, 1, "S", 1)])
     control.ContainerRecord(folder, SimpleNamespace(program="no-such-runtime")).begins("launch.r")  # type: ignore[arg-type]
     control_groups.write_place(folder, SimpleNamespace(folder=folder.own / "groups"))  # type: ignore[arg-type]
-    recovery.Attempts(folder, durable=False).note(orders)
+    recovery.Attempts(folder).note(orders)
     folder.note(recovery.DETACHED, {})
     folder.note("status.json", to_values(shown))
     publication.ReportFile(folder, lambda: 1.0).note(shown, final=True)
@@ -137,7 +137,7 @@ def readers(folder: RunFolder, request: RunRequest) -> Dict[str, Callable[[], An
     prune = PruneRequest(("h",), str(folder.workdir), "r", Keep(), 2e9)
     return {
         "goes on": lambda: beginning.goes_on(folder, replace(request, run_plan=run_plan("h:2222"))),
-        "next lead": lambda: recovery.Attempts(folder, False).continue_in(Replay().run, _earlier(folder)),
+        "next lead": lambda: recovery.Attempts(folder).continue_in(Replay().run, _earlier(folder)),
         "next report": lambda: publication.ReportFile(folder, lambda: 1.0).note(Replay().run.status(), final=False),
         "next hooks": lambda: asyncio.run(_resumed(folder, request)),
         "boot": lambda: beginning.start_again(folder.own, lambda asked: {"ready": True}),

@@ -1,9 +1,10 @@
 """A lead that was started again goes on where the one before had come to."""
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import pytest
 
@@ -49,10 +50,22 @@ def test_an_attempt_that_was_ordered_since_the_last_status_is_not_ordered_once_m
     folder = RunFolder(tmp_path, "r-1", "a")
     folder.create()
     replay, following = Replay(), Replay()
-    recovery.Attempts(folder, durable=False).note(replay.at(1.0, *map(Joined, replay.run.plan.hosts), Go()))
-    recovery.Attempts(folder, durable=True).note([Start("worker:1", 1)])
-    recovery.Attempts(folder, durable=False).continue_in(following.run)
+    recovery.Attempts(folder).note(replay.at(1.0, *map(Joined, replay.run.plan.hosts), Go()))
+    recovery.Attempts(folder).note([Start("worker:1", 1)])
+    recovery.Attempts(folder).continue_in(following.run)
     assert [task.attempt for task in following.run.tasks.values()] == [1, 1, 2]
+
+
+def test_the_record_of_attempts_is_on_disk_before_the_order_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut took it where a launcher, and no boot, had the lead begin again."""
+    folder = RunFolder(tmp_path, "r-1", "a")
+    folder.create()
+    synced: List[int] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
+    recovery.Attempts(folder).note([Start("worker:1", 1)])
+    assert synced == [(folder.own / recovery.ATTEMPTS).stat().st_ino, folder.own.stat().st_ino]
 
 
 def test_the_incidents_so_far_are_kept_and_the_end_of_the_agent_is_the_next() -> None:
