@@ -79,6 +79,7 @@ PARTS = [
     Part("TrainingMetrics", CALLBACKS, [r"(?<=metrics = )TrainingMetrics\(.*\) if .* else (?=None)"]),
     Part("FirstBatches", CALLBACKS, [r"^ *batches = FirstBatches\(.*\n", r", batches(?=\])"]),
     Part("UnreadArgs", CALLBACKS, [r"UnreadArgs\(.*?\), "]),
+    Part("Scopes", CALLBACKS, [r", Scopes\(.*?\)(?=\])"]),
     Part("Summaries", CALLBACKS, [r"^ *summaries = Summaries\((?:\n {12}.*)*\n *\)\n", r"summaries, "], ["StepTimes"]),
     Part("Evaluating", CALLBACKS, [r"^ *if .*\n *made\.append\(Evaluating\(.*\n"]),
     Part("BestCheckpoint", CALLBACKS, [r"^ *if .*\n *made\.append\(BestCheckpoint\(.*\n"]),

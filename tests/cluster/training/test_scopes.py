@@ -1,16 +1,19 @@
 """XLA compiles nothing of a worker on TensorFlow 1.15, unless the environment has flags for it; a warning says so."""
 
+import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict
 
 import pytest
 
 from cluster.job import Job
-from cluster.runtime.tf_compat import XLA, leave_out_xla, tf
-from cluster.training.job_warnings import Scopes
+from cluster.runtime.tf_compat import XLA, tf
+from tests.support.training.alone import train_alone
+from tests.support.training.jobs import table
 
 OLD = tf.__version__.startswith("1.")
 WANTED = {XLA: "--tf_xla_auto_jit=0"}
@@ -35,17 +38,19 @@ def test_a_scope_is_compiled_where_the_environment_has_flags_and_on_tensorflow_2
     assert (b"_XlaRun" in ran.split()) == bool(flags or not OLD)
 
 
-def test_a_model_with_a_scope_gets_a_warning_with_the_flag_that_compiles_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("flags", ["", WANTED[XLA]], ids=["none", "wanted"])
+def test_a_chief_warns_of_a_scope_that_is_not_compiled_and_names_the_flag_that_compiles_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str
 ) -> None:
-    job = Job(str(tmp_path / "job.py"), print, print, print)
-    monkeypatch.setenv(XLA, "")  # so that it is as before after the test
-    monkeypatch.delenv(XLA)
-    leave_out_xla()
-    with tf.Graph().as_default() as graph:
-        assert Scopes(job, graph).warnings() == []
-        with tf.xla.experimental.jit_scope():
-            tf.constant(1.0)
-        assert ["--tf_xla_auto_jit=0" in text for text in Scopes(job, graph).warnings()] == [True] * OLD
-        monkeypatch.setenv(XLA, "--tf_xla_auto_jit=0")
-        assert Scopes(job, graph).warnings() == []
+    monkeypatch.setenv(XLA, flags)
+    if not flags:
+        monkeypatch.delenv(XLA)
+
+    def model(**batch: Any) -> Any:
+        with tf.xla.experimental.jit_scope() if OLD else nullcontext():  # 2.x compiles no graph of several devices
+            return table.model(**batch) + 0.0
+
+    job = Job(table.__file__, table.inputs, model, table.optimizer)
+    assert train_alone(job, tmp_path, {"examples": 320}, steps=2, towers=1).succeeded
+    warnings = json.loads((tmp_path / "worker.0" / "progress.json").read_text())["warnings"]
+    assert [WANTED[XLA] in text for text in warnings] == [True] * (OLD and not flags)
