@@ -136,7 +136,8 @@ def hand_over(world: Any, fleet: Any, plan: Any, found: Any) -> None:
     try:
         if not all(world.network._passes(*pair) for pair in [(found.host, lead.host), (lead.host, found.host)]):
             raise OSError("the checkpoint did not arrive")
-        runs.note_generation(folder, found.generation)
+        with lead._spot().within():  # on that host
+            runs.note_generation(folder, found.generation)
         saved.write(lead.disk, folder.replica, found.step)
     except OSError as error:
         raise CannotStart([HostProblem(lead.host, ProblemKind.SILENT, str(error))]) from error
