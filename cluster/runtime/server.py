@@ -43,6 +43,7 @@ def start(task: Task, devices: int = 1, threads: int = 0) -> Any:
         os.environ.pop(name, None)
         os.environ.pop(name.upper(), None)
     _refuse_taken_port(task)
+    leave_out_xla()
     cluster = tf.train.ClusterSpec(dict(task.cluster))
     server = tf.train.Server(
         cluster, job_name=task.role, task_index=task.index, config=_server_config(devices, threads)
@@ -55,6 +56,7 @@ def settle_threads(devices: int = 1, threads: int = 0) -> None:
 
     Call this function before any code that may open a session. The arguments are those of ``start``.
     """
+    leave_out_xla()
     config = _server_config(devices, threads)
     config.device_count["GPU"] = 0  # the server takes the memory of GPUs
     keep(tf.Session(graph=tf.Graph(), config=config))
@@ -113,7 +115,6 @@ def threads_of(settings: Train) -> int:
 
 def _server_config(devices: int, threads: int) -> Any:
     """Return the options of the server. The server creates the devices, so a session ignores options of devices."""
-    leave_out_xla()
     config = tf.ConfigProto(
         device_count={"CPU": devices}, allow_soft_placement=True, intra_op_parallelism_threads=threads
     )

@@ -1,5 +1,4 @@
-"""Warnings about a job that trains, but perhaps not as intended: args that no code reads, workers with the same batch,
-parts that XLA was to compile.
+"""Warnings about a job that trains, but perhaps not as intended.
 
 The job's ``args`` record the keys that its functions read. No function reads a misspelt key.
 
@@ -7,6 +6,8 @@ If ``inputs`` gives each worker all examples instead of a shard, workers begin w
 each worker also computes a digest of its batch, and writes it to ``ps:0``. The chief compares the digests of all
 workers. It ignores a batch of equal examples, because a sharded dataset may have such batches. A restarted worker
 writes no digest: its batch may be one that another worker has read.
+
+A model with ``tf.xla.experimental.jit_scope`` asks XLA for what ``tf_compat.leave_out_xla`` prevents.
 """
 
 import difflib

@@ -3,16 +3,12 @@
 As in a worker, XLA takes no part in them (``tf_compat.leave_out_xla``).
 """
 
-import os
 import sys
 from typing import Any, Iterator, Optional
 
 import pytest
 
 from tests.support.training import kept, refused_requests
-
-if sys.version_info < (3, 8):  # with TensorFlow 1.15
-    os.environ.setdefault("TF_XLA_FLAGS", "--tf_xla_clustering_fuel=0")
 
 
 def pytest_runtest_protocol(item: Any, nextitem: Any) -> Optional[bool]:
@@ -38,6 +34,9 @@ def sessions_rewrite_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     sessions: Any = sys.modules.get("tensorflow.python.client.session")  # absent where no module loads TensorFlow
     if sessions is None:
         return
+    compat: Any = sys.modules.get("cluster.runtime.tf_compat")  # XLA takes no part in them, either
+    if compat is not None:
+        compat.leave_out_xla()
     begin = sessions.BaseSession.__init__
 
     def without_rewriting(session: Any, target: str = "", graph: Any = None, config: Any = None) -> None:
