@@ -15,6 +15,7 @@ _FILE, _DATA = "launch.py", b"print(1)"
 _MANIFEST = json.dumps({_FILE: [0o600, len(_DATA), hashlib.sha256(_DATA).hexdigest()]}).encode()
 _DIGEST = hashlib.sha256(_MANIFEST).hexdigest()[:16]
 CODE = Code({"launcher": Bundle(_DATA, _DIGEST)})
+_FULL = SimpleNamespace(f_bavail=0, f_frsize=4096, f_favail=0)  # of a disk that takes no code
 _GZIP = 31  # of zlib: with the head of a gzip file
 _MAIN = "\nmain()\n"  # the last line of the bootstrap
 _BOOTSTRAP: Any = find_spec("launch.agent.bootstrap")
@@ -45,8 +46,8 @@ def has_code(machine: Any, greeting: Dict[str, Any], read: Any, tell: Callable[[
         install(disk, workdir, zlib.decompress(data, _GZIP))
 
     names.update(
-        os=SimpleNamespace(path=os.path, lstat=disk.lstat, read=read), tell=tell, unpack=unpack,
-        refusal=lambda workdir: None, make=lambda folder: None, renew=lambda folder: None,
+        os=SimpleNamespace(path=os.path, lstat=disk.lstat, read=read, statvfs=lambda folder: _FULL), tell=tell,
+        unpack=unpack, refusal=lambda workdir: None, make=lambda folder: None, renew=lambda folder: None,
     )  # fmt: skip
     return bool(names["has_code"](greeting, str(workdir)))
 

@@ -99,6 +99,12 @@ def test_code_of_which_a_byte_has_changed_on_a_host_is_sent_again() -> None:
     assert texts(world, "other")[-1] == "launch down ends: 0" and code.runs(world.machines["h2"])
 
 
+def test_a_full_disk_that_takes_no_code_has_a_line_with_what_is_left() -> None:
+    faults = [Fault(18.0, "damaged code", "h2"), Fault(19.0, "disk", "h2", 30.0), Fault(20.0, "stop")]
+    down = texts(lived(DETACHED, *faults), "other")
+    assert any("0.0 MB and 0 files left" in line for line in down) and down[-1] == "launch down ends: 4"
+
+
 def test_a_launcher_that_is_paused_by_ctrl_z_keeps_its_run() -> None:
     world = lived(ATTACHED, Fault(15.0, "ctrl-z", seconds=60.0), Fault(90.0, "ctrl-c"))
     assert world.operators.up.code == 130
