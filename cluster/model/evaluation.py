@@ -7,7 +7,6 @@ from cluster.job import Job
 from cluster.metrics import metrics_of
 from cluster.model.job_results import SOURCES, batch_of
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.examples import AllExamples
 from cluster.scoring.metric_columns import Columns
 from cluster.sharing.variables import Sharing
 from cluster.stages import tower_on
@@ -104,10 +103,8 @@ class Evaluation:
         """Return the values of the loss and of all metrics on the held-out examples, by name.
 
         The loss, and a metric per example, is the mean over the examples. A metric of ``tf.metrics`` has the value that
-        it has after the last batch. For metrics of ``cluster.metrics`` the method keeps the columns of all examples: 8
-        bytes per example for a label and a score of float32. When the memory for columns is full, the method measures
-        these metrics on the first examples only, and prints a note. An undefined value is NaN, and so is a mean over no
-        examples.
+        it has after the last batch. An undefined value is NaN, and so is a mean over no examples. Where values of
+        ``cluster.metrics`` are not exact, as there are millions of examples, the method prints by how much.
 
         Args:
           batches: the largest number of batches to take; None for all.
@@ -118,21 +115,16 @@ class Evaluation:
         session.run(self._start)
         examples = 0
         sums = dict.fromkeys(self._sums, 0.0)
-        kept = AllExamples(len(self._columns.tensors))
+        measurement = self._columns.measurement()
         for size, totals, columns, _ in islice(_until_end(session, self._fetches), batches):
             examples += int(size)
             sums = {name: sum_ + float(totals[name]) for name, sum_ in sums.items()}
-            kept.add(columns, int(size))
-        if kept.is_full:
-            print(_of_the_first(kept.length, examples, self._columns.names), flush=True)
+            measurement.add(columns)
+        for note in measurement.notes():
+            print(note, flush=True)
         found = {name: sum_ / examples if examples else float("nan") for name, sum_ in sums.items()}
-        found.update(self._columns.values(kept.columns()) if examples else {})
+        found.update(measurement.values() if examples else {})
         return {**found, **{name: float(value) for name, value in session.run(self._counted).items()}}
-
-
-def _of_the_first(kept: int, examples: int, names: Sequence[str]) -> str:
-    what = f"{', '.join(names)}: measured on the first {kept:,} of {examples:,} held-out examples"
-    return f"{what}, which take a quarter of the free memory; the loss covers all examples"
 
 
 def _total(values: Any) -> Any:

@@ -2,5 +2,4 @@
 
 model_calls  the calls of ``model_fn`` and ``input_fn``, and what they return
 minimized    the optimizer that minimises the loss; a ``train_op`` that does more is refused
-batch_names  features and labels as one batch of {name: tensor}, and back
 """

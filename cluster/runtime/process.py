@@ -1,50 +1,16 @@
-"""This process on its host: the memory that it may take, the memory that it returns, and output on a full disk.
+"""This process on its host: the memory that it returns, and output on a full disk.
 
-The host and the control group limit the memory. glibc keeps freed blocks in each thread that received a tensor:
-hundreds of megabytes, after a checkpoint. A full disk under the log must not end the training.
+glibc keeps freed blocks in each thread that received a tensor: hundreds of megabytes, after a checkpoint. A full disk
+under the log must not end the training.
 """
 
-import contextlib
 import ctypes
 import errno
 import io
-import re
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, Iterator, List
-
-_HOST, _GROUPS, _OWN_GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-
-
-def memory_left() -> int:
-    """Return the bytes of memory that this process may still take; files in the page cache count as free."""
-    return max(0, min([1024 * _number_in(_HOST.read_text(), "MemAvailable:"), *_left_in_groups()]))
-
-
-def _left_in_groups() -> List[int]:
-    """Return the bytes left in this process's control group of version 2, and in each group above it with a limit."""
-    found: List[int] = []
-    with contextlib.suppress(OSError, StopIteration):
-        path = next(line[len("0::/") :] for line in _OWN_GROUP.read_text().splitlines() if line.startswith("0::/"))
-        group = _GROUPS / path
-        for each in (group, *group.parents):
-            found += _left_in(each)
-    return found
-
-
-def _left_in(group: Path) -> List[int]:
-    with contextlib.suppress(OSError, ValueError):  # ValueError: no limit
-        limit, stat = int((group / "memory.max").read_text()), (group / "memory.stat").read_text()
-        return [limit - _number_in(stat, "anon") - _number_in(stat, "shmem")]
-    return []
-
-
-def _number_in(text: str, name: str) -> int:
-    found = re.search(rf"^{name}\s+(\d+)", text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
-
+from typing import Any, Iterator
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 TRIM_S = 60.0  # a trim of a large heap takes some milliseconds, and steps take the memory back in as many

@@ -1,4 +1,4 @@
-"""Examples for the measurement of metrics: all of an evaluation, or the newest of training; and their slices.
+"""Examples of metrics: their slices, and the newest of training.
 
 Each worker packs its newest examples as bytes, and the chief joins them. The bytes are a line of JSON with type and
 length of each column, and then the columns. A column of strings begins with the length of each string.
@@ -7,57 +7,9 @@ length of each column, and then the columns. A column of strings begins with the
 import hashlib
 import json
 from collections import deque
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
-
-from cluster.runtime import process
-
-_OF_A_STRING = 200  # bytes in addition to its own: Python's, and an entry of a dictionary
-_PART_OF_MEMORY = 0.25  # for columns: a measurement takes up to three times as much again
-
-
-class AllExamples:
-    """The columns of all examples of an evaluation; if they do not fit into memory, those of the first examples.
-
-    A string takes 8 bytes for each example that has it, and its own length once.
-
-    Attributes:
-      length: the number of examples that are kept.
-      is_full: whether an example did not fit; neither this example nor a later one is kept.
-    """
-
-    def __init__(self, columns: int):
-        self._chunks: List[List[np.ndarray]] = [[] for _ in range(columns)]
-        self._strings: Dict[Any, Any] = {}
-        self._left = int(_PART_OF_MEMORY * process.memory_left())  # bytes
-        self.length, self.is_full = 0, False
-
-    def add(self, columns: Sequence[np.ndarray], length: int) -> None:
-        """Add a batch of ``length`` examples, unless this batch or an earlier one does not fit into memory.
-
-        A column may have fewer values than ``length``: a metric may cover only some of the examples.
-        """
-        columns = [self._shared(each) if each.dtype == object else each for each in columns]
-        self._left -= sum(each.nbytes for each in columns)
-        self.is_full |= self._left < 0
-        if self.is_full:
-            return
-        self.length += length
-        for chunks, each in zip(self._chunks, columns):
-            chunks.append(each)
-
-    def _shared(self, strings: np.ndarray) -> np.ndarray:
-        self._left -= sum(len(each) + _OF_A_STRING for each in {*strings} - self._strings.keys())
-        shared = np.empty(len(strings), object)
-        shared[:] = [self._strings.setdefault(each, each) for each in strings]
-        return shared
-
-    def columns(self) -> List[np.ndarray]:
-        """Return the columns, [n] each. During the call, one column at a time is in memory twice."""
-        for index, chunks in enumerate(self._chunks):
-            self._chunks[index] = [np.concatenate(chunks) if chunks else np.zeros(0)]
-        return [joined for (joined,) in self._chunks]
 
 
 class NewestExamples:
@@ -142,51 +94,57 @@ def together(windows: Sequence[Sequence[np.ndarray]]) -> List[np.ndarray]:
 
 OTHERS = "others"
 MOST_SLICED = 100_000  # different values that are distinguished; examples of further values are among the others
-_AT_ONCE = 1 << 16  # values
 _LONGEST = 40  # characters of a name
 
 
 class Slice(NamedTuple):
-    """One slice: its name in results, and the mask of its examples, bool [n]."""
+    """One slice: its name in results, and whether each number of ``SliceNumbers`` belongs to it."""
 
     name: str
-    examples: np.ndarray
+    numbers: np.ndarray
 
 
-def largest_slices(values: Union[Sequence[Any], np.ndarray], most: int) -> List[Slice]:
-    """Return the ``most`` slices with the most examples, then a slice of all other examples, if any remain.
+class SliceNumbers:
+    """The values by which examples are sliced, numbered from 1 as they come; 0 is the number of all further values."""
 
-    Of slices with equally many examples, the slice that came first counts as larger.
+    def __init__(self) -> None:
+        self._numbers: Dict[Any, int] = {}
+        self._sizes = np.zeros(1, np.int64)
 
-    Args:
-      values: the slice of each example: integers, booleans, or strings as bytes.
-    """
-    codes: Dict[Any, int] = {}
-    numbers = np.fromiter((_code(codes, value) for value in _of_python(values)), np.int32, len(values))
-    sizes = np.bincount(numbers[numbers < MOST_SLICED], minlength=len(codes))
-    chosen = np.argsort(-sizes, kind="stable")[:most]
-    names = list(codes)
-    found = [Slice(slice_name(names[code]), numbers == code) for code in chosen]
-    is_other = np.ones(MOST_SLICED + 1, bool)
-    is_other[chosen] = False
-    others = is_other[numbers]
-    return [*found, Slice(OTHERS, others)] if others.any() else found
+    def numbers_of(self, values: np.ndarray) -> np.ndarray:
+        """Return the number of each value, and count the examples.
 
+        Args:
+          values: integers, booleans, or strings as bytes, [n].
+        """
+        found = np.fromiter(map(self._number, values.tolist()), np.int32, len(values))
+        sizes = np.bincount(found, minlength=self.number)
+        sizes[: len(self._sizes)] += self._sizes
+        self._sizes = sizes
+        return found
 
-def _of_python(values: Union[Sequence[Any], np.ndarray]) -> Iterator[Any]:
-    """Yield values as Python objects, without creating all objects at once."""
-    for begin in range(0, len(values), _AT_ONCE):
-        some = values[begin : begin + _AT_ONCE]
-        yield from some.tolist() if isinstance(some, np.ndarray) else some
+    @property
+    def number(self) -> int:
+        """Return how many numbers there are."""
+        return len(self._numbers) + 1
 
+    def largest(self, most: int) -> List[Slice]:
+        """Return the ``most`` slices with the most examples, then a slice of all other examples, if any remain.
 
-def _code(codes: Dict[Any, int], value: Any) -> int:
-    known = codes.get(value)
-    if known is not None:
-        return known
-    if len(codes) >= MOST_SLICED:
-        return MOST_SLICED
-    return codes.setdefault(value, len(codes))
+        Of slices with equally many examples, the slice that came first counts as larger.
+        """
+        chosen = 1 + np.argsort(-self._sizes[1:], kind="stable")[:most]
+        names = list(self._numbers)
+        found = [Slice(slice_name(names[each - 1]), np.arange(self.number) == each) for each in chosen]
+        others = np.ones(self.number, bool)
+        others[chosen] = False
+        return [*found, Slice(OTHERS, others)] if self._sizes[others].any() else found
+
+    def _number(self, value: Any) -> int:
+        known = self._numbers.get(value)
+        if known is not None:
+            return known
+        return self._numbers.setdefault(value, self.number) if self.number <= MOST_SLICED else 0
 
 
 def slice_name(value: Any) -> str:

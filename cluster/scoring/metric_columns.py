@@ -2,14 +2,11 @@
 
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-import numpy as np
-
-from cluster.errors import JobError
 from cluster.job import Job
 from cluster.metrics import Metric
 from cluster.runtime.tensors import identities
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.measures import BadExamples, Reading, read_metrics
+from cluster.scoring.measures import Measurement, Reading
 
 MOST_VALUES = 1000  # of all metrics and their slices
 
@@ -49,16 +46,9 @@ class Columns:
         sliced = [metric for metric, reading in self._readings.items() if reading.most]
         return name in self._readings or any(name.startswith(f"{metric}/") for metric in sliced)
 
-    def values(self, columns: Sequence[np.ndarray]) -> Dict[str, float]:
-        """Return the value of each metric, and of each of its slices, for the fetched ``columns``; NaN if undefined.
-
-        Raises:
-          JobError: a metric has no meaning for these examples.
-        """
-        try:
-            return read_metrics(self._readings, columns)
-        except BadExamples as error:
-            raise JobError(f"{self._job.place('model')}: {error}") from None
+    def measurement(self) -> Measurement:
+        """Return a measurement of all metrics, without an example yet; it takes the fetched tensors."""
+        return Measurement(self._job.place("model"), self._readings)
 
     def _reading(self, name: str, metric: Metric) -> Reading:
         return Reading(metric.kind, {part: self._column(name, part) for part in metric.tensors}, metric.most)

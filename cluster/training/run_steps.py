@@ -186,7 +186,9 @@ class TrainingMetrics(Callback):
             session.run(self._write, {self._own: pack(own)})
             return
         others = [unpack(data) for data in session.run(self._read) if data]
-        self.latest = self._columns.values(together([own, *others]))
+        measurement = self._columns.measurement()
+        measurement.add(together([own, *others]))
+        self.latest = measurement.values()
 
     def fields(self) -> Dict[str, Any]:
         """Return the field of ``Progress`` with the newest metrics."""

@@ -1,5 +1,6 @@
 """An evaluation tells what the model is worth on all held-out examples, or on so many batches of them."""
 
+import re
 from typing import Any, Dict, Iterator
 
 import numpy as np
@@ -9,8 +10,8 @@ from cluster import metrics
 from cluster.errors import JobError
 from cluster.job import Job
 from cluster.model.evaluation import Evaluation
-from cluster.runtime import process
 from cluster.runtime.tf_compat import tf
+from cluster.scoring import ranked_scores
 from cluster.sharing.variables import Sharing
 from cluster.task import Task
 from cluster.towers import outputs_of
@@ -54,14 +55,15 @@ def absolute_errors(x: Any) -> Any:
     return w * x, {"even": tf.cast(tf.equal(x % 2, 0), tf.float32)}
 
 
-def test_metrics_of_more_examples_than_memory_holds_are_of_the_first_and_the_loss_is_of_all(
+def test_a_note_has_the_distance_from_the_exact_area_where_there_are_too_many_scores(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(process, "memory_left", lambda: 4 * 4 * 7)  # a float32 for each of seven
-    evaluation = built(lambda x: (x, {"last": metrics.mean(x)}))
-    assert run(evaluation) == [{"loss": 4.5, "last": 1.5}]
-    assert "last: measured on the first 4 of 10 held-out examples" in capsys.readouterr().out
-    assert run(evaluation, batches=1) == [{"loss": 1.5, "last": 1.5}] and not capsys.readouterr().out
+    monkeypatch.setattr(ranked_scores, "MOST_ROWS", 4)
+    evaluation = built(lambda x: (x, {"auc": metrics.by(x > 100, metrics.auc(x % 2, x))}))
+    (found,) = run(evaluation)
+    assert abs(found["auc"] - 0.6) <= 0.2 and found["auc"] == found["auc/False"]  # 15 of 25 pairs are in order
+    assert re.search(r"^auc: at most [12]\.\de-01 from the exact value; at most", capsys.readouterr().out)
+    assert "auc" in run(evaluation, batches=1)[0] and not capsys.readouterr().out
 
 
 def test_it_is_the_mean_over_examples_however_they_are_batched() -> None:

@@ -8,9 +8,8 @@ import pytest
 from cluster import metrics
 from cluster.errors import JobError
 from cluster.job import Job
-from cluster.runtime import process
 from cluster.runtime.tf_compat import tf
-from cluster.scoring.examples import AllExamples, NewestExamples
+from cluster.scoring.examples import NewestExamples
 from cluster.scoring.metric_columns import Columns
 
 JOB = Job("job.py", lambda: None, lambda: None, lambda: None)
@@ -25,7 +24,9 @@ def graph() -> Iterator[Any]:
 def values(*towers: Dict[str, metrics.Metric]) -> Dict[str, float]:
     columns = Columns(JOB, towers)
     with tf.Session() as session:
-        return columns.values(session.run(columns.tensors))
+        measurement = columns.measurement()
+        measurement.add(session.run(columns.tensors))
+        return measurement.values()
 
 
 def test_a_tensor_that_many_metrics_use_is_fetched_once() -> None:
@@ -89,23 +90,12 @@ def test_slices_of_slices_are_refused() -> None:
 def test_the_newest_examples_are_the_last_of_all_and_stay_side_by_side(seed: int) -> None:
     random = np.random.RandomState(seed)
     most = int(random.randint(1, 40))
-    newest, everything = NewestExamples(2, most), AllExamples(2)
+    newest, everything = NewestExamples(2, most), np.zeros(0)
     assert newest.columns() is None
     for _ in range(30):
         batch = random.rand(random.randint(0, 15))
         newest.add([batch, -batch])
-        everything.add([batch, -batch], len(batch))
+        everything = np.concatenate([everything, batch])
         first, second = newest.columns() or []
-        assert (first == everything.columns()[0][-most:]).all()
+        assert (first == everything[-most:]).all()
         assert (second == -first).all()
-
-
-@pytest.mark.parametrize("batch", [np.arange(5, dtype=np.float32), np.array([b"a", b"b", b"a", b"c", b"c"], object)])
-def test_an_evaluation_keeps_the_first_examples_that_fit_into_memory(batch: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(process, "memory_left", lambda: 4 * (2 * batch.nbytes + 1000))
-    kept = AllExamples(1)
-    for _ in range(60):
-        kept.add([batch], 5)
-    assert kept.is_full and kept.length == len(kept.columns()[0]) >= 10
-    assert kept.columns()[0].tolist() == (60 * batch.tolist())[: kept.length]
-    assert kept.length * batch.itemsize <= 2 * batch.nbytes + 1000

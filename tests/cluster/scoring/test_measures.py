@@ -1,14 +1,13 @@
 """Every measure is what its definition says, written out over pairs and examples."""
 
 import math
-import tracemalloc
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 import pytest
 
-from cluster.scoring import measures
-from cluster.scoring.measures import BadExamples, measure
+from cluster.scoring import ranked_scores
+from cluster.scoring.measures import BadExamples, MeasuredMetric
 
 SEEDS = range(30)
 
@@ -25,10 +24,31 @@ def drawn(seed: int) -> Dict[str, np.ndarray]:
     }
 
 
-@pytest.fixture(autouse=True, params=[1, 2, 7, 1 << 20])
-def few_at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (measures, measures):
-        monkeypatch.setattr(module, "_AT_ONCE", request.param)
+@pytest.fixture(autouse=True, params=[1, 7, 100])
+def at_once(request: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many examples come together. The table of scores takes them in as they come; here it is large."""
+    monkeypatch.setattr(ranked_scores.RankedScores, "add", _joining(ranked_scores.RankedScores.add))
+    return int(request.param)
+
+
+def _joining(add: Any) -> Any:
+    def joined(self: Any, *of: Any) -> None:
+        add(self, *of)
+        self._join()
+
+    return joined
+
+
+@pytest.fixture
+def measure(at_once: int) -> Any:
+    def found(kind: str, parts: Dict[str, np.ndarray]) -> float:
+        measured = MeasuredMetric(kind)
+        for begin in range(0, max(map(len, parts.values())), at_once):
+            measured.add({part: values[begin : begin + at_once] for part, values in parts.items()})
+        assert measured.note() == ""
+        return measured.values()[""]
+
+    return found
 
 
 def area_by_pairs(label: Any, score: Any, weight: Any) -> Optional[float]:
@@ -59,7 +79,7 @@ def same(found: float, expected: Optional[float]) -> bool:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_area_is_the_share_of_pairs_in_the_right_order_by_weight(seed: int) -> None:
+def test_the_area_is_the_share_of_pairs_in_the_right_order_by_weight(seed: int, measure: Any) -> None:
     examples = drawn(seed)
     del examples["group"]
     assert same(measure("auc", examples), area_by_pairs(**examples))
@@ -68,7 +88,7 @@ def test_the_area_is_the_share_of_pairs_in_the_right_order_by_weight(seed: int) 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_grouped_area_is_the_mean_over_groups_of_both_kinds_by_their_examples(seed: int) -> None:
+def test_the_grouped_area_is_the_mean_over_groups_of_both_kinds_by_their_examples(seed: int, measure: Any) -> None:
     examples = drawn(seed)
     assert same(measure("grouped_auc", examples), grouped_by_pairs(**examples))
     del examples["weight"]
@@ -76,7 +96,7 @@ def test_the_grouped_area_is_the_mean_over_groups_of_both_kinds_by_their_example
     assert same(measure("grouped_auc", examples), grouped_by_pairs(**examples, weight=ones))
 
 
-def test_a_monotone_change_of_one_groups_scores_changes_the_area_and_not_the_grouped_one() -> None:
+def test_a_monotone_change_of_one_groups_scores_changes_the_area_and_not_the_grouped_one(measure: Any) -> None:
     label, group = np.array([0, 1, 0, 1.0]), np.array([1, 1, 2, 2])
     score = np.array([0.1, 0.2, 0.3, 0.4])
     moved = np.where(group == 2, score - 0.25, score)
@@ -86,7 +106,7 @@ def test_a_monotone_change_of_one_groups_scores_changes_the_area_and_not_the_gro
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_logloss_calibration_and_mean_are_sums_over_examples(seed: int) -> None:
+def test_logloss_calibration_and_mean_are_sums_over_examples(seed: int, measure: Any) -> None:
     examples = drawn(seed)
     del examples["group"]
     label, score, weight = (examples[part].astype(float).tolist() for part in ("label", "score", "weight"))
@@ -99,13 +119,13 @@ def test_logloss_calibration_and_mean_are_sums_over_examples(seed: int) -> None:
     assert same(measure("mean", value), predicted / total if total else None)
 
 
-def test_a_certain_mistake_costs_as_much_as_float32_knows_of_a_probability() -> None:
+def test_a_certain_mistake_costs_as_much_as_float32_knows_of_a_probability(measure: Any) -> None:
     wrong = {"label": np.array([1.0, 0.0]), "score": np.array([0.0, 1.0], np.float32)}
     assert measure("logloss", wrong) == pytest.approx(-math.log(1e-7))
 
 
 @pytest.mark.parametrize("kind", ["auc", "logloss", "calibration"])
-def test_a_score_that_is_no_number_makes_the_value_undefined(kind: str) -> None:
+def test_a_score_that_is_no_number_makes_the_value_undefined(kind: str, measure: Any) -> None:
     examples = {"label": np.array([0.0, 1.0]), "score": np.array([np.nan, 0.5])}
     assert math.isnan(measure(kind, examples))
 
@@ -122,22 +142,4 @@ def test_a_score_that_is_no_number_makes_the_value_undefined(kind: str) -> None:
 )
 def test_examples_without_a_meaning_are_refused(parts: Dict[str, Any], message: str) -> None:
     with pytest.raises(BadExamples, match=message):
-        measure("logloss", {"label": np.array([0.0, 1.0]), "score": np.array([0.5, 0.5]), **parts})
-
-
-@pytest.mark.parametrize(("kind", "most"), [("auc", 13), ("grouped_auc", 21), ("logloss", 5), ("calibration", 1)])
-def test_to_measure_takes_few_bytes_an_example_beside_its_columns(
-    kind: str, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    random, n = np.random.RandomState(0), 200_000
-    parts = {"label": random.randint(0, 2, n).astype(np.float32), "score": random.rand(n).astype(np.float32)}
-    if kind == "grouped_auc":
-        parts["group"] = random.randint(0, 1000, n)
-    for module in (measures, measures):
-        monkeypatch.setattr(module, "_AT_ONCE", 1 << 10)
-    tracemalloc.start()
-    try:
-        measure(kind, parts)
-        assert tracemalloc.get_traced_memory()[1] < most * n
-    finally:
-        tracemalloc.stop()
+        MeasuredMetric("logloss").add({"label": np.array([0.0, 1.0]), "score": np.array([0.5, 0.5]), **parts})
