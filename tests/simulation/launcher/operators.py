@@ -28,7 +28,7 @@ from tests.simulation.launcher.replaced import replaced
 from tests.simulation.launcher.resumes import Resumes
 from tests.simulation.launcher.successions import Successions
 from tests.simulation.loops import Clock
-from tests.simulation.promises import BOUND_S, LOSES_FILES
+from tests.simulation.promises import BOUND_S
 from tests.simulation.runs import RUN
 
 AGAIN_S = 10.0  # after a ``launch down`` that has not ended all, before the next
@@ -80,10 +80,7 @@ class Launchers:
     @property
     def forget_attempts(self) -> bool:
         """Whether a launcher may restart a lead whose record of attempts is not on disk."""
-        cuts = [
-            fault for fault in self._world.faults if fault.kind in LOSES_FILES and fault.what == self._world.lead_host
-        ]
-        return bool(cuts) and not self._world.shape.returns
+        return resumes.may_lose_files(self._world) and not self._world.shape.returns
 
     def forget(self) -> None:
         """End the threads that are left."""
@@ -128,6 +125,7 @@ class Launchers:
             self._world.launcher_left_at = self._world.agenda.now
         self._promises.look(self._downs, self.up, self._watching)
         self.successions.look()
+        self.resumes.look()
 
     def outcome(self, status: Dict[str, Any]) -> None:
         """Raise Broken where the launcher has not shown the run as it was, once all is over."""

@@ -180,7 +180,10 @@ class LauncherPromises:
                 raise Broken(f"I8: every host answers, and launch down ends with {down.program.code}")
 
     def resumed(self, up: Any, status: Dict[str, Any]) -> None:
-        """I9: a run that resumes names the newest checkpoint, and begins there; an incident has what it passes over."""
+        """I9: a run that resumes names the newest checkpoint, and begins there; an incident has what it passes over.
+
+        Where the lead's host loses the status later, the incident is lost with it, as docs/faults.md says.
+        """
         world = self._world
         training, resumes = world.training, world.operators.resumes
         expected, lost = resumes.expected, max(training.passed_over, resumes.damaged)
@@ -200,7 +203,8 @@ class LauncherPromises:
         if not lost or begins is None or (status.get("global_step") or 0) <= begins + UNSURE:
             return
         named = [each["lost_steps"] or 0 for each in status["incidents"] if each["kind"] == "checkpoint"]
-        if not named or status["lost_steps"] < lost - UNSURE:
+        forgotten = resumes.forgotten
+        if not (named or forgotten.incidents) or status["lost_steps"] + forgotten.steps < lost - UNSURE:
             found = f"{status['lost_steps']} are lost by the status, and {len(named)} incidents name checkpoints"
             raise Broken(f"I9: training has passed over {lost} steps; {found}")
 

@@ -1,7 +1,7 @@
 """``launch up --resume`` by an operator: again and again, until another run has begun with the newest checkpoint."""
 
 from datetime import datetime, timedelta
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from launch.agent.state import runs
 from launch.agent.state.run_folder import RunFolder
@@ -11,11 +11,18 @@ from tests.simulation import outcomes, saved
 from tests.simulation.launcher.baton import wait
 from tests.simulation.launcher.faults import TERMINAL
 from tests.simulation.launcher.programs import Program
-from tests.simulation.promises import Broken
+from tests.simulation.promises import LOSES_FILES, Broken
 
 AGAIN_S, MOST = 15.0, 8  # between tries, and so many
 HANDED_OVER_S = 1.0  # for a checkpoint to reach another host
 FIRST = datetime(2026, 1, 1)
+
+
+class Counted(NamedTuple):
+    """The lost steps of a run, and the number of incidents that name checkpoints."""
+
+    steps: int
+    incidents: int
 
 
 class Resumes:
@@ -25,11 +32,14 @@ class Resumes:
       expected: the newest complete checkpoint that any host had when the newest run began, but for those below.
       ignored: a newer one, whose run is older than one that has only a damaged checkpoint of its step; 0 without any.
       damaged: the steps from there to the newest checkpoint, which lacked a file.
+      forgotten: what a lead of the newest run had counted, and its host has lost with its status.
     """
 
     def __init__(self, world: Any, launchers: Any):
         self._world, self._launchers = world, launchers
         self.expected = self.ignored = self.damaged = 0
+        self.forgotten = Counted(0, 0)
+        self._supervisor: Any = None  # of the newest lead
         self._names, self._tries, self._is_trying = 1, 0, False
         self._program: Optional[Program] = None
 
@@ -81,8 +91,29 @@ class Resumes:
         self.expected, self.ignored = _newest([world.machines[host] for host in plan.hosts])
         newest = saved.look(world.lead.disk, world.lead.folder.checkpoint).newest
         self.damaged = max(0, newest - self.expected) if world.lead_host in plan.hosts else 0
-        self._launchers.up = program
+        self._launchers.up, self.forgotten, self._supervisor = program, Counted(0, 0), None
         world.begin_anew(run, plan)
+
+    def look(self) -> None:
+        """Note what a next lead does not find in the status of the one before."""
+        before, supervisor = self._supervisor, self._world.supervisor()
+        if supervisor is before or supervisor is None or not supervisor.now:  # until its first event it may not know
+            return
+        self._supervisor = supervisor
+        if before is not None and may_lose_files(self._world):
+            pairs = zip(self.forgotten, _counted(before), _counted(supervisor))
+            self.forgotten = Counted(*(known + max(0, old - new) for known, old, new in pairs))
+
+
+def _counted(supervisor: Any) -> Counted:
+    incidents = supervisor.incidents
+    return Counted(incidents.stalls.steps_lost, sum(each.kind == "checkpoint" for each in incidents.statuses()))
+
+
+def may_lose_files(world: Any) -> bool:
+    """Return whether the lead's host has had a fault that may lose files."""
+    begun = [fault for fault in world.faults if fault.at <= world.agenda.now and fault.what == world.lead_host]
+    return any(fault.kind in LOSES_FILES for fault in begun)
 
 
 def _newest(machines: Sequence[Any]) -> Tuple[int, int]:

@@ -28,6 +28,14 @@ def test_what_a_damaged_checkpoint_loses_is_in_an_incident_of_the_next_run() -> 
     assert status["lost_steps"] == 21 and world.training.began_with == 25
 
 
+def test_what_a_damaged_checkpoint_loses_is_counted_until_a_power_cut_takes_the_status() -> None:
+    """Found by this seed: the status was empty then, and the next lead could not know of the incident."""
+    damaged, cut = Fault(40.0, "damaged checkpoint", "h0"), Fault(110.0, "write unpowered", "h0")
+    stop, resume = Fault(29.0, "stop"), Fault(45.0, "resume")
+    world = lived(3016690, Fault(10.0, "write unpowered", "h1", 5.0), stop, damaged, resume, cut)
+    assert world.training.passed_over == 13 and world.operators.resumes.forgotten.incidents == 1
+
+
 def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_launch_up_names_it() -> None:
     """The older run's is ignored, as docs/replicas.md says; found by seed 3001378."""
     again = [Fault(32.0, "another down"), Fault(40.0, "damaged checkpoint", "h0"), Fault(45.0, "resume")]
