@@ -154,16 +154,19 @@ class Stalls:
     def pass_over(self, task: str, newest: int, restored: int, now: float) -> None:
         """Record that the chief, ``task``, continues from the step ``restored``, though it had reached ``newest``.
 
-        A step that a worker of this run has reported counts as lost only when a worker reports an earlier step.
+        A step that a worker of this run has reported counts as lost only when a worker reports an earlier step. Until
+        the chief has reported one, the steps of others are from after this return, and all that it lost counts here.
         """
-        if self.newest is None or newest > self.newest:
-            lost = max(0, newest - max(restored, self.newest or 0))
-            is_below = restored < (self.newest or 0)  # then only a report shows that steps below are lost, too
+        known = (self.newest or 0) if task in self._reports else restored
+        if newest > known:
+            lost = newest - max(restored, known)
+            is_below = restored < known  # then only a report shows that steps below are lost, too
             self._fell = self._fell + lost if is_below else newest - restored
             if is_below:  # a report of this fall, which may be the first one, counts no step above again
                 self._tops[self._fall.number + (not self.is_from_before(task))] = newest
-            self.newest, self._newest_at = newest, now
-            self.advances += 1
+            if self.newest is None or newest > self.newest:
+                self.newest, self._newest_at = newest, now
+                self.advances += 1
             self.steps_lost += lost
             self._falls.append(StallSpan(now + _AFTER_S, lost, restored))
 

@@ -33,7 +33,8 @@ def test_what_a_damaged_checkpoint_loses_is_counted_until_a_power_cut_takes_the_
     damaged, cut = Fault(40.0, "damaged checkpoint", "h0"), Fault(110.0, "write unpowered", "h0")
     stop, resume = Fault(29.0, "stop"), Fault(45.0, "resume")
     world = lived(3016690, Fault(10.0, "write unpowered", "h1", 5.0), stop, damaged, resume, cut)
-    assert world.training.passed_over == 13 and world.operators.resumes.forgotten.incidents == 1
+    assert world.training.passed_over == world.operators.resumes.forgotten.steps == 13
+    assert world.operators.resumes.forgotten.incidents == 1
 
 
 def test_an_older_run_keeps_a_checkpoint_that_the_run_after_it_has_damaged_and_launch_up_names_it() -> None:

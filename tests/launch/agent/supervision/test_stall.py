@@ -117,6 +117,16 @@ def test_a_checkpoint_that_is_passed_over_costs_the_same_whether_the_lead_knew_o
         assert stalls.steps_lost == 605 - 120
 
 
+def test_steps_that_a_resumed_run_has_passed_over_count_also_where_a_worker_reports_before_the_chief() -> None:
+    """The worker's step is from after the restore: a simulated history lost 12 steps for 13."""
+    for others in (121, 130, 610):
+        stalls, joined = Stalls(), {"examples": 1, "joins": 1, "joined_step": 120}
+        stalls.record("worker:1", {**joined, "step": others}, 5.0)
+        stalls.pass_over("worker:0", 605, 120, 6.0)
+        stalls.record("worker:0", {**joined, "step": others + 1}, 6.0, chief=True)
+        assert stalls.steps_lost == stalls.losses_since(0.0)[0] == 605 - 120
+
+
 def test_a_fall_whose_top_is_passed_before_the_next_report_counts_by_the_step_at_which_workers_joined() -> None:
     """The lead stood for 5 s while all started again: in a simulated history its next reports were beyond the top."""
     stalls = Stalls()
